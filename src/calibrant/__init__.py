@@ -1,0 +1,185 @@
+"""A calibration error is five choices.
+
+**Which samples** count (selection), **what question** is asked of each forecast (lens), **how samples are
+pooled** (binning, or another estimator), **how far apart** forecast and truth are in a pool (distance), and
+**how pools are combined** (aggregate; and across questions, where a lens asks several).
+
+>>> import calibrant as cal
+>>> print(cal.ECE([1, 0, 1, 1], [.9, .2, .6, .6]))
+ECE 0.2750 (n=4, event, 15 equal-width bins)
+"""
+
+from calibrant.aggregates import (
+    contraharmonic,
+    maximum,
+    mean,
+    mean_of,
+    mean_of_all,
+    root,
+    root_mean,
+    signed_balance,
+    uniform,
+    weighted_by_size,
+)
+from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles, Sweep
+from calibrant.bins import Bins
+from calibrant.distances import (
+    debiased_squared,
+    inter_interval,
+    interval_tvd,
+    lp,
+    mahalanobis,
+    power,
+    signed,
+    squared,
+    tvd,
+    weighted,
+)
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.label_binned import LabelBinnedError
+from calibrant.errors.mean_score import MeanScore, brier, entropy, hit, log_score, output
+from calibrant.exceptions import CalibrationInputError
+from calibrant.lenses import (
+    Above,
+    Between,
+    ByLabel,
+    ByPrediction,
+    Classwise,
+    Flat,
+    Full,
+    Groups,
+    InTopK,
+    OneClass,
+    Ranked,
+    TopK,
+    TopLabel,
+)
+from calibrant.metric import Metric, Result, from_json
+from calibrant.partitions import Grid, KDTree
+from calibrant.predictions import Predictions
+from calibrant.recipes import (
+    ACCURACY,
+    ACE,
+    ADAPTIVE_ECE,
+    BRIER,
+    CECE,
+    CWECE,
+    CWMCS,
+    ECE,
+    ECE_DEBIASED,
+    ECE_LB,
+    ECE_SWEEP,
+    FULL_ECE,
+    LOG_LOSS,
+    MCE,
+    MCS,
+    MSECE,
+    RECIPES,
+    RMSCE,
+    SCE,
+    TACE,
+    TOP5_ECE,
+    WSECE,
+    WSMCS,
+    likert,
+)
+from calibrant.selections import (
+    confidence_between,
+    everything,
+    label_in,
+    output_between,
+    predicted_in,
+    where,
+)
+from calibrant.views import Summary, View
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ACCURACY",
+    "ACE",
+    "ADAPTIVE_ECE",
+    "Above",
+    "BRIER",
+    "Between",
+    "BinnedError",
+    "Bins",
+    "ByLabel",
+    "ByPrediction",
+    "CECE",
+    "CWECE",
+    "CWMCS",
+    "CalibrationInputError",
+    "Classwise",
+    "ECE",
+    "ECE_DEBIASED",
+    "ECE_LB",
+    "ECE_SWEEP",
+    "Edges",
+    "EqualMass",
+    "EqualWidth",
+    "FULL_ECE",
+    "Flat",
+    "Full",
+    "Grid",
+    "Groups",
+    "InTopK",
+    "KDTree",
+    "LOG_LOSS",
+    "LabelBinnedError",
+    "MCE",
+    "MCS",
+    "MSECE",
+    "MeanScore",
+    "Metric",
+    "OneClass",
+    "Predictions",
+    "Quantiles",
+    "RECIPES",
+    "RMSCE",
+    "Ranked",
+    "Result",
+    "SCE",
+    "Summary",
+    "Sweep",
+    "TACE",
+    "TOP5_ECE",
+    "TopK",
+    "TopLabel",
+    "View",
+    "WSECE",
+    "WSMCS",
+    "brier",
+    "confidence_between",
+    "contraharmonic",
+    "debiased_squared",
+    "entropy",
+    "everything",
+    "from_json",
+    "hit",
+    "inter_interval",
+    "interval_tvd",
+    "label_in",
+    "likert",
+    "log_score",
+    "lp",
+    "mahalanobis",
+    "maximum",
+    "mean",
+    "mean_of",
+    "mean_of_all",
+    "output",
+    "output_between",
+    "power",
+    "predicted_in",
+    "root",
+    "root_mean",
+    "signed",
+    "signed_balance",
+    "squared",
+    "tvd",
+    "uniform",
+    "weighted",
+    "weighted_by_size",
+    "where",
+]

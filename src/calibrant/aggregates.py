@@ -1,0 +1,171 @@
+"""Aggregates: how the pools of a question are combined, and how questions are.
+
+An aggregate maps distances (v, b) and their `Bins` to one number per question, (v,); an across rule maps
+those numbers and the questions' sizes to one number with named details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.bins import Bins
+from calibrant.exceptions import CalibrationInputError
+from calibrant.totals import Floats
+
+Aggregate = Callable[[Floats, Bins], Floats]
+ZERO = 1e-12
+"""A signed value this small is zero: .66 and .34 add up to 1 in decimals, not in floats."""
+Across = Callable[[Floats, Floats], dict[str, float]]
+
+
+def mean(distances: Floats, bins: Bins) -> Floats:
+    r"""Every sample counts the same: :math:`\sum_b \frac{n_b}{n} d_b`.
+
+    >>> import calibrant as cal
+    >>> cal.BinnedError(aggregate=cal.mean) == cal.ECE
+    True
+    """
+    with np.errstate(invalid="ignore"):
+        return (bins.counts * distances).sum(axis=1) / bins.counts.sum(axis=1)
+
+
+def root_mean(distances: Floats, bins: Bins) -> Floats:
+    r"""The square root of the mean, 0 where the mean is negative: :math:`\sqrt{\max(0, \sum_b \frac{n_b}{n} d_b)}`.
+
+    >>> import calibrant as cal
+    >>> cal.RMSCE([1, 0], [.9, .9]).value
+    0.4
+    """
+    return np.sqrt(np.maximum(mean(distances, bins), 0.0))
+
+
+@dataclass(frozen=True)
+class root:  # noqa: N801 - an aggregate reads as a function
+    r"""The p-th root of the mean: :math:`(\max(0, \sum_b \frac{n_b}{n} d_b))^{1/p}`; with `power(p)`, the L^p error.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(distance=cal.power(3), aggregate=cal.root(3))
+    >>> round(metric([1, 0], [.9, .9]).value, 10)
+    0.4
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < np.inf:
+            raise CalibrationInputError("root", "needs a finite order p of at least 1", got=repr(self.p))
+
+    def __call__(self, distances: Floats, bins: Bins) -> Floats:
+        return np.power(np.maximum(mean(distances, bins), 0.0), 1 / self.p)
+
+
+def maximum(distances: Floats, bins: Bins) -> Floats:
+    r"""The worst bin that holds samples: :math:`\max_{b: n_b > 0} d_b`.
+
+    >>> import calibrant as cal
+    >>> cal.MCE([1, 0], [.95, .2]).value
+    0.2
+    """
+    filled = bins.counts > 0
+    worst = np.where(filled, distances, -np.inf).max(axis=1)
+    return np.where(filled.any(axis=1), worst, np.nan)
+
+
+def uniform(distances: Floats, bins: Bins) -> Floats:
+    r"""Every requested bin counts the same: :math:`\sum_{b: n_b > 0} \frac1r d_b`, r the number of bins asked for.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(binning=cal.EqualMass(2), aggregate=cal.uniform)
+    >>> round(metric([1, 0], [.9, .2]).value, 10)
+    0.15
+    """
+    if bins.cells is not None:
+        raise CalibrationInputError(
+            "uniform", "needs a known number of bins", got="a Grid", hint="use mean, or EqualWidth on a scalar lens"
+        )
+    filled = bins.counts > 0
+    return np.where(filled.any(axis=1), np.where(filled, distances, 0.0).sum(axis=1) / bins.requested, np.nan)
+
+
+def mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
+    r"""The plain mean over questions; those without samples are left out.
+
+    >>> import calibrant as cal
+    >>> cal.mean_of(np.array([.1, .3, np.nan]), np.array([5., 5., 0.]))
+    {'value': 0.2}
+    """
+    filled = sizes > 0
+    return {"value": _ratio(values[filled].sum(), filled.sum())}
+
+
+def mean_of_all(values: Floats, sizes: Floats) -> dict[str, float]:
+    r"""The plain mean over all questions; one without samples counts 0 (all without: nan).
+
+    >>> import calibrant as cal
+    >>> round(cal.mean_of_all(np.array([.1, .2, np.nan]), np.array([5., 5., 0.]))["value"], 10)
+    0.1
+    """
+    filled = sizes > 0
+    return {"value": _ratio(values[filled].sum(), len(values) if filled.any() else 0)}
+
+
+def weighted_by_size(values: Floats, sizes: Floats) -> dict[str, float]:
+    r"""Questions weighted by their samples: :math:`\sum_k \frac{n_k}{N} e_k`.
+
+    References: Ao, Rueger & Siddharthan (2023), wsECE.
+
+    >>> import calibrant as cal
+    >>> round(cal.weighted_by_size(np.array([.1, .4]), np.array([2., 1.]))["value"], 10)
+    0.2
+    """
+    filled = sizes > 0
+    return {"value": _ratio((values[filled] * sizes[filled]).sum(), sizes.sum())}
+
+
+def contraharmonic(values: Floats, sizes: Floats) -> dict[str, float]:
+    r"""Questions weighted by their own error: :math:`\sum_k e_k^2 / \sum_k e_k`, 0 if all are 0.
+
+    >>> import calibrant as cal
+    >>> round(cal.contraharmonic(np.array([.1, .3]), np.array([1., 1.]))["value"], 10)
+    0.25
+    """
+    errors = values[sizes > 0]
+    if len(errors) and not errors.any():
+        return {"value": 0.0}
+    return {"value": _ratio(np.square(errors).sum(), errors.sum())}
+
+
+def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
+    r"""Over- and under-confident questions weighed against each other, with their parts as details.
+
+    .. math:: \frac{k_+}{K} \sum_{e_k > 0} \frac{n_k}{N} e_k + \frac{k_-}{K} \sum_{e_k < 0} \frac{n_k}{N} e_k
+
+    K counts questions that have samples; k+ and k- those with positive and negative value (zero, to 1e-12,
+    counts in neither). `mean_over` and `mean_under` are plain means over those questions, 0 where there is none.
+
+    References: Ao, Rueger & Siddharthan (2023), eqs. 6-8.
+
+    >>> import calibrant as cal
+    >>> parts = cal.signed_balance(np.array([.2, -.1]), np.array([1., 1.]))
+    >>> round(parts["value"], 10), parts["share_over"], parts["mean_under"]
+    (0.025, 0.5, -0.1)
+    """
+    filled = sizes > 0
+    values, sizes = values[filled], sizes[filled]
+    questions, total = len(values), sizes.sum()
+    parts: dict[str, float] = {}
+    for name, side in (("over", values > ZERO), ("under", values < -ZERO)):
+        parts[f"weighted_{name}"] = _ratio((values[side] * sizes[side]).sum(), total)
+        parts[f"share_{name}"] = _ratio(side.sum(), questions)
+        parts[f"mean_{name}"] = float(values[side].mean()) if side.any() else 0.0
+        parts[f"count_{name}"] = int(side.sum())
+    value = sum(parts[f"share_{name}"] * parts[f"weighted_{name}"] for name in ("over", "under"))
+    return {"value": value, **parts}
+
+
+def _ratio(above: Any, below: Any) -> float:
+    return float(above / below) if below > 0 else float("nan")

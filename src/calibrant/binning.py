@@ -1,0 +1,364 @@
+"""Binnings of events: how samples with one forecast coordinate are pooled."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.bins import Bins, check_memory
+from calibrant.exceptions import CalibrationInputError
+from calibrant.forecasts import Forecasts, Ladder
+from calibrant.totals import Floats, Ints
+from calibrant.views import View
+
+MOST_BINS = 1_000_000
+STREAM = 1 << 22
+"""Forecasts that are viewed at once where the state stays small."""
+
+
+class Binning(Protocol):
+    """How samples are pooled: a summary of each batch that adds, and the bins that follow from the sum."""
+
+    @property
+    def block(self) -> int | None:
+        """Forecasts to view at once; None where the summary keeps all samples anyway."""
+
+    def summarise(self, view: View) -> Any:
+        """What must be kept of a batch."""
+
+    def conclude(self, summary: Any) -> Bins:
+        """The bins of all batches together."""
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer (n, v); -1 where the view drops it."""
+
+
+@dataclass(frozen=True)
+class EqualWidth:
+    """n_bins intervals of width 1/n_bins, right-closed (k/b, (k+1)/b] or left-closed [k/b, (k+1)/b).
+
+    The open border of [0, 1] is closed too: no forecast is lost or gets a bin of its own. Edges are
+    k/b to the last bit, compared in the precision of the forecasts.
+
+    >>> import calibrant as cal
+    >>> cal.ECE([1, 0], [.95, 1.0]).value  # 1.0 belongs to the last bin
+    0.475
+    """
+
+    n_bins: int = 15
+    closed: str = "right"
+
+    def __post_init__(self) -> None:
+        _check_bins(self.n_bins)
+        _check_closed(self.closed)
+
+    @property
+    def block(self) -> int:
+        """Edges are fixed: batches are added as they come."""
+        return STREAM
+
+    @property
+    def edges(self) -> Floats:
+        """k/b for k = 0..b."""
+        return np.arange(self.n_bins + 1) / self.n_bins  # k/b to the last bit; linspace is an ulp off at 0.3, 0.6, 0.7
+
+    def summarise(self, view: View) -> Bins:
+        """The bins of a batch."""
+        return _fixed(view, self.edges, self.closed, "EqualWidth")
+
+    def conclude(self, summary: Bins) -> Bins:
+        """Nothing is left to do."""
+        return summary
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        return _fixed_codes(view, self.edges, self.closed, "EqualWidth")
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which the edges cut the sorted samples."""
+        return _cuts_at(ladder, self.edges, self.closed)
+
+    def __str__(self) -> str:
+        return f"{_bins(self.n_bins, 'equal-width')}{'' if self.closed == 'right' else ', left-closed'}"
+
+
+@dataclass(frozen=True, init=False)
+class Edges:
+    """Bins between the given edges, which start at 0 and end at 1.
+
+    >>> import calibrant as cal
+    >>> cal.Edges([0, .5, 1])
+    Edges(edges=(0.0, 0.5, 1.0), closed='right')
+    """
+
+    edges: tuple[float, ...]
+    closed: str
+
+    def __init__(self, edges: Any, closed: str = "right") -> None:
+        made = tuple(float(edge) for edge in edges)
+        if len(made) < 2 or made[0] != 0 or made[-1] != 1:
+            raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made)[:80])
+        if not all(low < high for low, high in zip(made, made[1:], strict=False)):
+            raise CalibrationInputError("edges", "must increase", got=str(made)[:80])
+        _check_closed(closed)
+        object.__setattr__(self, "edges", made)
+        object.__setattr__(self, "closed", closed)
+
+    @property
+    def block(self) -> int:
+        """Edges are fixed: batches are added as they come."""
+        return STREAM
+
+    def summarise(self, view: View) -> Bins:
+        """The bins of a batch."""
+        return _fixed(view, np.array(self.edges), self.closed, "Edges")
+
+    def conclude(self, summary: Bins) -> Bins:
+        """Nothing is left to do."""
+        return summary
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        return _fixed_codes(view, np.array(self.edges), self.closed, "Edges")
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which the edges cut the sorted samples."""
+        return _cuts_at(ladder, np.array(self.edges), self.closed)
+
+    def __str__(self) -> str:
+        return f"bins at {', '.join(f'{edge:g}' for edge in self.edges)}"
+
+
+@dataclass(frozen=True)
+class EqualMass:
+    """n_bins bins of equally many samples, by rank: bin k starts at rank ceil(k n / b).
+
+    Sizes differ by at most one. Tied forecasts share their mean label where a cut falls among them,
+    so that row order cannot matter. More bins than samples leaves bins empty.
+
+    >>> import calibrant as cal
+    >>> cal.ADAPTIVE_ECE([1, 0, 1], [.9, .2, .85]).bins.counts.sum()
+    np.float64(3.0)
+    """
+
+    n_bins: int = 15
+
+    def __post_init__(self) -> None:
+        _check_bins(self.n_bins)
+
+    @property
+    def block(self) -> None:
+        """All samples are kept."""
+
+    def summarise(self, view: View) -> Forecasts:
+        """The table of distinct forecasts."""
+        return Forecasts.of(view, "EqualMass")
+
+    def conclude(self, summary: Forecasts) -> Bins:
+        """Cut by rank."""
+        return summary.cut(self.cuts)
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer; among tied forecasts, earlier rows go to lower bins."""
+        return _by_rank(view, self)
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks ceil(k n / b)."""
+        return _cuts_by_rank(ladder, self.n_bins)
+
+    def __str__(self) -> str:
+        return _bins(self.n_bins, "equal-mass")
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """n_bins bins cut at values: edge i is the sorted value at index round(i n / b); ties stay together.
+
+    A forecast goes to the bin numbered by how many edges are at or below it; bins may be empty.
+    References: Nixon et al. (2019), as their code bins.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(binning=cal.Quantiles(2))
+    >>> metric([1, 0, 1, 1], [.9, .2, .9, .9]).bins.counts.tolist()
+    [[1.0, 3.0]]
+    """
+
+    n_bins: int = 15
+
+    def __post_init__(self) -> None:
+        _check_bins(self.n_bins)
+
+    @property
+    def block(self) -> None:
+        """All samples are kept."""
+
+    def summarise(self, view: View) -> Forecasts:
+        """The table of distinct forecasts."""
+        return Forecasts.of(view, "Quantiles")
+
+    def conclude(self, summary: Forecasts) -> Bins:
+        """Cut at values."""
+        return summary.cut(self.cuts)
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        return _by_rank(view, self)
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which the values at equally spaced ranks cut the sorted samples."""
+        n = ladder.n
+        if n == 0:
+            return np.zeros(self.n_bins + 1, np.int64)
+        wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
+        return np.concatenate([[0], ladder.before(np.minimum(wanted, n - 1)), [n]])
+
+    def __str__(self) -> str:
+        return _bins(self.n_bins, "quantile")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The largest number of bins up to which every smaller number, too, has non-decreasing bin frequencies.
+
+    For b = 2, 3, .. n the samples are binned by `binning` (its own n_bins plays no role); the first b
+    whose mean labels decrease between neighbouring non-empty bins ends the sweep. The number chosen
+    is `requested` in the bins.
+
+    References: Roelofs et al. (2022), algorithm 1.
+
+    >>> import calibrant as cal
+    >>> result = cal.ECE_SWEEP([0, 0, 1, 0, 1, 1], [.1, .2, .3, .4, .5, .6])
+    >>> result.value, result.details["n_bins"]
+    (0.25, 3)
+    """
+
+    binning: EqualMass | EqualWidth = dataclasses.field(default_factory=EqualMass)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.binning, (EqualMass, EqualWidth)):
+            raise CalibrationInputError("Sweep", "takes EqualMass() or EqualWidth()", got=repr(self.binning))
+
+    @property
+    def block(self) -> None:
+        """All samples are kept."""
+
+    def summarise(self, view: View) -> Forecasts:
+        """The table of distinct forecasts."""
+        return Forecasts.of(view, "Sweep")
+
+    def conclude(self, summary: Forecasts) -> Bins:
+        """Sweep each question, then cut it."""
+        return summary.cut(self.cuts)
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        return _by_rank(view, self)
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which the chosen number of bins cuts the sorted samples."""
+        return self._cuts(ladder, self.choose(ladder))
+
+    def choose(self, ladder: Ladder) -> int:
+        """The number of bins that the sweep ends with."""
+        if ladder.n == 0:
+            return 1
+        if _rises(ladder.rates, 0.0):
+            return ladder.n  # sorted outcomes rise already: every number of bins does
+        for n_bins in range(2, ladder.n + 1):
+            if not self._monotone(ladder, n_bins):
+                return n_bins - 1
+        return ladder.n
+
+    def _monotone(self, ladder: Ladder, n_bins: int) -> bool:
+        ranks = self._cuts(ladder, n_bins)
+        ranks = ranks[np.append(True, np.diff(ranks) > 0)]
+        targets = ladder.running_targets(ranks).differences()
+        fractions = bool(targets.lo.any() or (targets.hi & ((1 << 26) - 1)).any())
+        return _rises(targets.value / np.diff(ranks), 1e-12 if fractions else 0.0)
+
+    def _cuts(self, ladder: Ladder, n_bins: int) -> Ints:
+        if isinstance(self.binning, EqualMass):
+            return _cuts_by_rank(ladder, n_bins)
+        return _cuts_at(ladder, np.arange(n_bins + 1) / n_bins, self.binning.closed)
+
+    def __str__(self) -> str:
+        kind = "equal-mass" if isinstance(self.binning, EqualMass) else "equal-width"
+        return f"{kind} bins by monotonic sweep"
+
+
+def _fixed(view: View, edges: Floats, closed: str, piece: str) -> Bins:
+    view.require_event(piece, "Grid or KDTree for vectors")
+    n_bins = len(edges) - 1
+    check_memory(view.questions, n_bins, 1)
+    size, outputs, targets = kernels.scalar_totals(
+        view.outputs[:, :, 0],
+        view.targets if view.targets.ndim == 1 else view.targets[:, :, 0],
+        edges,
+        closed,
+        view.precision,
+        keep=view.keep,
+        group=view.group,
+        groups=view.groups,
+        weight=view.weight,
+    )
+    shape = (view.questions, n_bins)
+    return Bins(
+        view.about,
+        size.reshape(*shape),
+        outputs.reshape(*shape, 1),
+        targets.reshape(*shape, 1),
+        np.full(view.questions, n_bins),
+        np.broadcast_to(edges[:-1], shape),
+        np.broadcast_to(edges[1:], shape),
+    )
+
+
+def _fixed_codes(view: View, edges: Floats, closed: str, piece: str) -> Ints:
+    view.require_event(piece, "Grid or KDTree for vectors")
+    codes = kernels.scalar_codes(view.outputs[:, :, 0], edges, closed, view.precision).astype(np.int64)
+    return codes if view.keep is None else np.where(view.keep, codes, -1)
+
+
+def _cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Ints:
+    return np.concatenate([[0], ladder.below(edges[1:-1], closed), [ladder.n]])
+
+
+def _cuts_by_rank(ladder: Ladder, n_bins: int) -> Ints:
+    return -(-np.arange(n_bins + 1) * ladder.n // n_bins)  # ceil(k n / b) in integers
+
+
+def _by_rank(view: View, binning: EqualMass | Quantiles | Sweep) -> Ints:
+    """The bin of each answer, by its rank among its question's answers (whole weights take several ranks)."""
+    codes = np.full(view.outputs.shape[:2], -1)
+    for question, ladder in enumerate(Forecasts.of(view, type(binning).__name__).ladders()):
+        rows = view.rows_of(question)
+        order = rows[np.argsort(view.outputs[rows, question % view.v, 0], kind="stable")]
+        weight = np.ones(len(order)) if view.weight is None else view.weight[order]
+        rank = np.cumsum(weight) - weight
+        codes[order, question % view.v] = np.searchsorted(binning.cuts(ladder)[1:-1], rank, side="right")
+    return codes
+
+
+def _rises(rates: Floats, tolerance: float) -> bool:
+    return bool(np.all(rates[1:] >= rates[:-1] - tolerance))
+
+
+def _bins(count: int, kind: str) -> str:
+    return f"{count} {kind} bin{'' if count == 1 else 's'}"
+
+
+def _check_bins(n_bins: Any) -> None:
+    whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
+    if not whole or not 1 <= n_bins <= MOST_BINS:
+        raise CalibrationInputError("n_bins", f"must be a whole number in 1..{MOST_BINS:,}", got=repr(n_bins))
+
+
+def _check_closed(closed: str) -> None:
+    if closed not in ("left", "right"):
+        raise CalibrationInputError("closed", 'must be "left" or "right"', got=repr(closed))
+
+

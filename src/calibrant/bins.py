@@ -1,0 +1,141 @@
+"""Bins: one table of pools, which is the state, the result and what a picture draws."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calibrant.exceptions import CalibrationInputError
+from calibrant.totals import Floats, Ints, Totals
+from calibrant.views import Summary
+
+MOST_BYTES = 4 << 30
+"""A table larger than this is refused before it is allocated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(Summary):
+    """Pools of v questions: size (v, b), summed outputs and targets (v, b, d), as exact totals.
+
+    `requested` (v,) is how many bins each question asked for; questions with fewer are padded with
+    empty bins. `low` and `high` (v, b) are the ends of the bins of an event. `cells` names the
+    occupied cells of a grid.
+
+    >>> import calibrant as cal
+    >>> bins = cal.ECE([1, 0, 1], [.9, .2, .85]).bins
+    >>> bins.counts.sum(), bins.forecast[0, -2:, 0].tolist(), bins.frequency[0, -2:, 0].tolist()
+    (np.float64(3.0), [0.875, nan], [1.0, nan])
+    """
+
+    size: Totals
+    outputs: Totals
+    targets: Totals
+    requested: Ints
+    low: Floats | None = None
+    high: Floats | None = None
+    cells: Ints | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Questions, bins, coordinates."""
+        v, b, d = self.outputs.shape
+        return v, b, d
+
+    @cached_property
+    def counts(self) -> Floats:
+        """How many samples (or how much weight) each bin holds: (v, b)."""
+        return self.size.value
+
+    @property
+    def share(self) -> Floats:
+        """The share of its question's samples that each bin holds: (v, b); nan for a question without samples."""
+        with np.errstate(invalid="ignore"):
+            return self.counts / self.counts.sum(axis=1, keepdims=True)
+
+    @cached_property
+    def gap(self) -> Floats:
+        """Mean output less mean target of each bin (v, b, d); 0 where it is empty.
+
+        The difference is taken in integers, then one division: nothing cancels.
+        """
+        size = np.where(self.counts > 0, self.counts, 1.0)
+        return (self.outputs - self.targets).value / size[:, :, None]
+
+    @cached_property
+    def forecast(self) -> Floats:
+        """Mean output of each bin (v, b, d); nan where it is empty."""
+        return self._mean(self.outputs)
+
+    @cached_property
+    def frequency(self) -> Floats:
+        """Mean target of each bin (v, b, d); nan where it is empty."""
+        return self._mean(self.targets)
+
+    def question(self, index: int) -> Bins:
+        """The bins of one question."""
+        about = dataclasses.replace(self.about, names=(), question=f"{self.about.question}: {self.about.names[index]}")
+        one = slice(index, index + 1)
+        return dataclasses.replace(
+            self,
+            about=about,
+            size=self.size[one],
+            outputs=self.outputs[one],
+            targets=self.targets[one],
+            requested=self.requested[one],
+            low=None if self.low is None else self.low[one],
+            high=None if self.high is None else self.high[one],
+        )
+
+    def __add__(self, other: Bins) -> Bins:
+        if not isinstance(other, Bins):
+            return NotImplemented
+        if self.cells is not None and other.cells is not None:
+            return self._with_cells(other)
+        if self.shape != other.shape or not np.array_equal(_known(self.high), _known(other.high)):
+            raise CalibrationInputError("summaries", "must have the same bins to be added", got="different ones")
+        return dataclasses.replace(
+            self,
+            about=self.about + other.about,
+            size=self.size + other.size,
+            outputs=self.outputs + other.outputs,
+            targets=self.targets + other.targets,
+        )
+
+    def _with_cells(self, other: Bins) -> Bins:
+        """Grids add over the union of their occupied cells."""
+        both = np.concatenate([_known(self.cells), _known(other.cells)])
+        cells, place = np.unique(both, axis=0, return_inverse=True)
+        place = place.ravel()
+        places = place[: self.shape[1]], place[self.shape[1] :]
+        made = {}
+        for name in ("size", "outputs", "targets"):
+            parts = [getattr(bins, name) for bins in (self, other)]
+            wide = Totals.zeros((parts[0].shape[0], len(cells), *parts[0].shape[2:]))
+            for part, where in zip(parts, places, strict=True):
+                wide.hi[:, where] += part.hi
+                wide.lo[:, where] += part.lo
+            made[name] = Totals.normal(wide.hi, wide.lo)
+        return dataclasses.replace(self, about=self.about + other.about, cells=cells, **made)
+
+    def _mean(self, totals: Totals) -> Floats:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.counts[:, :, None] > 0, totals.value / self.counts[:, :, None], np.nan)
+
+
+def check_memory(questions: int, bins: int, coordinates: int) -> None:
+    """Refuse a table that is too large, before it is made."""
+    needed = questions * bins * (1 + 2 * coordinates) * 16
+    if needed > MOST_BYTES:
+        raise CalibrationInputError(
+            "bins", f"of all questions must fit {MOST_BYTES >> 30} GiB",
+            got=f"{questions:,} questions x {bins:,} bins ({needed / (1 << 30):.1f} GiB)",
+            hint="use fewer bins, or a lens that asks fewer questions",
+        )  # fmt: skip
+
+
+def _known(array: Any) -> Any:
+    return np.zeros(0) if array is None else array

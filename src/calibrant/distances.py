@@ -1,0 +1,237 @@
+"""Distances: how far apart forecast and truth are in a pool. Each maps `Bins` to one number per bin, (v, b)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.bins import Bins
+from calibrant.exceptions import CalibrationInputError
+from calibrant.selections import check_interval
+from calibrant.totals import Floats
+
+Distance = Callable[[Bins], Floats]
+
+
+def tvd(bins: Bins) -> Floats:
+    r"""Total variation distance: half the summed absolute gaps; for an event, the absolute gap.
+
+    .. math:: \tfrac12 \sum_j |\bar p_{bj} - \bar y_{bj}|, \qquad |\bar p_b - \bar y_b| \text{ for one coordinate}
+
+    >>> import calibrant as cal
+    >>> cal.tvd(cal.ECE([1, 0], [.95, 1.0]).bins).max().round(3)
+    np.float64(0.475)
+    """
+    gaps = np.abs(bins.gap).sum(axis=2)
+    return gaps if bins.shape[2] == 1 else gaps / 2
+
+
+def squared(bins: Bins) -> Floats:
+    r"""Squared Euclidean gap :math:`\sum_j (\bar p_{bj} - \bar y_{bj})^2`.
+
+    >>> import calibrant as cal
+    >>> cal.squared(cal.ECE([1, 0], [.9, .9]).bins).max().round(3)
+    np.float64(0.16)
+    """
+    return np.square(bins.gap).sum(axis=2)
+
+
+def signed(bins: Bins) -> Floats:
+    r"""Signed gap :math:`\bar p_b - \bar y_b` of an event: positive where the forecasts are over-confident.
+
+    >>> import calibrant as cal
+    >>> cal.MCS([1, 0], [.9, .9]).value
+    0.4
+    """
+    _require_event(bins, "signed")
+    return bins.gap[:, :, 0]
+
+
+def debiased_squared(bins: Bins) -> Floats:
+    r"""Squared gap of each bin less its sampling bias; may be negative.
+
+    .. math:: \sum_j \Big[(\bar p_{bj} - \bar y_{bj})^2 - \frac{\bar y_{bj} (1 - \bar y_{bj})}{n_b - 1}\Big]
+
+    A bin with one sample has no variance estimate and contributes 0. Needs hard labels and whole weights.
+
+    References: Kumar, Liang & Ma (2019), section 5.
+
+    >>> import calibrant as cal
+    >>> round(cal.ECE_DEBIASED([1, 0] * 5, [.9] * 10).value, 10)  # one tie group, shared by 15 bins of at most one
+    0.0
+    """
+    if bins.about.soft:
+        raise CalibrationInputError("debiased_squared", "needs one true class per row", got="soft labels")
+    if bins.about.fractional:
+        raise CalibrationInputError("debiased_squared", "counts samples, so weights must be whole", got="fractions")
+    size = bins.counts[:, :, None]
+    rate = np.nan_to_num(bins.frequency)
+    variance = rate * (1 - rate) / np.where(size > 1, size - 1, 1.0)
+    return np.where(bins.counts > 1, (np.square(bins.gap) - variance).sum(axis=2), 0.0)
+
+
+@dataclass(frozen=True)
+class power:  # noqa: N801 - a distance reads as a function
+    r"""The p-th powers of the gaps: :math:`\sum_j |\bar p_{bj} - \bar y_{bj}|^p`.
+
+    >>> import calibrant as cal
+    >>> cal.power(3)(cal.ECE([1, 0], [.9, .9]).bins).max().round(3)
+    np.float64(0.064)
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        _check_order(self.p, "power")
+
+    def __call__(self, bins: Bins) -> Floats:
+        return np.power(np.abs(bins.gap), self.p).sum(axis=2)
+
+
+@dataclass(frozen=True)
+class lp:  # noqa: N801
+    r"""The vector norm of the gap: :math:`(\sum_j |\bar p_{bj} - \bar y_{bj}|^p)^{1/p}`; l1 is twice the TVD.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(1), distance=cal.lp(1))
+    >>> round(metric([0, 0], [[.9, .1], [.7, .3]]).value, 10)
+    0.4
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        _check_order(self.p, "lp")
+
+    def __call__(self, bins: Bins) -> Floats:
+        return np.power(np.power(np.abs(bins.gap), self.p).sum(axis=2), 1 / self.p)
+
+
+@dataclass(frozen=True, init=False)
+class weighted:  # noqa: N801
+    r"""Weighted Euclidean gap :math:`\sqrt{\sum_j w_j (\bar p_{bj} - \bar y_{bj})^2}`, one weight per coordinate.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(1), distance=cal.weighted([1, 3]))
+    >>> round(metric([0, 0], [[.9, .1], [.7, .3]]).value, 10)
+    0.4
+    """
+
+    w: tuple[float, ...]
+
+    def __init__(self, w: Sequence[float]) -> None:
+        made = tuple(float(weight) for weight in w)
+        if not made or not all(0 <= weight < np.inf for weight in made) or not any(made):
+            raise CalibrationInputError("weighted", "needs finite weights of at least 0, some above", got=str(made)[:80])
+        object.__setattr__(self, "w", made)
+
+    def __call__(self, bins: Bins) -> Floats:
+        _require_coordinates(bins, len(self.w), "weighted")
+        return np.sqrt((np.square(bins.gap) * np.array(self.w)).sum(axis=2))
+
+
+@dataclass(frozen=True, init=False)
+class mahalanobis:  # noqa: N801
+    r"""Generalised Mahalanobis distance :math:`\sqrt{g M g^\top}` of the gap g; M symmetric, positive semi-definite.
+
+    References: Kirchenbauer, Oaks & Heim (2022), section 4.1.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(1), distance=cal.mahalanobis([[1, 0], [0, 3]]))
+    >>> round(metric([0, 0], [[.9, .1], [.7, .3]]).value, 10)
+    0.4
+    """
+
+    M: tuple[tuple[float, ...], ...]
+
+    def __init__(self, M: Any) -> None:  # noqa: N803 - the paper's letter
+        matrix = np.array(M, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+            raise CalibrationInputError("mahalanobis", "needs a square finite matrix", got=f"shape {matrix.shape}")
+        if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-12 * max(1.0, np.abs(matrix).max())):
+            raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not")
+        smallest = np.linalg.eigvalsh(matrix).min()
+        if smallest < -1e-12 * max(1.0, np.abs(matrix).max()):
+            raise CalibrationInputError(
+                "mahalanobis", "needs a positive semi-definite matrix", got=f"the eigenvalue {smallest:.3g}"
+            )
+        object.__setattr__(self, "M", tuple(tuple(float(entry) for entry in row) for row in matrix))
+
+    def __call__(self, bins: Bins) -> Floats:
+        _require_coordinates(bins, len(self.M), "mahalanobis")
+        form = np.einsum("vbi,ij,vbj->vb", bins.gap, np.array(self.M), bins.gap)
+        return np.sqrt(np.maximum(form, 0.0))  # rounding can leave a tiny negative
+
+
+@dataclass(frozen=True)
+class inter_interval:  # noqa: N801
+    r"""How far the mean label lies outside [low, high]: :math:`\max(0, l - \bar y_b, \bar y_b - h)`.
+
+    The forecast itself plays no role: what counts is whether samples shown as "likely" are likely.
+
+    References: Kirchenbauer, Oaks & Heim (2022), eq. 7.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(binning=cal.EqualWidth(1), distance=cal.inter_interval(0, .33))
+    >>> round(metric([1, 0, 1, 1], [.1, .2, .25, .3]).value, 10)
+    0.42
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_interval(self.low, self.high, "inter_interval")
+
+    def __call__(self, bins: Bins) -> Floats:
+        _require_event(bins, "inter_interval")
+        rate = bins.frequency[:, :, 0]
+        return np.nan_to_num(np.maximum(0.0, np.maximum(self.low - rate, rate - self.high)))
+
+
+@dataclass(frozen=True)
+class interval_tvd:  # noqa: N801
+    r"""The TVD where the mean label lies outside [low, high], else 0; never less than `inter_interval`.
+
+    That bound holds for bins whose forecasts lie in [low, high].
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(binning=cal.EqualWidth(1), distance=cal.interval_tvd(0, .33))
+    >>> round(metric([1, 0, 1, 1], [.1, .2, .25, .3]).value, 10)
+    0.5375
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_interval(self.low, self.high, "interval_tvd")
+
+    def __call__(self, bins: Bins) -> Floats:
+        _require_event(bins, "interval_tvd")
+        rate = bins.frequency[:, :, 0]
+        return np.where((rate >= self.low) & (rate <= self.high), 0.0, tvd(bins))
+
+
+def _check_order(p: Any, distance: str) -> None:
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 1 <= p < np.inf:
+        raise CalibrationInputError(distance, "needs a finite order p of at least 1", got=repr(p))
+
+
+def _require_event(bins: Bins, distance: str) -> None:
+    if bins.shape[2] != 1:
+        raise CalibrationInputError(
+            distance, "needs a lens with one coordinate per question", got=f"{bins.about.question} with {bins.shape[2]}",
+            hint="use a scalar lens such as TopLabel(), or a distance of vectors such as tvd",
+        )  # fmt: skip
+
+
+def _require_coordinates(bins: Bins, count: int, distance: str) -> None:
+    if bins.shape[2] != count:
+        raise CalibrationInputError(
+            distance, f"is made for {count} coordinates", got=f"{bins.about.question} with {bins.shape[2]}",
+            hint="one entry per coordinate of the lens",
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Errors: the estimators, one a file."""

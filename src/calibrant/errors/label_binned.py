@@ -1,0 +1,79 @@
+"""The label-binned error: each sample's own forecast against its pool's mean label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.aggregates import Across, mean_of
+from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles, Sweep
+from calibrant.errors.binned import choices, combine, views
+from calibrant.exceptions import CalibrationInputError
+from calibrant.forecasts import Forecasts, Ladder
+from calibrant.lenses import Lens, TopLabel
+from calibrant.metric import Metric, Result
+from calibrant.predictions import Predictions
+from calibrant.selections import Selection, everything
+
+RankBinning = EqualWidth | Edges | EqualMass | Quantiles | Sweep
+
+
+@dataclass(frozen=True)
+class LabelBinnedError(Metric):
+    r"""Forecasts are kept as they are; only labels are averaged in each bin.
+
+    .. math:: \Big(\frac1n \sum_i |p_i - \bar y_{b(i)}|^p\Big)^{1/p}
+
+    Never below the binned error of the same bins. Asks events (one coordinate) only.
+
+    References: Roelofs et al. (2022), eq. 3.
+
+    >>> import calibrant as cal
+    >>> metric = cal.LabelBinnedError(binning=cal.EqualWidth(1))
+    >>> round(metric([1, 0], [.9, .3]).value, 10)  # (|.9 - .5| + |.3 - .5|) / 2
+    0.3
+    """
+
+    select: Selection = everything
+    lens: Lens = TopLabel()
+    binning: RankBinning = EqualWidth()
+    p: float = 1.0
+    across: Across = mean_of
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.binning, RankBinning):
+            raise CalibrationInputError(
+                "LabelBinnedError", "needs bins of one coordinate", got=repr(self.binning),
+                hint="use EqualWidth, Edges, EqualMass, Quantiles or Sweep",
+            )  # fmt: skip
+        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < np.inf:
+            raise CalibrationInputError("p", "must be a finite order of at least 1", got=repr(self.p))
+
+    def summarise(self, predictions: Predictions) -> Forecasts:
+        """The table of distinct forecasts."""
+        return sum(Forecasts.of(view, "LabelBinnedError") for view in views(self, predictions, None))  # type: ignore[return-value]
+
+    def conclude(self, summary: Any) -> Result:
+        """Bin the table, then compare each entry with the mean labels of the bins it falls into."""
+        bins = summary.cut(self.binning.cuts)
+        values = np.array([self._error(ladder) for ladder in summary.ladders()])
+        words = choices(self) + (f", order {self.p:g}" if self.p != 1 else "")
+        details: dict[str, float] = {}
+        if isinstance(self.binning, Sweep) and bins.shape[0] == 1:
+            details["n_bins"] = int(bins.requested[0])
+        return combine(self, bins, values, words, details)
+
+    def _error(self, ladder: Ladder) -> float:
+        """One question: every stretch of equal forecast and bin counts by its length."""
+        if ladder.n == 0:
+            return float("nan")
+        cuts = self.binning.cuts(ladder)
+        size, _, targets = ladder.cut(cuts)
+        rate = targets.value / np.maximum(size.value, 1.0)
+        ends = np.unique(np.concatenate([ladder.ranks, cuts]))
+        entry = np.searchsorted(ladder.ranks, ends[:-1], side="right") - 1
+        bin_ = np.searchsorted(cuts, ends[:-1], side="right") - 1
+        error = np.power(np.abs(ladder.values[entry].astype(np.float64) - rate[bin_]), self.p)
+        return float(np.power((np.diff(ends) * error).sum() / ladder.n, 1 / self.p))

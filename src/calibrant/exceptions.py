@@ -1,0 +1,56 @@
+"""Exceptions: the one error that bad input raises."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CalibrationInputError(ValueError):
+    """Bad input, said in one sentence: what must hold, what was found, where, and what to do.
+
+    >>> error = CalibrationInputError("y_proba", "rows must sum to 1", got=0.93, where="row 17")
+    >>> print(error)
+    y_proba: rows must sum to 1, got 0.93 at row 17
+    """
+
+    def __init__(
+        self, parameter: str, expected: str, *, got: object = None, where: str | None = None, hint: str | None = None
+    ) -> None:
+        self.parameter = parameter
+        self.expected = expected
+        self.got = got
+        self.where = where
+        self.hint = hint
+        message = f"{parameter}: {expected}"
+        if got is not None:
+            message += f", got {got}"
+        if where is not None:
+            message += f" at {where}"
+        if hint is not None:
+            message += f"; {hint}"
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.parameter, self.expected, self.got, self.where, self.hint)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint that names the likeliest intended spelling, or else all that there are.
+
+    >>> nearest("regoin", ["region", "age"])
+    "did you mean 'region'?"
+    >>> nearest("x", ["region", "age"])
+    'there are: age, region'
+    """
+    names = sorted(names)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there are: {', '.join(names)}" if names else "there are none"
+
+
+def _rebuild(
+    parameter: str, expected: str, got: object, where: str | None, hint: str | None
+) -> CalibrationInputError:
+    return CalibrationInputError(parameter, expected, got=got, where=where, hint=hint)

@@ -1,0 +1,23 @@
+"""Kernels: the only heavy loops. NumPy always works; a faster kernel must give the same bits."""
+
+from calibrant.kernels.numpy import (
+    column_totals,
+    leaders,
+    normalisers,
+    row_sums,
+    scalar_codes,
+    scalar_totals,
+    softmax,
+    sums_by_code,
+)
+
+__all__ = [
+    "column_totals",
+    "leaders",
+    "normalisers",
+    "row_sums",
+    "scalar_codes",
+    "scalar_totals",
+    "softmax",
+    "sums_by_code",
+]

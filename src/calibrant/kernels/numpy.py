@@ -1,0 +1,234 @@
+"""Kernels in NumPy: cache-sized blocks, exact integer totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.precision import Precision
+from calibrant.totals import Floats, Ints, Totals
+
+Array = NDArray[Any]
+
+BLOCK = 1 << 18
+"""Elements that are worked on at once: they stay in cache."""
+ROWS = 2047
+"""Rows of units (at most 2^52 each) that an int64 can add up."""
+_ONE = np.float64(1.0).view(np.int64)
+_LOW = (1 << 26) - 1
+
+
+def units(values: Array) -> Ints:
+    """round(p * 2^52) for p in [0, 1]: the significand bits of 1 + p."""
+    return np.add(values, 1.0, dtype=np.float64).view(np.int64) - _ONE
+
+
+def row_sums(values: Array) -> Floats:
+    """Sums of rows of probabilities, exact in units and at most 1: no order of classes matters."""
+    return np.minimum(units(values).sum(axis=1), 1 << 52) * 2.0**-52
+
+
+def normalisers(logits: Array) -> tuple[Floats, Floats]:
+    """The maximum of each row, and the sum of exp(z - maximum)."""
+    top, total = np.empty((2, len(logits)))
+    for rows in _blocks(*logits.shape):
+        block = logits[rows].astype(np.float64)
+        top[rows] = block.max(axis=1)
+        block -= top[rows, None]
+        total[rows] = np.exp(block, out=block).sum(axis=1)
+    return top, total
+
+
+def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
+    """exp(z - maximum) / total, in float64 whatever the logits are."""
+    scores = np.subtract(logits, top[:, None], dtype=np.float64)
+    np.exp(scores, out=scores)
+    scores /= total[:, None]
+    return scores
+
+
+def leaders(scores: Array, k: int) -> Ints:
+    """The k largest columns of each row, largest first; ties go to the lowest column."""
+    n, width = scores.shape
+    if k == 1:
+        return scores.argmax(axis=1)[:, None]
+    order = np.empty((n, k), np.int64)
+    for rows in _blocks(n, width):
+        block = scores[rows]
+        if k > 16:
+            order[rows] = np.argsort(-block, axis=1, kind="stable")[:, :k]
+            continue
+        block = block.copy()
+        index = np.arange(len(block))
+        for place in range(k):
+            best = block.argmax(axis=1)
+            order[rows, place] = best
+            block[index, best] = -np.inf
+    return order
+
+
+def scalar_codes(values: Array, edges: Floats, closed: str, precision: Precision) -> Array:
+    """The number of inner edges that lie below each value (at or below it, when bins are left-closed)."""
+    values, inner = precision.comparable(values, edges[1:-1])
+    if len(inner) > 48:  # beyond this many compares a binary search is faster
+        return np.searchsorted(inner, values, side="left" if closed == "right" else "right")
+    above = np.greater if closed == "right" else np.greater_equal
+    codes = np.zeros(values.shape, np.uint8)
+    for edge in inner:
+        codes += above(values, edge)
+    return codes
+
+
+def scalar_totals(
+    outputs: Array,
+    targets: Array,
+    edges: Floats,
+    closed: str,
+    precision: Precision,
+    *,
+    keep: Array | None,
+    group: Array | None,
+    groups: int,
+    weight: Array | None,
+) -> tuple[Totals, Totals, Totals]:
+    """Size, outputs and targets of every (question, bin) for events of fixed edges.
+
+    `outputs` is (n, v); `targets` the index of the event that happened (-1: none) or, for soft
+    labels, an array like the outputs. Row i counts for questions group[i] * v .. + v - 1.
+    """
+    n, v = outputs.shape
+    bins = len(edges) - 1
+    tally = _Tally(groups * v * bins)
+    columns = np.arange(v) * bins
+    plain = keep is None and group is None and weight is None and targets.ndim == 1
+    for rows in _blocks(n, v):
+        block = outputs[rows]
+        if plain and v >= 16:
+            tally.add_mostly_first(block, targets[rows], edges, closed, precision)
+            continue
+        cells = scalar_codes(block, edges, closed, precision) + columns
+        if group is not None:
+            cells += (group[rows] * (v * bins))[:, None]
+        tally.add(cells, block, targets[rows], _part(keep, rows), _part(weight, rows))
+    return tally.size.total, tally.outputs.total, tally.targets.total
+
+
+class _Sums:
+    """Sums of cells in limbs that are carried once, at the end."""
+
+    def __init__(self, cells: int) -> None:
+        self.hi, self.lo = np.zeros((2, cells), np.int64)
+
+    @property
+    def total(self) -> Totals:
+        return Totals.normal(self.hi, self.lo)
+
+    def count(self, codes: Ints) -> None:
+        """Add 1 at every code."""
+        self.hi += np.bincount(codes, minlength=len(self.hi)) << 26
+
+    def add(self, codes: Ints, values: Array, weight: Array | None = None, sign: int = 1) -> None:
+        """Add values in [0, 1]; the halves of a unit stay exact through float64 for 2^26 rows."""
+        if weight is not None:
+            each = Totals.of(values, weight)
+            np.add.at(self.hi, codes, each.hi)
+            np.add.at(self.lo, codes, each.lo)
+            return
+        unit = units(values)
+        self.hi += sign * np.bincount(codes, unit >> 26, len(self.hi)).astype(np.int64)
+        self.lo += sign * np.bincount(codes, unit & _LOW, len(self.lo)).astype(np.int64)
+
+
+class _Tally:
+    """Size, outputs and targets of cells, filled block by block."""
+
+    def __init__(self, cells: int) -> None:
+        self.size, self.outputs, self.targets = _Sums(cells), _Sums(cells), _Sums(cells)
+
+    def add(self, cells: Ints, outputs: Array, targets: Array, keep: Array | None, weight: Array | None) -> None:
+        """Every entry of a block goes to its cell."""
+        hard = targets.ndim == 1
+        if hard:
+            hit = np.flatnonzero(targets >= 0)
+            happened = np.zeros(cells.shape, bool)
+            happened[hit, targets[hit]] = True
+            targets = happened
+        kept = slice(None) if keep is None else np.flatnonzero(keep)
+        codes, truth = cells.ravel()[kept], targets.ravel()[kept]
+        heavy = None if weight is None else np.repeat(weight, cells.shape[1])[kept]
+        self.outputs.add(codes, outputs.ravel()[kept], heavy)
+        if heavy is None:
+            self.size.count(codes)
+        else:
+            self.size.add(codes, np.ones(len(codes)), heavy)
+        if hard and heavy is None:
+            self.targets.count(codes[truth])
+        else:
+            self.targets.add(codes, truth, heavy)
+
+    def add_mostly_first(
+        self, outputs: Array, targets: Array, edges: Floats, closed: str, precision: Precision
+    ) -> None:
+        """As `add`, for many questions: all entries go to the first bin, then the few beyond it are moved."""
+        bins, width = len(edges) - 1, outputs.shape[1]
+        everything = _column_sums(units(outputs))
+        self.outputs.hi[::bins] += everything.hi
+        self.outputs.lo[::bins] += everything.lo
+        self.size.hi[::bins] += len(outputs) << 26
+        hit = np.flatnonzero(targets >= 0)
+        codes = scalar_codes(outputs[hit, targets[hit]], edges, closed, precision)
+        self.targets.count(targets[hit] * bins + codes)
+        if bins == 1:
+            return
+        values, inner = precision.comparable(outputs, edges[1:2])
+        beyond = np.flatnonzero(values > inner[0] if closed == "right" else values >= inner[0])
+        moved = outputs.ravel()[beyond]
+        home = beyond % width * bins
+        cells = home + scalar_codes(moved, edges, closed, precision)
+        self.outputs.add(cells, moved)
+        self.outputs.add(home, moved, sign=-1)
+        self.size.count(cells)
+        self.size.hi -= np.bincount(home, minlength=len(self.size.hi)) << 26
+
+
+def sums_by_code(codes: Ints, values: Array, cells: int, weight: Array | None = None) -> Totals:
+    """Exact sums of values in [0, 1] by code."""
+    sums = _Sums(cells)
+    sums.add(codes, values, weight)
+    return sums.total
+
+
+def column_totals(values: Array, rows: Ints | None = None, weight: Array | None = None, *, square: bool = False) -> Totals:
+    """Exact sums of the columns of an (n, d) matrix over some of its rows, or of their squares."""
+    n, d = values.shape[0] if rows is None else len(rows), values.shape[1]
+    total = Totals.zeros(d)
+    for part in _blocks(n, d):
+        block = values[part] if rows is None else values[rows[part]]
+        if square:
+            block = np.square(block, dtype=np.float64)
+        if weight is None:
+            total += _column_sums(units(block))
+        else:
+            heavy = weight[part] if rows is None else weight[rows[part]]
+            total += Totals.of(block, heavy[:, None]).sum(axis=0)
+    return total
+
+
+def _column_sums(unit: Ints) -> Totals:
+    if len(unit) <= ROWS:
+        return Totals.units(unit.sum(axis=0))
+    return Totals.normal((unit >> 26).sum(axis=0), (unit & _LOW).sum(axis=0))
+
+
+def _part(array: Array | None, rows: slice) -> Array | None:
+    return None if array is None else array[rows]
+
+
+def _blocks(n: int, width: int) -> Iterator[slice]:
+    """Slices of rows that make blocks of at most BLOCK elements."""
+    step = max(1, BLOCK // max(1, width))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))

@@ -1,0 +1,451 @@
+"""Lenses: which question is asked of each forecast.
+
+A lens is any callable from `Predictions` to a `View`; those here are frozen values. Scalar lenses
+(`TopLabel`, `InTopK`, `Ranked`, `OneClass`, `Classwise`, `Flat`) ask about events, d = 1. Vector lenses (`Full`,
+`TopK`, `Groups`) keep a whole distribution, completed to the simplex.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.arrays import Array
+from calibrant.exceptions import CalibrationInputError
+from calibrant.predictions import Predictions
+from calibrant.selections import check_interval, within
+from calibrant.totals import Floats, Ints
+from calibrant.views import About, View
+
+Lens = Callable[[Predictions], View]
+
+
+@dataclass(frozen=True)
+class TopLabel:
+    """Is the predicted class right as often as it is confident? For an event: does it happen as often as forecast?
+
+    Under soft labels a hit is the label mass on the predicted class.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.TopLabel()(p).outputs.ravel().tolist()
+    [0.9, 0.8]
+    """
+
+    def __call__(self, predictions: Predictions) -> View:
+        if predictions.kind != "classes":
+            return _event(predictions)
+        return _picked(predictions, predictions.leaders(1), "top label")
+
+    def __str__(self) -> str:
+        return "top label"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Is the k-th likeliest class right as often as its probability says? (The k-th alone, an event.)
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Ranked(2)(p).outputs.ravel().tolist()
+    [0.1, 0.2]
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_count(self.k, "k")
+
+    def __call__(self, predictions: Predictions) -> View:
+        if predictions.kind == "confidence" and self.k == 1:  # the top answer is the class of rank 1
+            return _event(predictions)
+        _check_k(self.k, predictions, "Ranked")
+        return _picked(predictions, predictions.leaders(self.k)[:, -1:], str(self))
+
+    def __str__(self) -> str:
+        return f"class of rank {self.k}"
+
+
+@dataclass(frozen=True)
+class InTopK:
+    """Is the truth among the k likeliest classes as often as their summed probability says? (An event.)
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([2, 1], [[.5, .3, .2], [.6, .3, .1]])
+    >>> cal.InTopK(2)(p).outputs.ravel().round(12).tolist()
+    [0.8, 0.9]
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_count(self.k, "k")
+
+    def __call__(self, predictions: Predictions) -> View:
+        _check_k(self.k, predictions, "InTopK")
+        leaders = predictions.leaders(self.k)
+        outputs = kernels.row_sums(predictions.probability_of(leaders))
+        if predictions.soft is None:
+            found = (leaders == _labels(predictions)[:, None]).any(axis=1)
+            targets: Array = np.where(found, 0, -1)
+        else:
+            targets = np.take_along_axis(predictions.soft, leaders, axis=1).sum(axis=1)[:, None, None]
+        return _view(predictions, outputs[:, None, None], targets, str(self), summed=True)
+
+    def __str__(self) -> str:
+        return f"truth in top {self.k}"
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """Does this class happen as often as its column says? All rows, whatever was predicted.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]], classes=["cat", "dog"])
+    >>> cal.OneClass("dog")(p).outputs.ravel().tolist()
+    [0.1, 0.2]
+    """
+
+    of: int | str
+
+    def __call__(self, predictions: Predictions) -> View:
+        index = predictions.class_index(self.of)
+        column = np.full((len(predictions), 1), index)
+        return _picked(predictions, column, f"class {predictions.classes[index]}")
+
+    def __str__(self) -> str:
+        return f"class {self.of}"
+
+
+@dataclass(frozen=True)
+class Classwise:
+    """Does each class happen as often as its column says? K questions in one pass.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Classwise()(p).outputs.shape
+    (2, 2, 1)
+    """
+
+    def __call__(self, predictions: Predictions) -> View:
+        predictions.require_classes("Classwise")
+        outputs = predictions.probabilities[:, :, None]
+        targets = _labels(predictions) if predictions.soft is None else predictions.soft[:, :, None]
+        return _view(predictions, outputs, targets, str(self), names=predictions.classes)
+
+    def __str__(self) -> str:
+        return "every class"
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Do outputs happen as often as they say, all n * K of them pooled?
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Flat()(p).outputs.ravel().tolist()
+    [0.9, 0.1, 0.8, 0.2]
+    """
+
+    def __call__(self, predictions: Predictions) -> View:
+        predictions.require_classes("Flat")
+        outputs = predictions.probabilities.reshape(-1, 1, 1)
+        if predictions.soft is None:
+            targets: Array = np.full(len(outputs), -1, np.int8)
+            targets[np.arange(len(predictions)) * predictions.n_classes + _labels(predictions)] = 0
+        else:
+            targets = predictions.soft.reshape(-1, 1, 1)
+        view = _view(predictions, outputs, targets, str(self))
+        if predictions.weight is None:
+            return view
+        return dataclasses.replace(view, weight=np.repeat(predictions.weight, predictions.n_classes))
+
+    def __str__(self) -> str:
+        return "all outputs pooled"
+
+
+@dataclass(frozen=True)
+class Full:
+    """Does the truth follow the whole forecast distribution? For an event, the event itself.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Full()(p).outputs.shape
+    (2, 1, 2)
+    """
+
+    def __call__(self, predictions: Predictions) -> View:
+        if predictions.kind != "classes":
+            return _event(predictions)
+        outputs = predictions.probabilities[:, None, :]
+        targets = _labels(predictions) if predictions.soft is None else predictions.soft[:, None, :]
+        return _view(predictions, outputs, targets, str(self))
+
+    def __str__(self) -> str:
+        return "full distribution"
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Does the truth follow the k largest outputs, in order, and the rest as one? k + 1 coordinates.
+
+    References: Kirchenbauer, Oaks & Heim (2022), eq. 4; the last coordinate completes the simplex.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([2], [[.5, .3, .2]])
+    >>> view = cal.TopK(1)(p)
+    >>> view.outputs.ravel().tolist(), view.targets.tolist()
+    ([0.5, 0.5], [1])
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_count(self.k, "k")
+
+    def __call__(self, predictions: Predictions) -> View:
+        _check_k(self.k, predictions, "TopK")
+        leaders = predictions.leaders(self.k)
+        top = predictions.probability_of(leaders)
+        outputs = np.column_stack([top, 1.0 - kernels.row_sums(top)])
+        if predictions.soft is None:
+            found = leaders == _labels(predictions)[:, None]
+            targets: Array = np.where(found.any(axis=1), found.argmax(axis=1), self.k)
+        else:
+            mass = np.take_along_axis(predictions.soft, leaders, axis=1)
+            targets = np.column_stack([mass, 1.0 - kernels.row_sums(mass)])[:, None, :]
+        return _view(predictions, outputs[:, None, :], targets, str(self))
+
+    def __str__(self) -> str:
+        return f"top {self.k} and the rest"
+
+
+@dataclass(frozen=True, init=False)
+class Groups:
+    """Does the truth follow the outputs summed over groups of classes? Groups must share out all classes.
+
+    References: Kirchenbauer, Oaks & Heim (2022), section 4.2.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([2], [[.5, .3, .2]], classes=["cat", "dog", "owl"])
+    >>> view = cal.Groups({"pet": ["cat", "dog"], "bird": ["owl"]})(p)
+    >>> view.outputs.ravel().tolist(), view.targets.tolist()
+    ([0.8, 0.2], [1])
+    """
+
+    groups: tuple[tuple[str, tuple[int | str, ...]], ...]
+
+    def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[Any]) -> None:
+        pairs = groups.items() if isinstance(groups, Mapping) else groups
+        made = tuple((str(name), tuple(members)) for name, members in pairs)
+        if len(made) < 2:
+            raise CalibrationInputError("Groups", "needs at least two groups", got=len(made))
+        object.__setattr__(self, "groups", made)
+
+    def __call__(self, predictions: Predictions) -> View:
+        home = self.home(predictions)
+        outputs = self._sums(predictions.probabilities, home)
+        if predictions.soft is None:
+            targets: Array = home[_labels(predictions)]
+        else:
+            targets = self._sums(predictions.soft, home)[:, None, :]
+        return _view(predictions, outputs[:, None, :], targets, str(self), summed=True)
+
+    def home(self, predictions: Predictions) -> Ints:
+        """The group of each class."""
+        predictions.require_classes("Groups")
+        home = np.full(predictions.n_classes, -1)
+        for index, (name, members) in enumerate(self.groups):
+            for member in members:
+                position = predictions.class_index(member)
+                if home[position] >= 0:
+                    raise CalibrationInputError(
+                        "Groups", "must not share classes", got=f"{predictions.classes[position]!r} twice",
+                        where=f"group {name!r}",
+                    )  # fmt: skip
+                home[position] = index
+        if (home < 0).any():
+            missing = predictions.classes[int(np.flatnonzero(home < 0)[0])]
+            raise CalibrationInputError("Groups", "must cover every class", got=f"no group for {missing!r}")
+        return home
+
+    def _sums(self, values: Array, home: Ints) -> Floats:
+        members = (np.flatnonzero(home == group) for group in range(len(self.groups)))
+        return np.column_stack([kernels.row_sums(values[:, columns]) for columns in members])
+
+    def __str__(self) -> str:
+        return f"groups {', '.join(name for name, _ in self.groups)}"
+
+
+@dataclass(frozen=True)
+class ByLabel:
+    """The lens's questions asked apart for the samples of each true class.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.ByLabel(cal.TopLabel())(p).questions
+    2
+    """
+
+    lens: Lens
+
+    def __call__(self, predictions: Predictions) -> View:
+        predictions.require_classes("ByLabel")
+        return _grouped(self.lens(predictions), predictions.hard_labels("ByLabel"), predictions, "by label")
+
+    def __str__(self) -> str:
+        return f"{self.lens} by label"
+
+
+@dataclass(frozen=True)
+class ByPrediction:
+    """The lens's questions asked apart for the samples of each predicted class.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.ByPrediction(cal.TopLabel())(p).group.tolist()
+    [0, 0]
+    """
+
+    lens: Lens
+
+    def __call__(self, predictions: Predictions) -> View:
+        return _grouped(self.lens(predictions), predictions.predicted, predictions, "by prediction")
+
+    def __str__(self) -> str:
+        return f"{self.lens} by prediction"
+
+
+@dataclass(frozen=True)
+class Between:
+    """The lens's answers whose output lies between low and high: selection after the lens.
+
+    `closed` is "left", "right" or "both"; the open end is closed at 0 and at 1, so that neighbouring
+    intervals share out everything.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.3, .5, 1.])
+    >>> cal.Between(cal.TopLabel(), .5, 1)(p).keep.ravel().tolist()
+    [False, True, True]
+    """
+
+    lens: Lens
+    low: float
+    high: float
+    closed: str = "left"
+
+    def __post_init__(self) -> None:
+        check_interval(self.low, self.high, "Between")
+        if self.closed not in ("left", "right", "both"):
+            raise CalibrationInputError("closed", 'must be "left", "right" or "both"', got=repr(self.closed))
+
+    def __call__(self, predictions: Predictions) -> View:
+        view = self.lens(predictions)
+        view.require_event("Between", "a selection such as confidence_between, before the lens")
+        keep = within(view.outputs[:, :, 0], self.low, self.high, self.closed, view.precision)
+        return _kept(view, keep, self._interval)
+
+    @property
+    def _interval(self) -> str:
+        left = "(" if self.closed == "right" and self.low > 0 else "["
+        right = ")" if self.closed == "left" and self.high < 1 else "]"
+        return f"in {left}{self.low:g}, {self.high:g}{right}"
+
+    def __str__(self) -> str:
+        return f"{self.lens} {self._interval}"
+
+
+@dataclass(frozen=True)
+class Above:
+    """The lens's answers whose output is strictly larger than t.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.99, .01], [.8, .2]])
+    >>> cal.Above(cal.Classwise(), 0.01)(p).keep.tolist()
+    [[True, False], [True, True]]
+    """
+
+    lens: Lens
+    t: float
+
+    def __call__(self, predictions: Predictions) -> View:
+        view = self.lens(predictions)
+        view.require_event("Above", "a scalar lens such as Classwise()")
+        values, threshold = view.precision.comparable(view.outputs[:, :, 0], np.array([self.t], np.float64))
+        return _kept(view, values > threshold[0], f"above {self.t:g}")
+
+    def __str__(self) -> str:
+        return f"{self.lens} above {self.t:g}"
+
+
+def _view(
+    predictions: Predictions, outputs: Array, targets: Array, question: str,
+    *, names: tuple[str, ...] = (), summed: bool = False,
+) -> View:  # fmt: skip
+    weight = predictions.weight
+    precision = dataclasses.replace(predictions.precision, summed=summed)
+    about = About(
+        n=len(predictions),
+        question=question,
+        names=names,
+        soft=predictions.soft is not None,
+        fractional=weight is not None and bool((weight != np.floor(weight)).any()),
+        notes=predictions.notes,
+    )
+    return View(about, outputs, targets, precision, weight=weight)
+
+
+def _event(predictions: Predictions) -> View:
+    question = "event" if predictions.kind == "event" else "top answer"
+    outputs = predictions.probabilities[:, None, None]
+    if predictions.soft is None:
+        return _view(predictions, outputs, _labels(predictions) - 1, question)
+    return _view(predictions, outputs, predictions.soft[:, None, None], question)
+
+
+def _picked(predictions: Predictions, classes: Ints, question: str) -> View:
+    """The event that the picked class (n, 1) of each row is the true one."""
+    predictions.require_classes(question)
+    outputs = predictions.probability_of(classes)[:, :, None]
+    if predictions.soft is None:
+        return _view(predictions, outputs, np.where(classes[:, 0] == _labels(predictions), 0, -1), question)
+    return _view(predictions, outputs, np.take_along_axis(predictions.soft, classes, axis=1)[:, :, None], question)
+
+
+def _grouped(view: View, group: Ints, predictions: Predictions, how: str) -> View:
+    """Copies of the stack, one a class; a stack that is grouped already is grouped within each."""
+    outer = predictions.classes
+    inner = view.about.names
+    names = tuple(f"{name} / {part}" for name in outer for part in inner) if inner else outer
+    group = np.repeat(group, len(view.outputs) // len(group)) if len(group) else group
+    if view.group is not None:
+        group = group * view.groups + view.group
+    about = dataclasses.replace(view.about, names=names, question=f"{view.about.question} {how}")
+    return dataclasses.replace(view, about=about, group=group, groups=len(outer) * view.groups)
+
+
+def _kept(view: View, keep: Array, how: str) -> View:
+    about = dataclasses.replace(view.about, question=f"{view.about.question} {how}")
+    return dataclasses.replace(view, about=about, keep=keep if view.keep is None else view.keep & keep)
+
+
+def _labels(predictions: Predictions) -> Ints:
+    return predictions.hard_labels("this lens")
+
+
+def _check_count(count: Any, parameter: str) -> None:
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise CalibrationInputError(parameter, "must be a whole number of at least 1", got=repr(count))
+
+
+def _check_k(k: int, predictions: Predictions, lens: str) -> None:
+    predictions.require_classes(lens)
+    if k > predictions.n_classes:
+        raise CalibrationInputError(
+            lens, f"needs at least {k} classes", got=predictions.n_classes, hint="use a smaller k"
+        )

@@ -1,0 +1,241 @@
+"""Metrics: what every number is made by, and the result that carries its specification."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from calibrant import specification
+from calibrant.bins import Bins
+from calibrant.exceptions import CalibrationInputError
+from calibrant.predictions import Predictions
+from calibrant.totals import Floats, Totals
+from calibrant.views import About
+
+
+class Metric(ABC):
+    """Two methods and one path: batches are summarised, summaries are added, the sum is concluded.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6])
+    >>> parts = [cal.ECE.summarise(p[:2]), cal.ECE.summarise(p[2:])]
+    >>> cal.ECE.conclude(sum(parts)).value == cal.ECE(p).value
+    True
+    """
+
+    @abstractmethod
+    def summarise(self, predictions: Predictions) -> Any:
+        """What must be kept of these predictions; it adds."""
+
+    @abstractmethod
+    def conclude(self, summary: Any) -> Result:
+        """The number that follows from a summary."""
+
+    @final
+    def __call__(self, y_true: Any, y_proba: Any = None) -> Result:
+        """Of checked `Predictions`, or of labels and probabilities, the truth first."""
+        if isinstance(y_true, Predictions):
+            if y_proba is not None:
+                raise CalibrationInputError("y_proba", "must be left out", got="Predictions and probabilities")
+            return self.conclude(self.summarise(y_true))
+        if isinstance(y_proba, Predictions):
+            raise CalibrationInputError("y_true", "must be left out", got="labels beside Predictions")
+        if y_proba is None:
+            raise CalibrationInputError(
+                "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
+            )
+        return self.conclude(self.summarise(Predictions.from_probs(y_true, y_proba)))
+
+    @final
+    def to_json(self) -> str:
+        """The specification as JSON; `calibrant.from_json` rebuilds the metric."""
+        return json.dumps(specification.encode(self))
+
+    @property
+    def name(self) -> str:
+        """Its name among the recipes, or its kind."""
+        from calibrant.recipes import RECIPES  # the names are known last
+
+        for name, recipe in RECIPES.items():
+            if type(recipe) is type(self) and recipe == self:
+                return name
+        return type(self).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A number with its specification, its n, and the table it was concluded from.
+
+    >>> import calibrant as cal
+    >>> result = cal.ECE([1, 0, 1, 1], [.9, .2, .6, .6])
+    >>> print(result)
+    ECE 0.2750 (n=4, event, 15 equal-width bins)
+    >>> float(result) == result.value == cal.Result.from_json(result.to_json()).value
+    True
+    """
+
+    metric: Metric
+    value: float
+    about: About
+    choices: str
+    """The metric's choices in words, without the question."""
+    bins: Bins | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    """The values of the questions, where there are several; `parts` names them."""
+    sizes: tuple[float, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Rows that were summarised."""
+        return self.about.n
+
+    @property
+    def question(self) -> str:
+        """What was asked, in words."""
+        return self.about.question
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
+    @property
+    def parts(self) -> dict[str, Result]:
+        """Each question's own result, by class name or the like; empty where there is only one.
+
+        >>> import calibrant as cal
+        >>> parts = cal.SCE([0, 1], [[.9, .1], [.6, .4]]).parts
+        >>> list(parts), round(parts["1"].value, 10)
+        (['0', '1'], 0.35)
+        """
+        return {name: self._part(index) for index, name in enumerate(self.about.names)}
+
+    def _part(self, index: int) -> Result:
+        bins = None if self.bins is None else self.bins.question(index)
+        name = self.about.names[index]
+        about = dataclasses.replace(
+            self.about, n=round(self.sizes[index]), names=(), question=f"{self.about.question}: {name}"
+        )
+        details: dict[str, float] = {}
+        if "n_bins" in self.details and self.bins is not None:
+            details = {"n_bins": int(self.bins.requested[index])}
+        return Result(self.metric, self.values[index], about, self.choices, bins, details)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, how: str) -> str:
+        return format(self.value, how) if how else str(self)
+
+    def __str__(self) -> str:
+        words = ", ".join(word for word in (f"n={self.n}", self.question, self.choices) if word)
+        return f"{self.name} {self.value:.4f} ({words})"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _repr_html_(self) -> str:
+        """The result as a notebook shows it."""
+        rows = [("value", f"{self.value:.4f}"), ("n", f"{self.n:,}"), ("question", self.question)]
+        rows += [("choices", self.choices)] if self.choices else []
+        rows += [(name.replace("_", " "), f"{number:.4g}") for name, number in self.details.items()]
+        rows += [("note", note) for note in self.notes]
+        worst = sorted(zip(self.about.names, self.values, strict=True), key=lambda part: -abs(np.nan_to_num(part[1])))
+        rows += [(f"part {name}", f"{value:.4f}") for name, value in worst[:5]]
+        if len(worst) > 5:
+            rows.append(("parts", f"{len(worst) - 5} more, each nearer 0"))
+        body = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
+        return f"<table><caption>{html.escape(self.name)}</caption>{body}</table>"
+
+    def to_dict(self, *, bins: bool = True) -> dict[str, Any]:
+        """Plain numbers and strings, ready for JSON (nan and infinities as strings)."""
+        made: dict[str, Any] = {
+            "name": self.name,
+            "value": specification.number(self.value),
+            "n": self.n,
+            "question": self.question,
+            "choices": self.choices,
+            "details": {name: specification.number(value) for name, value in self.details.items()},
+            "notes": list(self.notes),
+            "parts": {
+                name: {"value": specification.number(value), "size": specification.number(size)}
+                for name, value, size in zip(self.about.names, self.values, self.sizes, strict=True)
+            },
+            "metric": specification.encode(self.metric),
+        }
+        if bins and self.bins is not None:
+            made["bins"] = _bins_to_dict(self.bins)
+        return made
+
+    def to_json(self, *, bins: bool = True) -> str:
+        """The result as JSON, exact; `Result.from_json` rebuilds it."""
+        return json.dumps(self.to_dict(bins=bins), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Result:
+        """A result from its JSON; `pieces` names pieces that are not calibrant's own."""
+        made = json.loads(text)
+        parts = made["parts"]
+        about = About(n=made["n"], question=made["question"], names=tuple(parts))
+        return cls(
+            metric=specification.decode(made["metric"], pieces or {}),
+            value=float(made["value"]),
+            about=about,
+            choices=made["choices"],
+            bins=_bins_from_dict(made["bins"], about) if "bins" in made else None,
+            details={name: value if isinstance(value, int) else float(value) for name, value in made["details"].items()},
+            notes=tuple(made["notes"]),
+            values=tuple(float(part["value"]) for part in parts.values()),
+            sizes=tuple(float(part["size"]) for part in parts.values()),
+        )
+
+
+def from_json(text: str, pieces: Mapping[str, Any] | None = None) -> Metric:
+    """A metric from its JSON; `pieces` maps names of pieces that are not calibrant's own to them.
+
+    >>> import calibrant as cal
+    >>> cal.from_json(cal.TACE.to_json()) == cal.TACE
+    True
+    """
+    try:
+        made = specification.decode(json.loads(text), pieces or {})
+    except json.JSONDecodeError as reason:
+        raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
+    if not isinstance(made, Metric):
+        raise CalibrationInputError("text", "must specify a metric", got=repr(made)[:80])
+    return made
+
+
+_TOTALS = ("size", "outputs", "targets")
+
+
+def _bins_to_dict(bins: Bins) -> dict[str, Any]:
+    made: dict[str, Any] = {"requested": bins.requested.tolist()}
+    for name in _TOTALS:
+        totals: Totals = getattr(bins, name)
+        made[name] = {"hi": totals.hi.tolist(), "lo": totals.lo.tolist()}
+    for name in ("low", "high"):
+        ends: Floats | None = getattr(bins, name)
+        if ends is not None:
+            made[name] = [[None if np.isnan(end) else float(end) for end in row] for row in ends]
+    if bins.cells is not None:
+        made["cells"] = bins.cells.tolist()
+    return made
+
+
+def _bins_from_dict(made: dict[str, Any], about: About) -> Bins:
+    totals = [
+        Totals(np.array(made[name]["hi"], np.int64), np.array(made[name]["lo"], np.int64)) for name in _TOTALS
+    ]
+    low, high = (np.array(made[name], np.float64) if name in made else None for name in ("low", "high"))
+    cells = np.array(made["cells"], np.int64) if "cells" in made else None
+    return Bins(about, *totals, np.array(made["requested"]), low, high, cells)

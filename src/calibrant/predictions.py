@@ -1,0 +1,397 @@
+"""Predictions: the only door. What has passed it is checked, and everything behind it trusts it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.arrays import Array, as_array, as_numbers, place
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.labels import check_probabilities, class_labels, event_labels
+from calibrant.precision import DOUBLE, Precision
+from calibrant.totals import Floats, Ints
+
+MOST_WEIGHT = float(2**36)
+"""Weights beyond this sum would leave the range of exact totals."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions:
+    """Forecasts and what came true, checked once.
+
+    Made by `from_probs`, `from_logits` and `from_confidence`. A 1-D forecast is about one
+    event; an (n, K) forecast is about K classes. Logits are held as logits.
+
+    >>> import calibrant as cal
+    >>> cal.Predictions.from_probs([0, 2], [[.7, .2, .1], [.1, .3, .6]], classes=["cat", "dog", "owl"])
+    Predictions(n=2, 3 classes, probabilities)
+    """
+
+    values: Array
+    """Probabilities or logits: (n,) for an event, (n, K) for classes."""
+    labels: Ints | None
+    """The true class (for an event: 1 if it happened), or None where labels are soft."""
+    soft: Floats | None
+    """Soft labels in the shape of the values, or None."""
+    kind: str
+    """"classes", "event", or "confidence" (the event that the top answer is right)."""
+    classes: tuple[str, ...]
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    weight: Floats | None = None
+    precision: Precision = DOUBLE
+    logits: bool = False
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_probs(
+        cls,
+        y_true: Any,
+        y_proba: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+        ignore_index: int | None = None,
+        class_axis: int | None = None,
+        normalize: bool = False,
+        **columns: Any,
+    ) -> Predictions:
+        """Probabilities: 1-D for one event, (n, K) for classes; other keywords are sample columns.
+
+        `class_axis` says where the classes are when there are more than two axes (segmentation
+        maps); `ignore_index` is a label whose rows are left out; `normalize` divides each row by
+        its sum.
+
+        >>> import calibrant as cal
+        >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
+        Predictions(n=2, one event, probabilities)
+        """
+        values, bits = as_numbers(y_proba, "y_proba")
+        truth, _ = as_array(y_true, "y_true")
+        _refuse_swapped(truth, values)
+        door = _Door(truth, values, class_axis, columns, sample_weight)
+        if door.values.size == 0:
+            raise CalibrationInputError("y_proba", "must not be empty", got=f"shape {values.shape}")
+        notes: list[str] = []
+        values = door.values
+        if normalize:
+            values = _normalised(values)
+            notes.append("rows were divided by their sums")
+        if check_probabilities(values, "y_proba"):
+            values = np.clip(values, 0.0, 1.0)
+            notes.append("probabilities within 1e-6 of [0, 1] were clipped")
+        return door.open(values, bits, classes, ignore_index, notes, logits=False)
+
+    @classmethod
+    def from_logits(
+        cls,
+        y_true: Any,
+        logits: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+        ignore_index: int | None = None,
+        class_axis: int | None = None,
+        **columns: Any,
+    ) -> Predictions:
+        """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
+
+        >>> import calibrant as cal
+        >>> p = cal.Predictions.from_logits([0, 1], [[2., 0.], [0., 1.]])
+        >>> p.probabilities.round(3).tolist()
+        [[0.881, 0.119], [0.269, 0.731]]
+        """
+        values, _ = as_numbers(logits, "logits")
+        truth, _ = as_array(y_true, "y_true")
+        door = _Door(truth, values, class_axis, columns, sample_weight, "logits")
+        if door.values.size == 0:
+            raise CalibrationInputError("logits", "must not be empty", got=f"shape {values.shape}")
+        if not (np.isfinite(door.values.min()) and np.isfinite(door.values.max())):
+            index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+            raise CalibrationInputError(
+                "logits", "must be finite", got=str(values.ravel()[index]), where=place(index, values.shape)
+            )
+        return door.open(door.values, 53, classes, ignore_index, [], logits=True)
+
+    @classmethod
+    def from_confidence(
+        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, **columns: Any
+    ) -> Predictions:
+        """Only the top answer was kept: was it right, and how sure was the model of it?
+
+        >>> import calibrant as cal
+        >>> cal.Predictions.from_confidence([True, False], [.9, .6])
+        Predictions(n=2, the top answer, probabilities)
+        """
+        values, _ = as_numbers(confidence, "confidence")
+        if values.ndim != 1:
+            raise CalibrationInputError("confidence", "must be 1-D", got=f"shape {values.shape}")
+        made = cls.from_probs(correct, values, sample_weight=sample_weight, **columns)
+        return dataclasses.replace(made, kind="confidence")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        what = {"event": "one event", "confidence": "the top answer"}.get(self.kind, f"{len(self.classes)} classes")
+        return f"Predictions(n={len(self)}, {what}, {'logits' if self.logits else 'probabilities'})"
+
+    def __getitem__(self, rows: Any) -> Predictions:
+        """Some of the rows: a slice, a mask or indices; may be none."""
+        return dataclasses.replace(
+            self,
+            values=self.values[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            soft=None if self.soft is None else self.soft[rows],
+            columns={name: column[rows] for name, column in self.columns.items()},
+            weight=None if self.weight is None else self.weight[rows],
+        )
+
+    def blocks(self, elements: int) -> Iterator[Predictions]:
+        """Consecutive parts of at most so many forecasts (views, not copies)."""
+        step = max(1, elements // max(1, self.values.size // max(1, len(self))))
+        for start in range(0, max(1, len(self)), step):
+            yield self if step >= len(self) else self[start : start + step]
+
+    @property
+    def n_classes(self) -> int:
+        """K, or 0 for an event."""
+        return len(self.classes) if self.kind == "classes" else 0
+
+    @property
+    def probabilities(self) -> Array:
+        """The forecasts as probabilities (float64 where they were logits)."""
+        if not self.logits:
+            return self.values
+        if self.values.ndim == 1:
+            return _sigmoid(self.values)
+        return kernels.softmax(self.values, *self._normalisers)
+
+    def leaders(self, k: int) -> Ints:
+        """The k likeliest classes of each row, likeliest first; ties go to the lowest class."""
+        return self._top if k == 1 else kernels.leaders(self.values, k)
+
+    def probability_of(self, classes: Ints) -> Array:
+        """The probability of some classes of each row: (n, k) indices to (n, k) probabilities."""
+        taken = np.take_along_axis(self.values, classes, axis=1)
+        return kernels.softmax(taken, *self._normalisers) if self.logits else taken
+
+    @property
+    def predicted(self) -> Ints:
+        """The likeliest class of each row."""
+        self.require_classes("the predicted class")
+        return self.leaders(1)[:, 0]
+
+    @cached_property
+    def confidence(self) -> Array:
+        """The largest probability of each row (for an event, its probability)."""
+        if self.kind != "classes":
+            return self.probabilities
+        return self.probability_of(self.leaders(1))[:, 0]
+
+    @property
+    def truth_rows(self) -> Array:
+        """The labels as an array like the probabilities: soft labels, or one-hot."""
+        if self.soft is not None:
+            return self.soft
+        labels = self.hard_labels("one-hot rows")
+        if self.kind != "classes":
+            return labels.astype(np.float64)
+        rows = np.zeros(self.values.shape)
+        rows[np.arange(len(self)), labels] = 1.0
+        return rows
+
+    def class_index(self, name: int | str) -> int:
+        """The index of a class given by index or name."""
+        self.require_classes("a class")
+        if isinstance(name, str):
+            if name not in self.classes:
+                raise CalibrationInputError("class", "is unknown", got=repr(name), hint=nearest(name, self.classes))
+            return self.classes.index(name)
+        if not 0 <= name < self.n_classes:
+            raise CalibrationInputError("class", f"must lie in 0..{self.n_classes - 1}", got=name)
+        return int(name)
+
+    def column(self, name: str) -> Array:
+        """A sample column by name."""
+        if name not in self.columns:
+            raise CalibrationInputError("column", "is unknown", got=repr(name), hint=nearest(name, self.columns))
+        return self.columns[name]
+
+    def require_classes(self, question: str) -> None:
+        """Refuse a question about classes where the forecast is about one event."""
+        if self.kind != "classes":
+            raise CalibrationInputError(
+                question, "is a question about classes", got="forecasts of one event",
+                hint="pass np.column_stack([1 - p, p]) to make it two classes",
+            )  # fmt: skip
+
+    def hard_labels(self, question: str) -> Ints:
+        """The labels, refused where they are soft."""
+        if self.labels is None:
+            raise CalibrationInputError(question, "needs one true class per row", got="soft labels")
+        return self.labels
+
+    @cached_property
+    def _top(self) -> Ints:
+        return kernels.leaders(self.values, 1)
+
+    @cached_property
+    def _normalisers(self) -> tuple[Floats, Floats]:
+        return kernels.normalisers(self.values)
+
+
+class _Door:
+    """Shapes: brings truth, forecasts, columns and weights to one row per sample."""
+
+    def __init__(
+        self, truth: Array, values: Array, class_axis: int | None, columns: dict[str, Any], weight: Any,
+        parameter: str = "y_proba",
+    ) -> None:  # fmt: skip
+        self.parameter = parameter
+        if values.ndim > 2 and class_axis is None:
+            raise CalibrationInputError(
+                parameter, "must be (n,) or (n, K)", got=f"shape {values.shape}", hint="pass class_axis=... for maps"
+            )
+        if class_axis is not None and values.ndim > 1:
+            if not -values.ndim <= class_axis < values.ndim:
+                raise CalibrationInputError("class_axis", f"must lie in 0..{values.ndim - 1}", got=class_axis)
+            if truth.shape == values.shape:
+                truth = np.moveaxis(truth, class_axis, -1).reshape(-1, values.shape[class_axis])
+            values = np.moveaxis(values, class_axis, -1)
+        self.samples = values.shape[: max(1, values.ndim - 1)]
+        self.values = np.ascontiguousarray(values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values)
+        if self.values.ndim == 2 and self.values.shape[1] == 1:
+            raise CalibrationInputError(
+                parameter, "needs at least two columns", got="one", hint="pass a 1-D array for one event"
+            )
+        self.n = len(self.values)
+        if truth.ndim > 1 and truth.shape == self.samples:
+            truth = truth.reshape(-1)
+        elif truth.ndim == 2 and truth.shape[1] == 1:
+            truth = truth[:, 0]
+        if len(truth) != self.n or truth.ndim > 2 or (truth.ndim == 2 and self.values.ndim == 1):
+            raise CalibrationInputError(
+                "y_true", f"must match {parameter} of shape {values.shape}", got=f"shape {truth.shape}"
+            )
+        self.truth = truth
+        self.columns = {name: self._column(name, data) for name, data in columns.items()}
+        self.weight = None if weight is None else self._weight(weight)
+
+    def open(
+        self, values: Array, bits: int, classes: Sequence[Any] | None, ignore_index: int | None, notes: list[str],
+        *, logits: bool,
+    ) -> Predictions:  # fmt: skip
+        """The checked predictions."""
+        truth, kept = self._ignored(ignore_index)
+        width = values.shape[1] if values.ndim == 2 else 0
+        names = _class_names(classes, width)
+        if width:
+            labels, soft = class_labels(truth, width, names, "y_true")
+        else:
+            labels, soft = event_labels(truth, names or (), "y_true")
+        made = Predictions(
+            values=values,
+            labels=labels,
+            soft=soft,
+            kind="classes" if width else "event",
+            classes=names or tuple(str(index) for index in range(width)),
+            columns=self.columns,
+            weight=self.weight,
+            precision=Precision(bits),
+            logits=logits,
+            notes=tuple(notes),
+        )
+        if kept is None or kept.all():
+            return made
+        if not kept.any():
+            raise CalibrationInputError("y_true", "has no row left", got=f"only ignore_index={ignore_index}")
+        note = f"{int((~kept).sum())} rows with label {ignore_index} were left out"
+        return dataclasses.replace(made[kept], notes=(*made.notes, note))
+
+    def _ignored(self, ignore_index: int | None) -> tuple[Array, Array | None]:
+        """The truth with ignored labels made harmless, and which rows stay."""
+        if ignore_index is None or self.truth.ndim != 1 or self.truth.dtype.kind not in "fiub":
+            return self.truth, None
+        kept = self.truth != ignore_index
+        return np.where(kept, self.truth, 0), kept
+
+    def _column(self, name: str, data: Any) -> Array:
+        column, _ = as_array(data, name)
+        if column.shape != self.samples and column.shape == self.samples[:1]:  # one value per picture
+            column = np.broadcast_to(column.reshape(-1, *(1,) * (len(self.samples) - 1)), self.samples)
+        if column.size != self.n:
+            raise CalibrationInputError(
+                name, f"must have one value per sample ({self.n})", got=f"shape {column.shape}",
+                hint="other keywords than the documented ones are sample columns",
+            )  # fmt: skip
+        return column.reshape(-1)
+
+    def _weight(self, data: Any) -> Floats:
+        weight = self._column("sample_weight", as_numbers(data, "sample_weight")[0]).astype(np.float64)
+        wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        if wrong.size:
+            raise CalibrationInputError(
+                "sample_weight", "must be finite and not negative", got=f"{weight[wrong[0]]:g}", where=f"row {wrong[0]}"
+            )
+        if not 0 < weight.sum() < MOST_WEIGHT:
+            raise CalibrationInputError(
+                "sample_weight", "must sum to more than 0 and less than 2^36", got=f"{weight.sum():g}",
+                hint="divide the weights by their mean",
+            )  # fmt: skip
+        return weight
+
+
+def _class_names(classes: Sequence[Any] | None, width: int) -> tuple[str, ...] | None:
+    if classes is None:
+        return None
+    if isinstance(classes, str):
+        raise CalibrationInputError("classes", "must be a sequence of names", got=repr(classes))
+    names = tuple(str(name) for name in classes)
+    if len(names) != (width or 2):
+        raise CalibrationInputError("classes", f"must be {width or 2} names", got=f"{len(names)} of them")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CalibrationInputError("classes", "must differ from each other", got=f"{twice!r} twice")
+    return names
+
+
+def _refuse_swapped(truth: Array, values: Array) -> None:
+    """Truth comes first; matrices of probabilities as truth, or 0 / 1 as forecasts of fractions, are the wrong way round."""
+    matrix_first = truth.ndim > values.ndim and truth.dtype.kind == "f"
+    fractions_first = (
+        truth.ndim == values.ndim == 1
+        and truth.dtype.kind == "f"
+        and values.size > 0
+        and bool(np.all((values == 0) | (values == 1)))
+        and bool(np.any((truth > 0) & (truth < 1)))
+    )
+    if matrix_first or fractions_first:
+        raise CalibrationInputError(
+            "y_true", "must be the labels", got="what look like probabilities",
+            hint="the arguments seem swapped: the truth comes first, (y_true, y_proba)",
+        )  # fmt: skip
+
+
+def _normalised(values: Array) -> Array:
+    if values.ndim != 2:
+        raise CalibrationInputError("normalize", "needs rows of classes", got="forecasts of one event")
+    totals = values.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero(~((totals > 0) & np.isfinite(totals)) | (values.min(axis=1) < 0))
+    if wrong.size:
+        raise CalibrationInputError(
+            "y_proba", "rows to be normalised must be positive and finite", got=f"the sum {totals[wrong[0]]:g}",
+            where=f"row {wrong[0]}",
+        )  # fmt: skip
+    return (values / totals[:, None]).astype(values.dtype)
+
+
+def _sigmoid(logits: Array) -> Floats:
+    """1 / (1 + exp(-z)), without overflow at either end."""
+    scores = np.exp(-np.abs(logits, dtype=np.float64))
+    return np.where(logits >= 0, 1.0, scores) / (1.0 + scores)

@@ -1,0 +1,104 @@
+"""Recipes: the literature's numbers, each a frozen choice of pieces with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from calibrant.aggregates import (
+    contraharmonic,
+    maximum,
+    mean_of_all,
+    root_mean,
+    signed_balance,
+    weighted_by_size,
+)
+from calibrant.binning import Binning, EqualMass, EqualWidth, Sweep
+from calibrant.distances import debiased_squared, inter_interval, signed, squared
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.label_binned import LabelBinnedError
+from calibrant.errors.mean_score import MeanScore, brier, hit, log_score
+from calibrant.exceptions import CalibrationInputError
+from calibrant.lenses import Above, Between, ByLabel, Classwise, Full, Lens, Ranked, TopK, TopLabel
+from calibrant.metric import Metric
+from calibrant.partitions import KDTree
+
+ECE = BinnedError()
+MCE = BinnedError(aggregate=maximum)
+RMSCE = BinnedError(distance=squared, aggregate=root_mean)
+ADAPTIVE_ECE = BinnedError(binning=EqualMass())
+ECE_SWEEP = BinnedError(binning=Sweep(EqualMass()))
+ECE_DEBIASED = BinnedError(binning=EqualMass(), distance=debiased_squared, aggregate=root_mean)
+ECE_LB = LabelBinnedError()
+SCE = BinnedError(lens=Classwise(), across=mean_of_all)
+ACE = BinnedError(lens=Classwise(), binning=EqualMass(), across=mean_of_all)
+TACE = BinnedError(lens=Above(Classwise(), 0.01), binning=EqualMass(), across=mean_of_all)
+CWECE = BinnedError(lens=ByLabel(TopLabel()))
+WSECE = BinnedError(lens=ByLabel(TopLabel()), across=weighted_by_size)
+MSECE = CWECE
+CECE = BinnedError(lens=ByLabel(TopLabel()), across=contraharmonic)
+MCS = BinnedError(binning=EqualWidth(1), distance=signed)
+CWMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=signed)
+WSMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=signed, across=signed_balance)
+FULL_ECE = BinnedError(lens=Full(), binning=KDTree())
+TOP5_ECE = BinnedError(lens=TopK(5), binning=KDTree())
+BRIER = MeanScore(Full(), brier)
+LOG_LOSS = MeanScore(Full(), log_score)
+ACCURACY = MeanScore(Ranked(1), hit)
+
+RECIPES: dict[str, Metric] = {
+    "ECE": ECE,
+    "MCE": MCE,
+    "RMSCE": RMSCE,
+    "ADAPTIVE_ECE": ADAPTIVE_ECE,
+    "ECE_SWEEP": ECE_SWEEP,
+    "ECE_DEBIASED": ECE_DEBIASED,
+    "ECE_LB": ECE_LB,
+    "SCE": SCE,
+    "ACE": ACE,
+    "TACE": TACE,
+    "CWECE": CWECE,
+    "WSECE": WSECE,
+    "MSECE": MSECE,
+    "CECE": CECE,
+    "MCS": MCS,
+    "CWMCS": CWMCS,
+    "WSMCS": WSMCS,
+    "FULL_ECE": FULL_ECE,
+    "TOP5_ECE": TOP5_ECE,
+    "BRIER": BRIER,
+    "LOG_LOSS": LOG_LOSS,
+    "ACCURACY": ACCURACY,
+}
+"""Every recipe by its name.
+
+>>> import calibrant as cal
+>>> cal.RECIPES["ECE"] is cal.ECE
+True
+"""
+
+
+def likert(edges: Sequence[Any], *, lens: Lens = ECE.lens, binning: Binning = ECE.binning) -> dict[str, BinnedError]:
+    """One metric a category of a Likert scale: do samples shown in a category belong to it?
+
+    `edges` of neighbouring categories, such as [0, .33, .66, 1], or (low, high) pairs. Each metric takes the
+    answers whose forecast lies in [low, high) (the last one closed) and counts how far mean labels leave it.
+
+    References: Kirchenbauer, Oaks & Heim (2022), section 5.3.
+
+    >>> import calibrant as cal
+    >>> scale = cal.likert([0, .33, .66, 1])
+    >>> list(scale)
+    ['[0, 0.33)', '[0.33, 0.66)', '[0.66, 1]']
+    >>> round(scale["[0, 0.33)"]([1, 0, 1, 1], [.31, .31, .31, .9]).value, 10)
+    0.3366666667
+    """
+    pairs = list(zip(edges, edges[1:], strict=False)) if all(isinstance(edge, (int, float)) for edge in edges) else edges
+    if not len(pairs) or not all(len(pair) == 2 for pair in pairs):
+        raise CalibrationInputError("likert", "needs at least two edges, or (low, high) pairs", got=repr(edges)[:80])
+    return {
+        f"[{low:g}, {high:g}{']' if high >= 1 else ')'}": BinnedError(
+            lens=Between(lens, low, high), binning=binning, distance=inter_interval(low, high)
+        )
+        for low, high in pairs
+    }

@@ -1,0 +1,250 @@
+"""Selections: which samples count. Combine them with `&`, `|` and `~`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.arrays import Array
+from calibrant.exceptions import CalibrationInputError
+from calibrant.precision import Precision
+from calibrant.predictions import Predictions
+
+Mask = NDArray[np.bool_]
+
+
+class Selection(ABC):
+    """A question that each sample answers with yes or no."""
+
+    @abstractmethod
+    def __call__(self, predictions: Predictions) -> Mask:
+        """Which rows are selected."""
+
+    def __and__(self, other: Selection) -> Selection:
+        return Both(self, other)
+
+    def __or__(self, other: Selection) -> Selection:
+        return Either(self, other)
+
+    def __invert__(self) -> Selection:
+        return Neither(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Everything(Selection):
+    """Every sample."""
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        return np.ones(len(predictions), bool)
+
+    def __repr__(self) -> str:
+        return "everything"
+
+
+everything = Everything()
+"""Every sample: the default selection.
+
+>>> import calibrant as cal
+>>> p = cal.Predictions.from_probs([1, 0], [.9, .2])
+>>> cal.everything(p).tolist()
+[True, True]
+"""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class label_in(Selection):  # noqa: N801 - a selection reads as a verb
+    """Samples whose true class is one of these (indices or names). Soft labels have no true class.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.4, .6]], classes=["cat", "dog"])
+    >>> cal.label_in("dog")(p).tolist()
+    [False, True]
+    """
+
+    classes: tuple[int | str, ...]
+
+    def __init__(self, *classes: int | str) -> None:
+        object.__setattr__(self, "classes", _some(classes, "label_in"))
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        wanted = [predictions.class_index(name) for name in self.classes]
+        return np.isin(predictions.hard_labels("label_in"), wanted)
+
+    def __repr__(self) -> str:
+        return f"label_in({', '.join(map(repr, self.classes))})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class predicted_in(Selection):  # noqa: N801
+    """Samples whose predicted class is one of these (indices or names).
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.6, .4]])
+    >>> cal.predicted_in(0)(p).tolist()
+    [True, True]
+    """
+
+    classes: tuple[int | str, ...]
+
+    def __init__(self, *classes: int | str) -> None:
+        object.__setattr__(self, "classes", _some(classes, "predicted_in"))
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        wanted = [predictions.class_index(name) for name in self.classes]
+        return np.isin(predictions.predicted, wanted)
+
+    def __repr__(self) -> str:
+        return f"predicted_in({', '.join(map(repr, self.classes))})"
+
+
+@dataclass(frozen=True)
+class output_between(Selection):  # noqa: N801
+    """Samples whose output for one class lies in [low, high), or in [low, 1] when high is 1.
+
+    For an event, leave `of` out: the output is the event's probability.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.3, .5, 1.])
+    >>> cal.output_between(.5, 1)(p).tolist()
+    [False, True, True]
+    """
+
+    low: float
+    high: float
+    of: int | str | None = None
+
+    def __post_init__(self) -> None:
+        check_interval(self.low, self.high, "output_between")
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        if predictions.kind != "classes" and self.of is None:
+            return within(predictions.probabilities, self.low, self.high, "left", predictions.precision)
+        if self.of is None:
+            raise CalibrationInputError("output_between", "needs of=class", got="forecasts of several classes")
+        column = np.full((len(predictions), 1), predictions.class_index(self.of))
+        return within(
+            predictions.probability_of(column)[:, 0], self.low, self.high, "left", predictions.precision
+        )
+
+
+@dataclass(frozen=True)
+class confidence_between(Selection):  # noqa: N801
+    """Samples whose largest probability lies in [low, high), or in [low, 1] when high is 1.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.4, .6]])
+    >>> cal.confidence_between(.5, .8)(p).tolist()
+    [False, True]
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_interval(self.low, self.high, "confidence_between")
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        return within(predictions.confidence, self.low, self.high, "left", predictions.precision)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class where(Selection):  # noqa: N801
+    """Samples whose named columns have these values.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
+    >>> cal.where(region="north")(p).tolist()
+    [True, False]
+    """
+
+    columns: tuple[tuple[str, Any], ...]
+
+    def __init__(self, **columns: Any) -> None:
+        _some(tuple(columns), "where")
+        object.__setattr__(self, "columns", tuple(sorted(columns.items())))
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        mask = np.ones(len(predictions), bool)
+        for name, value in self.columns:
+            mask &= _equal(predictions.column(name), value)
+        return mask
+
+    def __repr__(self) -> str:
+        return f"where({', '.join(f'{name}={value!r}' for name, value in self.columns)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Both(Selection):
+    """Samples in both selections: `a & b`."""
+
+    left: Selection
+    right: Selection
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        return self.left(predictions) & self.right(predictions)
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} & {self.right!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Either(Selection):
+    """Samples in at least one of the selections: `a | b`."""
+
+    left: Selection
+    right: Selection
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        return self.left(predictions) | self.right(predictions)
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} | {self.right!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Neither(Selection):
+    """Samples outside the selection: `~a`."""
+
+    selection: Selection
+
+    def __call__(self, predictions: Predictions) -> Mask:
+        return ~self.selection(predictions)
+
+    def __repr__(self) -> str:
+        return f"~{self.selection!r}"
+
+
+def within(values: Array, low: float, high: float, closed: str, precision: Precision) -> Mask:
+    """Which values lie between, ends compared in the values' precision.
+
+    The open end is closed at the border of [0, 1], so that neighbouring intervals share out everything.
+    """
+    values, (start, stop) = precision.comparable(values, np.array([low, high], np.float64))
+    above = values > start if closed == "right" and low > 0 else values >= start
+    below = values < stop if closed == "left" and high < 1 else values <= stop
+    return above & below
+
+
+def check_interval(low: float, high: float, parameter: str) -> None:
+    """Refuse an interval that is none."""
+    if not 0 <= low <= high <= 1:
+        raise CalibrationInputError(parameter, "needs 0 <= low <= high <= 1", got=f"({low}, {high})")
+
+
+def _some(items: tuple[Any, ...], parameter: str) -> tuple[Any, ...]:
+    if not items:
+        raise CalibrationInputError(parameter, "needs at least one argument", got="none")
+    return items
+
+
+def _equal(column: Array, value: Any) -> Mask:
+    """Equality that never warns: a text column holds no number and the other way round."""
+    if (column.dtype.kind in "US") != isinstance(value, str):
+        value = str(value) if column.dtype.kind in "US" else value
+        if isinstance(value, str) and column.dtype.kind not in "US":
+            return column.astype(str) == value
+    return np.asarray(column == value, dtype=bool)
