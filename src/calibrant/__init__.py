@@ -9,6 +9,7 @@ pooled** (binning, or another estimator), **how far apart** forecast and truth a
 ECE 0.2750 (n=4, event, 15 equal-width bins)
 """
 
+from calibrant import diagnostics
 from calibrant.aggregates import (
     contraharmonic,
     maximum,
@@ -21,7 +22,7 @@ from calibrant.aggregates import (
     uniform,
     weighted_by_size,
 )
-from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles, Sweep
+from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
 from calibrant.bins import Bins
 from calibrant.distances import (
     debiased_squared,
@@ -37,13 +38,9 @@ from calibrant.distances import (
 )
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.label_binned import LabelBinnedError
-from calibrant.errors.mean_score import MeanScore, brier, entropy, hit, log_score, output
+from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
 from calibrant.exceptions import CalibrationInputError
 from calibrant.lenses import (
-    Above,
-    Between,
-    ByLabel,
-    ByPrediction,
     Classwise,
     Flat,
     Full,
@@ -55,6 +52,7 @@ from calibrant.lenses import (
     TopLabel,
 )
 from calibrant.metric import Metric, Result, from_json
+from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
 from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
 from calibrant.recipes import (
@@ -91,6 +89,8 @@ from calibrant.selections import (
     predicted_in,
     where,
 )
+from calibrant.sweep import Sweep
+from calibrant.table import Table, table
 from calibrant.views import Summary, View
 
 __version__ = "0.1.0"
@@ -99,60 +99,62 @@ __all__ = [
     "ACCURACY",
     "ACE",
     "ADAPTIVE_ECE",
-    "Above",
     "BRIER",
+    "CECE",
+    "CWECE",
+    "CWMCS",
+    "ECE",
+    "ECE_DEBIASED",
+    "ECE_LB",
+    "ECE_SWEEP",
+    "FULL_ECE",
+    "LOG_LOSS",
+    "MCE",
+    "MCS",
+    "MSECE",
+    "RECIPES",
+    "RMSCE",
+    "SCE",
+    "TACE",
+    "TOP5_ECE",
+    "WSECE",
+    "WSMCS",
+    "Above",
     "Between",
     "BinnedError",
     "Bins",
     "ByLabel",
     "ByPrediction",
-    "CECE",
-    "CWECE",
-    "CWMCS",
     "CalibrationInputError",
     "Classwise",
-    "ECE",
-    "ECE_DEBIASED",
-    "ECE_LB",
-    "ECE_SWEEP",
     "Edges",
     "EqualMass",
     "EqualWidth",
-    "FULL_ECE",
     "Flat",
     "Full",
     "Grid",
     "Groups",
     "InTopK",
     "KDTree",
-    "LOG_LOSS",
     "LabelBinnedError",
-    "MCE",
-    "MCS",
-    "MSECE",
     "MeanScore",
     "Metric",
     "OneClass",
     "Predictions",
     "Quantiles",
-    "RECIPES",
-    "RMSCE",
     "Ranked",
     "Result",
-    "SCE",
     "Summary",
     "Sweep",
-    "TACE",
-    "TOP5_ECE",
+    "Table",
     "TopK",
     "TopLabel",
     "View",
-    "WSECE",
-    "WSMCS",
-    "brier",
+    "brier_score",
     "confidence_between",
     "contraharmonic",
     "debiased_squared",
+    "diagnostics",
     "entropy",
     "everything",
     "from_json",
@@ -177,6 +179,7 @@ __all__ = [
     "signed",
     "signed_balance",
     "squared",
+    "table",
     "tvd",
     "uniform",
     "weighted",

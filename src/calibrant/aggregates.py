@@ -37,7 +37,7 @@ def root_mean(distances: Floats, bins: Bins) -> Floats:
     r"""The square root of the mean, 0 where the mean is negative: :math:`\sqrt{\max(0, \sum_b \frac{n_b}{n} d_b)}`.
 
     >>> import calibrant as cal
-    >>> cal.RMSCE([1, 0], [.9, .9]).value
+    >>> round(cal.RMSCE([1, 0], [.9, .9]).value, 10)
     0.4
     """
     return np.sqrt(np.maximum(mean(distances, bins), 0.0))
@@ -67,7 +67,7 @@ def maximum(distances: Floats, bins: Bins) -> Floats:
     r"""The worst bin that holds samples: :math:`\max_{b: n_b > 0} d_b`.
 
     >>> import calibrant as cal
-    >>> cal.MCE([1, 0], [.95, .2]).value
+    >>> round(cal.MCE([1, 0], [.95, .2]).value, 10)
     0.2
     """
     filled = bins.counts > 0

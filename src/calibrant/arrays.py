@@ -29,9 +29,11 @@ def as_array(data: Any, parameter: str) -> tuple[Array, int]:
         raise CalibrationInputError(parameter, "is required", got="None")
     if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
         raise CalibrationInputError(
-            parameter, "must have no masked entries", got=f"{int(np.ma.getmaskarray(data).sum())} of them",
+            parameter,
+            "must have no masked entries",
+            got=f"{int(np.ma.getmaskarray(data).sum())} of them",
             hint="drop those rows first",
-        )  # fmt: skip
+        )
     if isinstance(data, Iterator):
         raise CalibrationInputError(
             parameter, "must be an array", got=f"a {type(data).__name__}", hint="collect it with list(...) first"
@@ -91,7 +93,9 @@ def _from_elsewhere(data: Any) -> tuple[Any, int | None]:
             return np.array([None] * len(data), dtype=object), None
         if hasattr(data, "to_pylist") and str(data.type).startswith(("list", "fixed_size_list", "large_list")):
             return data.to_pylist(), None
-        return data.to_numpy(zero_copy_only=False) if hasattr(data, "type") and _is_plain(data) else data.to_numpy(), None
+        return data.to_numpy(zero_copy_only=False) if hasattr(data, "type") and _is_plain(
+            data
+        ) else data.to_numpy(), None
     if home in ("pandas", "polars") and hasattr(data, "to_numpy"):
         return data.to_numpy(), None
     return data, None
@@ -116,9 +120,12 @@ def _objects(array: Array, parameter: str) -> Array:
                 parameter, "must be a rectangular array", got="nested sequences", where=place(index, array.shape)
             )
         raise CalibrationInputError(
-            parameter, "must hold plain numbers or strings", got=f"a {type(item).__name__}",
-            where=place(index, array.shape), hint="convert it with .astype(float) first",
-        )  # fmt: skip
+            parameter,
+            "must hold plain numbers or strings",
+            got=f"a {type(item).__name__}",
+            where=place(index, array.shape),
+            hint="convert it with .astype(float) first",
+        )
     return array.astype(str)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -80,7 +80,7 @@ class EqualWidth:
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the edges cut the sorted samples."""
-        return _cuts_at(ladder, self.edges, self.closed)
+        return cuts_at(ladder, self.edges, self.closed)
 
     def __str__(self) -> str:
         return f"{_bins(self.n_bins, 'equal-width')}{'' if self.closed == 'right' else ', left-closed'}"
@@ -102,7 +102,7 @@ class Edges:
         made = tuple(float(edge) for edge in edges)
         if len(made) < 2 or made[0] != 0 or made[-1] != 1:
             raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made)[:80])
-        if not all(low < high for low, high in zip(made, made[1:], strict=False)):
+        if not all(low < high for low, high in pairwise(made)):
             raise CalibrationInputError("edges", "must increase", got=str(made)[:80])
         _check_closed(closed)
         object.__setattr__(self, "edges", made)
@@ -127,7 +127,7 @@ class Edges:
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the edges cut the sorted samples."""
-        return _cuts_at(ladder, np.array(self.edges), self.closed)
+        return cuts_at(ladder, np.array(self.edges), self.closed)
 
     def __str__(self) -> str:
         return f"bins at {', '.join(f'{edge:g}' for edge in self.edges)}"
@@ -164,11 +164,11 @@ class EqualMass:
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer; among tied forecasts, earlier rows go to lower bins."""
-        return _by_rank(view, self)
+        return assign_by_rank(view, self)
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks ceil(k n / b)."""
-        return _cuts_by_rank(ladder, self.n_bins)
+        return cuts_by_rank(ladder, self.n_bins)
 
     def __str__(self) -> str:
         return _bins(self.n_bins, "equal-mass")
@@ -206,7 +206,7 @@ class Quantiles:
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer."""
-        return _by_rank(view, self)
+        return assign_by_rank(view, self)
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the values at equally spaced ranks cut the sorted samples."""
@@ -218,76 +218,6 @@ class Quantiles:
 
     def __str__(self) -> str:
         return _bins(self.n_bins, "quantile")
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """The largest number of bins up to which every smaller number, too, has non-decreasing bin frequencies.
-
-    For b = 2, 3, .. n the samples are binned by `binning` (its own n_bins plays no role); the first b
-    whose mean labels decrease between neighbouring non-empty bins ends the sweep. The number chosen
-    is `requested` in the bins.
-
-    References: Roelofs et al. (2022), algorithm 1.
-
-    >>> import calibrant as cal
-    >>> result = cal.ECE_SWEEP([0, 0, 1, 0, 1, 1], [.1, .2, .3, .4, .5, .6])
-    >>> result.value, result.details["n_bins"]
-    (0.25, 3)
-    """
-
-    binning: EqualMass | EqualWidth = dataclasses.field(default_factory=EqualMass)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.binning, (EqualMass, EqualWidth)):
-            raise CalibrationInputError("Sweep", "takes EqualMass() or EqualWidth()", got=repr(self.binning))
-
-    @property
-    def block(self) -> None:
-        """All samples are kept."""
-
-    def summarise(self, view: View) -> Forecasts:
-        """The table of distinct forecasts."""
-        return Forecasts.of(view, "Sweep")
-
-    def conclude(self, summary: Forecasts) -> Bins:
-        """Sweep each question, then cut it."""
-        return summary.cut(self.cuts)
-
-    def assign(self, view: View) -> Ints:
-        """The bin of each answer."""
-        return _by_rank(view, self)
-
-    def cuts(self, ladder: Ladder) -> Ints:
-        """The ranks at which the chosen number of bins cuts the sorted samples."""
-        return self._cuts(ladder, self.choose(ladder))
-
-    def choose(self, ladder: Ladder) -> int:
-        """The number of bins that the sweep ends with."""
-        if ladder.n == 0:
-            return 1
-        if _rises(ladder.rates, 0.0):
-            return ladder.n  # sorted outcomes rise already: every number of bins does
-        for n_bins in range(2, ladder.n + 1):
-            if not self._monotone(ladder, n_bins):
-                return n_bins - 1
-        return ladder.n
-
-    def _monotone(self, ladder: Ladder, n_bins: int) -> bool:
-        ranks = self._cuts(ladder, n_bins)
-        ranks = ranks[np.append(True, np.diff(ranks) > 0)]
-        targets = ladder.running_targets(ranks).differences()
-        fractions = bool(targets.lo.any() or (targets.hi & ((1 << 26) - 1)).any())
-        return _rises(targets.value / np.diff(ranks), 1e-12 if fractions else 0.0)
-
-    def _cuts(self, ladder: Ladder, n_bins: int) -> Ints:
-        if isinstance(self.binning, EqualMass):
-            return _cuts_by_rank(ladder, n_bins)
-        return _cuts_at(ladder, np.arange(n_bins + 1) / n_bins, self.binning.closed)
-
-    def __str__(self) -> str:
-        kind = "equal-mass" if isinstance(self.binning, EqualMass) else "equal-width"
-        return f"{kind} bins by monotonic sweep"
 
 
 def _fixed(view: View, edges: Floats, closed: str, piece: str) -> Bins:
@@ -323,15 +253,17 @@ def _fixed_codes(view: View, edges: Floats, closed: str, piece: str) -> Ints:
     return codes if view.keep is None else np.where(view.keep, codes, -1)
 
 
-def _cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Ints:
+def cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Ints:
+    """The ranks at which edges cut the sorted samples."""
     return np.concatenate([[0], ladder.below(edges[1:-1], closed), [ladder.n]])
 
 
-def _cuts_by_rank(ladder: Ladder, n_bins: int) -> Ints:
+def cuts_by_rank(ladder: Ladder, n_bins: int) -> Ints:
+    """The ranks at which bins of equal mass cut the sorted samples."""
     return -(-np.arange(n_bins + 1) * ladder.n // n_bins)  # ceil(k n / b) in integers
 
 
-def _by_rank(view: View, binning: EqualMass | Quantiles | Sweep) -> Ints:
+def assign_by_rank(view: View, binning: Any) -> Ints:
     """The bin of each answer, by its rank among its question's answers (whole weights take several ranks)."""
     codes = np.full(view.outputs.shape[:2], -1)
     for question, ladder in enumerate(Forecasts.of(view, type(binning).__name__).ladders()):
@@ -341,10 +273,6 @@ def _by_rank(view: View, binning: EqualMass | Quantiles | Sweep) -> Ints:
         rank = np.cumsum(weight) - weight
         codes[order, question % view.v] = np.searchsorted(binning.cuts(ladder)[1:-1], rank, side="right")
     return codes
-
-
-def _rises(rates: Floats, tolerance: float) -> bool:
-    return bool(np.all(rates[1:] >= rates[:-1] - tolerance))
 
 
 def _bins(count: int, kind: str) -> str:
@@ -360,5 +288,3 @@ def _check_bins(n_bins: Any) -> None:
 def _check_closed(closed: str) -> None:
     if closed not in ("left", "right"):
         raise CalibrationInputError("closed", 'must be "left" or "right"', got=repr(closed))
-
-

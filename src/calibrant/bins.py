@@ -27,8 +27,8 @@ class Bins(Summary):
 
     >>> import calibrant as cal
     >>> bins = cal.ECE([1, 0, 1], [.9, .2, .85]).bins
-    >>> bins.counts.sum(), bins.forecast[0, -2:, 0].tolist(), bins.frequency[0, -2:, 0].tolist()
-    (np.float64(3.0), [0.875, nan], [1.0, nan])
+    >>> bins.counts[0, 12:].tolist(), bins.forecast[0, 12:, 0].round(10).tolist(), bins.frequency[0, 12:, 0].tolist()
+    ([1.0, 1.0, 0.0], [0.85, 0.9, nan], [1.0, 1.0, nan])
     """
 
     size: Totals
@@ -111,7 +111,7 @@ class Bins(Summary):
         cells, place = np.unique(both, axis=0, return_inverse=True)
         place = place.ravel()
         places = place[: self.shape[1]], place[self.shape[1] :]
-        made = {}
+        made: dict[str, Any] = {}
         for name in ("size", "outputs", "targets"):
             parts = [getattr(bins, name) for bins in (self, other)]
             wide = Totals.zeros((parts[0].shape[0], len(cells), *parts[0].shape[2:]))
@@ -131,10 +131,11 @@ def check_memory(questions: int, bins: int, coordinates: int) -> None:
     needed = questions * bins * (1 + 2 * coordinates) * 16
     if needed > MOST_BYTES:
         raise CalibrationInputError(
-            "bins", f"of all questions must fit {MOST_BYTES >> 30} GiB",
+            "bins",
+            f"of all questions must fit {MOST_BYTES >> 30} GiB",
             got=f"{questions:,} questions x {bins:,} bins ({needed / (1 << 30):.1f} GiB)",
             hint="use fewer bins, or a lens that asks fewer questions",
-        )  # fmt: skip
+        )
 
 
 def _known(array: Any) -> Any:

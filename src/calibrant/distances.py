@@ -43,7 +43,7 @@ def signed(bins: Bins) -> Floats:
     r"""Signed gap :math:`\bar p_b - \bar y_b` of an event: positive where the forecasts are over-confident.
 
     >>> import calibrant as cal
-    >>> cal.MCS([1, 0], [.9, .9]).value
+    >>> round(cal.MCS([1, 0], [.9, .9]).value, 10)
     0.4
     """
     _require_event(bins, "signed")
@@ -125,7 +125,9 @@ class weighted:  # noqa: N801
     def __init__(self, w: Sequence[float]) -> None:
         made = tuple(float(weight) for weight in w)
         if not made or not all(0 <= weight < np.inf for weight in made) or not any(made):
-            raise CalibrationInputError("weighted", "needs finite weights of at least 0, some above", got=str(made)[:80])
+            raise CalibrationInputError(
+                "weighted", "needs finite weights of at least 0, some above", got=str(made)[:80]
+            )
         object.__setattr__(self, "w", made)
 
     def __call__(self, bins: Bins) -> Floats:
@@ -224,14 +226,18 @@ def _check_order(p: Any, distance: str) -> None:
 def _require_event(bins: Bins, distance: str) -> None:
     if bins.shape[2] != 1:
         raise CalibrationInputError(
-            distance, "needs a lens with one coordinate per question", got=f"{bins.about.question} with {bins.shape[2]}",
+            distance,
+            "needs a lens with one coordinate per question",
+            got=f"{bins.about.question} with {bins.shape[2]}",
             hint="use a scalar lens such as TopLabel(), or a distance of vectors such as tvd",
-        )  # fmt: skip
+        )
 
 
 def _require_coordinates(bins: Bins, count: int, distance: str) -> None:
     if bins.shape[2] != count:
         raise CalibrationInputError(
-            distance, f"is made for {count} coordinates", got=f"{bins.about.question} with {bins.shape[2]}",
+            distance,
+            f"is made for {count} coordinates",
+            got=f"{bins.about.question} with {bins.shape[2]}",
             hint="one entry per coordinate of the lens",
-        )  # fmt: skip
+        )

@@ -50,7 +50,5 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 
-def _rebuild(
-    parameter: str, expected: str, got: object, where: str | None, hint: str | None
-) -> CalibrationInputError:
+def _rebuild(parameter: str, expected: str, got: object, where: str | None, hint: str | None) -> CalibrationInputError:
     return CalibrationInputError(parameter, expected, got=got, where=where, hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Forecasts(Summary):
         tables = [_distinct(values, hits) for values, hits in _columns(view)]
         values, counts, targets = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
-        return cls(view.about, values, _small(counts), _small(targets), starts, view.precision)
+        return cls(view.about, values, counts, targets, starts, view.precision)
 
     @classmethod
     def _of_any(cls, view: View) -> Forecasts:
@@ -53,7 +54,9 @@ class Forecasts(Summary):
             truth = view.truth_of(question, rows)[:, 0]
             parts.append((view.outputs[rows, question % view.v, 0], counts, Totals.of(truth).times(counts)))
             lengths.append(len(rows))
-        return cls._collapsed(view.about, np.repeat(np.arange(len(lengths)), lengths), parts, len(lengths), view.precision)
+        return cls._collapsed(
+            view.about, np.repeat(np.arange(len(lengths)), lengths), parts, len(lengths), view.precision
+        )
 
     def __add__(self, other: Forecasts) -> Forecasts:
         if not isinstance(other, Forecasts):
@@ -95,21 +98,19 @@ class Forecasts(Summary):
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:
         """The bins when each question's samples, in order of forecast, are cut at the ranks that `cuts` names."""
-        ladders = list(self.ladders())
-        ranks = [cuts(ladder) for ladder in ladders]
-        width = max(len(at) for at in ranks) - 1
-        check_memory(len(ranks), width, 1)
-        rows = [ladder.cut(at) for ladder, at in zip(ladders, ranks, strict=True)]
+        rows: list[Any] = [ladder.cut(cuts(ladder)) for ladder in self.ladders()]  # one ladder in memory at a time
+        width = max(len(low) for *_, low, _ in rows)
+        check_memory(len(rows), width, 1)
         size, outputs, targets = (Totals.stack([row[part] for row in rows], width) for part in range(3))
         low, high = np.full((2, len(rows), width), np.nan)
-        for index, (ladder, at) in enumerate(zip(ladders, ranks, strict=True)):
-            low[index, : len(at) - 1], high[index, : len(at) - 1] = ladder.ends(at)
+        for index, row in enumerate(rows):
+            low[index, : len(row[3])], high[index, : len(row[4])] = row[3:]
         return Bins(
             self.about,
             size,
             outputs.reshape(*outputs.shape, 1),
             targets.reshape(*targets.shape, 1),
-            np.array([len(at) - 1 for at in ranks]),
+            np.array([len(row[3]) for row in rows]),
             low,
             high,
         )
@@ -156,27 +157,24 @@ class Ladder:
         group = self.targets[entry + 1] - self.targets[entry]
         return self.targets[entry] + group.share(inside, size)
 
-    def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
-        """Size, outputs and targets between neighbouring ranks."""
+    def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals, Floats, Floats]:
+        """Size, outputs, targets, smallest and largest forecast between neighbouring ranks."""
+        low, high = np.full((2, len(ranks) - 1), np.nan)
         if self.n == 0:
             nothing = Totals.zeros(len(ranks) - 1)
-            return nothing, nothing, nothing
+            return nothing, nothing, nothing, low, high
         entry, inside, _ = self._inside(ranks)
         outputs = self.outputs[entry] + Totals.of(self.values[entry]).times(inside)
-        return Totals.whole(np.diff(ranks)), outputs.differences(), self.running_targets(ranks).differences()
-
-    def ends(self, ranks: Ints) -> tuple[Floats, Floats]:
-        """The smallest and the largest forecast between neighbouring ranks; nan where there is none."""
-        low, high = np.full((2, len(ranks) - 1), np.nan)
         filled = np.diff(ranks) > 0
         low[filled] = self.values[self._entry(ranks[:-1][filled])]
         high[filled] = self.values[self._entry(ranks[1:][filled] - 1)]
-        return low, high
+        targets = self.running_targets(ranks)
+        return Totals.whole(np.diff(ranks)), outputs.differences(), targets.differences(), low, high
 
     def below(self, edges: Floats, closed: str) -> Ints:
         """How many samples lie below each edge (at or below it, when bins are right-closed)."""
-        values, edges = self.precision.comparable(self.values, edges)
-        return self.ranks[np.searchsorted(values, edges, side="right" if closed == "right" else "left")]
+        values, at = self.precision.comparable(self.values, edges)
+        return self.ranks[np.searchsorted(values, at, side="right" if closed == "right" else "left")]
 
     def before(self, ranks: Ints) -> Ints:
         """How many samples have a smaller forecast than the one at each rank."""
@@ -214,7 +212,8 @@ def _distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
     levels = keys >> unsigned.type(1)
     first = np.flatnonzero(np.append(True, levels[1:] != levels[:-1])[: len(levels)])
     counts = np.diff(np.append(first, len(keys)))
-    return levels[first].view(values.dtype), counts, _reduced((keys & unsigned.type(1)).astype(np.int64), first)
+    positives = _reduced((keys & unsigned.type(1)).astype(np.int64), first)
+    return levels[first].view(values.dtype), _small(counts), _small(positives)
 
 
 def _reduced(array: Array, first: Ints) -> Array:

@@ -20,9 +20,11 @@ def event_labels(y_true: Array, classes: tuple[str, ...], parameter: str) -> tup
     if labels.dtype.kind in "US":
         if not classes:
             raise CalibrationInputError(
-                parameter, "must be 0 or 1", got=repr(str(labels.ravel()[0])),
+                parameter,
+                "must be 0 or 1",
+                got=repr(str(labels.ravel()[0])),
                 hint="pass classes=(name when it did not happen, name when it did)",
-            )  # fmt: skip
+            )
         if len(classes) != 2:
             raise CalibrationInputError("classes", "of one event are two names", got=f"{len(classes)} of them")
         return _indices(labels, classes, parameter), None
@@ -30,9 +32,12 @@ def event_labels(y_true: Array, classes: tuple[str, ...], parameter: str) -> tup
     wrong = np.flatnonzero((numbers < 0) | (numbers > 1))
     if wrong.size:
         raise CalibrationInputError(
-            parameter, "outcomes of an event must be 0 or 1", got=f"{numbers[wrong[0]]:g}", where=f"row {wrong[0]}",
+            parameter,
+            "outcomes of an event must be 0 or 1",
+            got=f"{numbers[wrong[0]]:g}",
+            where=f"row {wrong[0]}",
             hint="forecasts of several classes are an (n, K) matrix",
-        )  # fmt: skip
+        )
     if np.all((numbers == 0) | (numbers == 1)):
         return numbers.astype(np.int64), None
     return None, numbers.astype(np.float64)
@@ -98,9 +103,12 @@ def check_probabilities(values: Array, parameter: str, block: int = 1 << 18) -> 
             if not (abs(totals.min() - 1) <= ROW_TOLERANCE and abs(totals.max() - 1) <= ROW_TOLERANCE):
                 row = int(np.argmax(np.abs(totals - 1)))
                 raise CalibrationInputError(
-                    parameter, "rows must sum to 1", got=f"{totals[row]:.6g}", where=f"row {start + row}",
+                    parameter,
+                    "rows must sum to 1",
+                    got=f"{totals[row]:.6g}",
+                    where=f"row {start + row}",
                     hint="pass normalize=True if that is intended",
-                )  # fmt: skip
+                )
     return clip
 
 
@@ -109,14 +117,20 @@ def _refuse_value(values: Array, parameter: str) -> None:
     broken = np.flatnonzero(~np.isfinite(flat))
     if broken.size:
         raise CalibrationInputError(
-            parameter, "must be finite", got=str(flat[broken[0]]), where=place(int(broken[0]), values.shape),
+            parameter,
+            "must be finite",
+            got=str(flat[broken[0]]),
+            where=place(int(broken[0]), values.shape),
             hint=f"{broken.size} such values in all",
-        )  # fmt: skip
+        )
     index = int(np.argmax(np.maximum(-flat, flat - 1)))
     raise CalibrationInputError(
-        parameter, "must lie in [0, 1]", got=f"{flat[index]:.6g}", where=place(index, values.shape),
+        parameter,
+        "must lie in [0, 1]",
+        got=f"{flat[index]:.6g}",
+        where=place(index, values.shape),
         hint=_what_are_these(values),
-    )  # fmt: skip
+    )
 
 
 def _what_are_these(values: Array) -> str | None:
@@ -138,9 +152,12 @@ def _indices(labels: Array, classes: tuple[str, ...], parameter: str) -> Ints:
         if str(name) not in position:
             row = int(np.flatnonzero(labels.astype(str) == name)[0])
             raise CalibrationInputError(
-                parameter, "must name one of the classes", got=repr(str(name)[:60]), where=f"row {row}",
+                parameter,
+                "must name one of the classes",
+                got=repr(str(name)[:60]),
+                where=f"row {row}",
                 hint=nearest(str(name), classes)[:200],
-            )  # fmt: skip
+            )
     return np.array([position[str(name)] for name in found], np.int64)[inverse.ravel()]
 
 
@@ -154,4 +171,3 @@ def _finite(labels: Array, parameter: str) -> Array:
             parameter, "must have no missing values", got=str(numbers[broken[0]]), where=f"row {broken[0]}"
         )
     return numbers
-

@@ -18,7 +18,6 @@ from calibrant import kernels
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import Predictions
-from calibrant.selections import check_interval, within
 from calibrant.totals import Floats, Ints
 from calibrant.views import About, View
 
@@ -68,7 +67,7 @@ class Ranked:
         return _picked(predictions, predictions.leaders(self.k)[:, -1:], str(self))
 
     def __str__(self) -> str:
-        return f"class of rank {self.k}"
+        return "likeliest class" if self.k == 1 else f"class of rank {self.k}"
 
 
 @dataclass(frozen=True)
@@ -265,9 +264,11 @@ class Groups:
                 position = predictions.class_index(member)
                 if home[position] >= 0:
                     raise CalibrationInputError(
-                        "Groups", "must not share classes", got=f"{predictions.classes[position]!r} twice",
+                        "Groups",
+                        "must not share classes",
+                        got=f"{predictions.classes[position]!r} twice",
                         where=f"group {name!r}",
-                    )  # fmt: skip
+                    )
                 home[position] = index
         if (home < 0).any():
             missing = predictions.classes[int(np.flatnonzero(home < 0)[0])]
@@ -282,111 +283,15 @@ class Groups:
         return f"groups {', '.join(name for name, _ in self.groups)}"
 
 
-@dataclass(frozen=True)
-class ByLabel:
-    """The lens's questions asked apart for the samples of each true class.
-
-    >>> import calibrant as cal
-    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
-    >>> cal.ByLabel(cal.TopLabel())(p).questions
-    2
-    """
-
-    lens: Lens
-
-    def __call__(self, predictions: Predictions) -> View:
-        predictions.require_classes("ByLabel")
-        return _grouped(self.lens(predictions), predictions.hard_labels("ByLabel"), predictions, "by label")
-
-    def __str__(self) -> str:
-        return f"{self.lens} by label"
-
-
-@dataclass(frozen=True)
-class ByPrediction:
-    """The lens's questions asked apart for the samples of each predicted class.
-
-    >>> import calibrant as cal
-    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
-    >>> cal.ByPrediction(cal.TopLabel())(p).group.tolist()
-    [0, 0]
-    """
-
-    lens: Lens
-
-    def __call__(self, predictions: Predictions) -> View:
-        return _grouped(self.lens(predictions), predictions.predicted, predictions, "by prediction")
-
-    def __str__(self) -> str:
-        return f"{self.lens} by prediction"
-
-
-@dataclass(frozen=True)
-class Between:
-    """The lens's answers whose output lies between low and high: selection after the lens.
-
-    `closed` is "left", "right" or "both"; the open end is closed at 0 and at 1, so that neighbouring
-    intervals share out everything.
-
-    >>> import calibrant as cal
-    >>> p = cal.Predictions.from_probs([1, 0, 1], [.3, .5, 1.])
-    >>> cal.Between(cal.TopLabel(), .5, 1)(p).keep.ravel().tolist()
-    [False, True, True]
-    """
-
-    lens: Lens
-    low: float
-    high: float
-    closed: str = "left"
-
-    def __post_init__(self) -> None:
-        check_interval(self.low, self.high, "Between")
-        if self.closed not in ("left", "right", "both"):
-            raise CalibrationInputError("closed", 'must be "left", "right" or "both"', got=repr(self.closed))
-
-    def __call__(self, predictions: Predictions) -> View:
-        view = self.lens(predictions)
-        view.require_event("Between", "a selection such as confidence_between, before the lens")
-        keep = within(view.outputs[:, :, 0], self.low, self.high, self.closed, view.precision)
-        return _kept(view, keep, self._interval)
-
-    @property
-    def _interval(self) -> str:
-        left = "(" if self.closed == "right" and self.low > 0 else "["
-        right = ")" if self.closed == "left" and self.high < 1 else "]"
-        return f"in {left}{self.low:g}, {self.high:g}{right}"
-
-    def __str__(self) -> str:
-        return f"{self.lens} {self._interval}"
-
-
-@dataclass(frozen=True)
-class Above:
-    """The lens's answers whose output is strictly larger than t.
-
-    >>> import calibrant as cal
-    >>> p = cal.Predictions.from_probs([0, 1], [[.99, .01], [.8, .2]])
-    >>> cal.Above(cal.Classwise(), 0.01)(p).keep.tolist()
-    [[True, False], [True, True]]
-    """
-
-    lens: Lens
-    t: float
-
-    def __call__(self, predictions: Predictions) -> View:
-        view = self.lens(predictions)
-        view.require_event("Above", "a scalar lens such as Classwise()")
-        values, threshold = view.precision.comparable(view.outputs[:, :, 0], np.array([self.t], np.float64))
-        return _kept(view, values > threshold[0], f"above {self.t:g}")
-
-    def __str__(self) -> str:
-        return f"{self.lens} above {self.t:g}"
-
-
 def _view(
-    predictions: Predictions, outputs: Array, targets: Array, question: str,
-    *, names: tuple[str, ...] = (), summed: bool = False,
-) -> View:  # fmt: skip
+    predictions: Predictions,
+    outputs: Array,
+    targets: Array,
+    question: str,
+    *,
+    names: tuple[str, ...] = (),
+    summed: bool = False,
+) -> View:
     weight = predictions.weight
     precision = dataclasses.replace(predictions.precision, summed=summed)
     about = About(
@@ -415,23 +320,6 @@ def _picked(predictions: Predictions, classes: Ints, question: str) -> View:
     if predictions.soft is None:
         return _view(predictions, outputs, np.where(classes[:, 0] == _labels(predictions), 0, -1), question)
     return _view(predictions, outputs, np.take_along_axis(predictions.soft, classes, axis=1)[:, :, None], question)
-
-
-def _grouped(view: View, group: Ints, predictions: Predictions, how: str) -> View:
-    """Copies of the stack, one a class; a stack that is grouped already is grouped within each."""
-    outer = predictions.classes
-    inner = view.about.names
-    names = tuple(f"{name} / {part}" for name in outer for part in inner) if inner else outer
-    group = np.repeat(group, len(view.outputs) // len(group)) if len(group) else group
-    if view.group is not None:
-        group = group * view.groups + view.group
-    about = dataclasses.replace(view.about, names=names, question=f"{view.about.question} {how}")
-    return dataclasses.replace(view, about=about, group=group, groups=len(outer) * view.groups)
-
-
-def _kept(view: View, keep: Array, how: str) -> View:
-    about = dataclasses.replace(view.about, question=f"{view.about.question} {how}")
-    return dataclasses.replace(view, about=about, keep=keep if view.keep is None else view.keep & keep)
 
 
 def _labels(predictions: Predictions) -> Ints:

@@ -192,7 +192,9 @@ class Result:
             about=about,
             choices=made["choices"],
             bins=_bins_from_dict(made["bins"], about) if "bins" in made else None,
-            details={name: value if isinstance(value, int) else float(value) for name, value in made["details"].items()},
+            details={
+                name: value if isinstance(value, int) else float(value) for name, value in made["details"].items()
+            },
             notes=tuple(made["notes"]),
             values=tuple(float(part["value"]) for part in parts.values()),
             sizes=tuple(float(part["size"]) for part in parts.values()),
@@ -233,9 +235,8 @@ def _bins_to_dict(bins: Bins) -> dict[str, Any]:
 
 
 def _bins_from_dict(made: dict[str, Any], about: About) -> Bins:
-    totals = [
-        Totals(np.array(made[name]["hi"], np.int64), np.array(made[name]["lo"], np.int64)) for name in _TOTALS
-    ]
+    totals = [Totals(np.array(made[name]["hi"], np.int64), np.array(made[name]["lo"], np.int64)) for name in _TOTALS]
     low, high = (np.array(made[name], np.float64) if name in made else None for name in ("low", "high"))
     cells = np.array(made["cells"], np.int64) if "cells" in made else None
-    return Bins(about, *totals, np.array(made["requested"]), low, high, cells)
+    size, outputs, targets = totals
+    return Bins(about, size, outputs, targets, np.array(made["requested"]), low, high, cells)

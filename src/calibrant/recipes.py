@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from calibrant.aggregates import (
@@ -13,15 +14,17 @@ from calibrant.aggregates import (
     signed_balance,
     weighted_by_size,
 )
-from calibrant.binning import Binning, EqualMass, EqualWidth, Sweep
+from calibrant.binning import Binning, EqualMass, EqualWidth
 from calibrant.distances import debiased_squared, inter_interval, signed, squared
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.label_binned import LabelBinnedError
-from calibrant.errors.mean_score import MeanScore, brier, hit, log_score
+from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
 from calibrant.exceptions import CalibrationInputError
-from calibrant.lenses import Above, Between, ByLabel, Classwise, Full, Lens, Ranked, TopK, TopLabel
+from calibrant.lenses import Classwise, Full, Lens, Ranked, TopK, TopLabel
 from calibrant.metric import Metric
+from calibrant.narrowing import Above, Between, ByLabel
 from calibrant.partitions import KDTree
+from calibrant.sweep import Sweep
 
 ECE = BinnedError()
 MCE = BinnedError(aggregate=maximum)
@@ -42,7 +45,7 @@ CWMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=si
 WSMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=signed, across=signed_balance)
 FULL_ECE = BinnedError(lens=Full(), binning=KDTree())
 TOP5_ECE = BinnedError(lens=TopK(5), binning=KDTree())
-BRIER = MeanScore(Full(), brier)
+BRIER = MeanScore(Full(), brier_score)
 LOG_LOSS = MeanScore(Full(), log_score)
 ACCURACY = MeanScore(Ranked(1), hit)
 
@@ -93,7 +96,7 @@ def likert(edges: Sequence[Any], *, lens: Lens = ECE.lens, binning: Binning = EC
     >>> round(scale["[0, 0.33)"]([1, 0, 1, 1], [.31, .31, .31, .9]).value, 10)
     0.3366666667
     """
-    pairs = list(zip(edges, edges[1:], strict=False)) if all(isinstance(edge, (int, float)) for edge in edges) else edges
+    pairs = list(pairwise(edges)) if all(isinstance(edge, (int, float)) for edge in edges) else edges
     if not len(pairs) or not all(len(pair) == 2 for pair in pairs):
         raise CalibrationInputError("likert", "needs at least two edges, or (low, high) pairs", got=repr(edges)[:80])
     return {

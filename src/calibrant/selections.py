@@ -126,9 +126,7 @@ class output_between(Selection):  # noqa: N801
         if self.of is None:
             raise CalibrationInputError("output_between", "needs of=class", got="forecasts of several classes")
         column = np.full((len(predictions), 1), predictions.class_index(self.of))
-        return within(
-            predictions.probability_of(column)[:, 0], self.low, self.high, "left", predictions.precision
-        )
+        return within(predictions.probability_of(column)[:, 0], self.low, self.high, "left", predictions.precision)
 
 
 @dataclass(frozen=True)

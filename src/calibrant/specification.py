@@ -76,7 +76,10 @@ def _encode_selection(selection: Selection) -> dict[str, Any]:
         case where():
             return {"select": "where", "columns": {name: encode(value) for name, value in selection.columns}}
     fields = dataclasses.fields(selection)  # type: ignore[arg-type]
-    return {"select": type(selection).__name__, **{field.name: encode(getattr(selection, field.name)) for field in fields}}
+    return {
+        "select": type(selection).__name__,
+        **{field.name: encode(getattr(selection, field.name)) for field in fields},
+    }
 
 
 def _decode_selection(made: dict[str, Any], pieces: Mapping[str, Any]) -> Any:
@@ -101,7 +104,9 @@ def _look_up(name: Any, pieces: Mapping[str, Any]) -> Any:
         return pieces[name]
     if name not in calibrant.__all__:
         raise CalibrationInputError(
-            "specification", "names an unknown piece", got=repr(name),
+            "specification",
+            "names an unknown piece",
+            got=repr(name),
             hint=f"{nearest(str(name), calibrant.__all__)[:80]} Pass pieces={{name: piece}} for one of your own",
-        )  # fmt: skip
+        )
     return getattr(calibrant, name)

@@ -35,9 +35,10 @@ class About:
     def __add__(self, other: About) -> About:
         if (self.question, self.names) != (other.question, other.names):
             raise CalibrationInputError(
-                "summaries", "must answer the same questions to be added",
+                "summaries",
+                "must answer the same questions to be added",
                 got=f"{self.question!r} of {len(self.names)} and {other.question!r} of {len(other.names)}",
-            )  # fmt: skip
+            )
         return dataclasses.replace(
             self,
             n=self.n + other.n,
@@ -122,17 +123,21 @@ class View(Summary):
         """Refuse a piece that needs d = 1."""
         if self.d != 1:
             raise CalibrationInputError(
-                piece, "needs a lens with one coordinate per question",
-                got=f"{self.about.question} with {self.d}", hint=f"use {instead}",
-            )  # fmt: skip
+                piece,
+                "needs a lens with one coordinate per question",
+                got=f"{self.about.question} with {self.d}",
+                hint=f"use {instead}",
+            )
 
     def require_whole_weights(self, piece: str) -> None:
         """Refuse a piece that counts samples where weights are fractions."""
         if self.about.fractional:
             raise CalibrationInputError(
-                piece, "counts samples, so weights must be whole", got="fractional weights",
+                piece,
+                "counts samples, so weights must be whole",
+                got="fractional weights",
                 hint="use EqualWidth or Edges",
-            )  # fmt: skip
+            )
 
     def rows_of(self, question: int) -> Ints:
         """The rows that answer one question."""
@@ -175,5 +180,8 @@ def _joined(parts: list[Any], shapes: list[tuple[int, ...]]) -> Any:
     if all(part is None for part in parts):
         return None
     return np.concatenate(
-        [np.ones(shape, bool if len(shape) == 2 else float) if part is None else part for part, shape in zip(parts, shapes)]
+        [
+            np.ones(shape, bool if len(shape) == 2 else float) if part is None else part
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, Aggregate, mean, mean_of
-from calibrant.binning import Binning, EqualWidth, Sweep
+from calibrant.binning import Binning, EqualWidth
 from calibrant.bins import Bins
 from calibrant.distances import Distance, debiased_squared, tvd
 from calibrant.lenses import Lens, TopLabel
@@ -17,6 +17,7 @@ from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.selections import Everything, Selection, everything
 from calibrant.specification import encode
+from calibrant.sweep import Sweep
 from calibrant.totals import Floats
 from calibrant.views import View
 
@@ -111,7 +112,9 @@ def _several(metric: Any) -> bool:
 
 def _name(piece: Any) -> str:
     spelled = encode(piece)
-    return spelled["function"].replace("_", " ") if "function" in spelled else repr(piece)
+    if "function" in spelled:
+        return spelled["function"].replace("_", " ")
+    return f"{spelled.pop('piece').replace('_', ' ')} {', '.join(str(value) for value in spelled.values())}"
 
 
 def _remarks(bins: Bins) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles, Sweep
+from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
 from calibrant.errors.binned import choices, combine, views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
@@ -16,6 +16,7 @@ from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.selections import Selection, everything
+from calibrant.sweep import Sweep
 
 RankBinning = EqualWidth | Edges | EqualMass | Quantiles | Sweep
 
@@ -45,9 +46,11 @@ class LabelBinnedError(Metric):
     def __post_init__(self) -> None:
         if not isinstance(self.binning, RankBinning):
             raise CalibrationInputError(
-                "LabelBinnedError", "needs bins of one coordinate", got=repr(self.binning),
+                "LabelBinnedError",
+                "needs bins of one coordinate",
+                got=repr(self.binning),
                 hint="use EqualWidth, Edges, EqualMass, Quantiles or Sweep",
-            )  # fmt: skip
+            )
         if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < np.inf:
             raise CalibrationInputError("p", "must be a finite order of at least 1", got=repr(self.p))
 
@@ -70,7 +73,7 @@ class LabelBinnedError(Metric):
         if ladder.n == 0:
             return float("nan")
         cuts = self.binning.cuts(ladder)
-        size, _, targets = ladder.cut(cuts)
+        size, _, targets, *_ = ladder.cut(cuts)
         rate = targets.value / np.maximum(size.value, 1.0)
         ends = np.unique(np.concatenate([ladder.ranks, cuts]))
         entry = np.searchsorted(ladder.ranks, ends[:-1], side="right") - 1

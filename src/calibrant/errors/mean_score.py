@@ -56,7 +56,7 @@ class MeanScore(Metric):
     """
 
     lens: Lens = TopLabel()
-    score: Score = dataclasses.field(default_factory=lambda: brier)
+    score: Score = dataclasses.field(default_factory=lambda: brier_score)
     select: Selection = everything
     across: Across = mean_of
 
@@ -101,8 +101,10 @@ class MeanScore(Metric):
         return Scores(view.about, **sums)
 
 
-def brier(view: View) -> Array:
-    r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`; an event's: :math:`(p - y)^2`.
+def brier_score(view: View) -> Array:
+    r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
+
+    For an event, :math:`(p - y)^2`.
 
     >>> import calibrant as cal
     >>> round(cal.BRIER([1, 0], [.9, .2]).value, 10), round(cal.BRIER([1], [[.1, .9]]).value, 10)

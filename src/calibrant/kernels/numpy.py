@@ -23,11 +23,15 @@ _LOW = (1 << 26) - 1
 
 def units(values: Array) -> Ints:
     """round(p * 2^52) for p in [0, 1]: the significand bits of 1 + p."""
-    return np.add(values, 1.0, dtype=np.float64).view(np.int64) - _ONE
+    bits = _one_plus(values)
+    bits -= _ONE
+    return bits
 
 
 def row_sums(values: Array) -> Floats:
     """Sums of rows of probabilities, exact in units and at most 1: no order of classes matters."""
+    if values.shape[1] == 1:
+        return values[:, 0].astype(np.float64)
     return np.minimum(units(values).sum(axis=1), 1 << 52) * 2.0**-52
 
 
@@ -174,7 +178,7 @@ class _Tally:
     ) -> None:
         """As `add`, for many questions: all entries go to the first bin, then the few beyond it are moved."""
         bins, width = len(edges) - 1, outputs.shape[1]
-        everything = _column_sums(units(outputs))
+        everything = _column_sums(outputs)
         self.outputs.hi[::bins] += everything.hi
         self.outputs.lo[::bins] += everything.lo
         self.size.hi[::bins] += len(outputs) << 26
@@ -201,7 +205,9 @@ def sums_by_code(codes: Ints, values: Array, cells: int, weight: Array | None = 
     return sums.total
 
 
-def column_totals(values: Array, rows: Ints | None = None, weight: Array | None = None, *, square: bool = False) -> Totals:
+def column_totals(
+    values: Array, rows: Ints | None = None, weight: Array | None = None, *, square: bool = False
+) -> Totals:
     """Exact sums of the columns of an (n, d) matrix over some of its rows, or of their squares."""
     n, d = values.shape[0] if rows is None else len(rows), values.shape[1]
     total = Totals.zeros(d)
@@ -210,17 +216,27 @@ def column_totals(values: Array, rows: Ints | None = None, weight: Array | None 
         if square:
             block = np.square(block, dtype=np.float64)
         if weight is None:
-            total += _column_sums(units(block))
+            total += _column_sums(block)
         else:
             heavy = weight[part] if rows is None else weight[rows[part]]
             total += Totals.of(block, heavy[:, None]).sum(axis=0)
     return total
 
 
-def _column_sums(unit: Ints) -> Totals:
-    if len(unit) <= ROWS:
-        return Totals.units(unit.sum(axis=0))
-    return Totals.normal((unit >> 26).sum(axis=0), (unit & _LOW).sum(axis=0))
+def _one_plus(values: Array) -> Ints:
+    """The bits of 1 + p in float64 (cast first: adding in float32 would round)."""
+    floats = np.array(values, np.float64, order="C")
+    floats += 1.0
+    return floats.view(np.int64)
+
+
+def _column_sums(values: Array) -> Totals:
+    """Exact sums of the columns of a block of values in [0, 1]."""
+    if len(values) > ROWS:
+        unit = units(values)
+        return Totals.normal((unit >> 26).sum(axis=0), (unit & _LOW).sum(axis=0))
+    surplus = np.uint64(len(values) * int(_ONE) % (1 << 64)).view(np.int64)
+    return Totals.units(_one_plus(values).sum(axis=0) - surplus)  # wraps on the way, not in the end
 
 
 def _part(array: Array | None, rows: slice) -> Array | None:

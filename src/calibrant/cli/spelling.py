@@ -1,0 +1,183 @@
+"""Spelling: metrics and selections written as text, such as `top_k(5)/kdtree(0.1)/tvd`.
+
+The text is read as an expression of known names, numbers, strings, lists and dictionaries; nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import operator
+import re
+from pathlib import Path
+from typing import Any
+
+import calibrant
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.label_binned import LabelBinnedError
+from calibrant.errors.mean_score import MeanScore
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.metric import Metric
+from calibrant.selections import Selection
+
+_FIELDS = {
+    "calibrant.lenses": "lens",
+    "calibrant.narrowing": "lens",
+    "calibrant.binning": "binning",
+    "calibrant.partitions": "binning",
+    "calibrant.sweep": "binning",
+    "calibrant.distances": "distance",
+    "calibrant.aggregates": "aggregate",
+    "calibrant.errors.mean_score": "score",
+    "calibrant.selections": "select",
+}
+_ACROSS = {"mean_of", "mean_of_all", "weighted_by_size", "contraharmonic", "signed_balance"}
+_COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
+_FILE = re.compile(r"@([^\s,()\[\]]+)")
+
+
+def metrics(text: str) -> dict[str, Metric]:
+    """The metric that a text names, or the several of `likert([...])`, by name.
+
+    A recipe by its name, a composition of pieces joined by `/` in any order, or a recipe with some pieces
+    replaced.
+
+    >>> metrics("ece")["ece"] == calibrant.ECE
+    True
+    >>> metrics("ece/equal_mass(30)")["ece/equal_mass(30)"].binning
+    EqualMass(n_bins=30)
+    """
+    made = _evaluate(_parsed(text), text)
+    if isinstance(made, list):
+        return {text: _composed(made, text)}
+    if isinstance(made, dict) and made:
+        return {f"{text} {name}": metric for name, metric in made.items()}
+    return {text: _composed([made], text)}
+
+
+def selection(text: str) -> Selection:
+    """The selection that a text names, such as `label_in(3, 5) & ~where(region="north")`.
+
+    >>> selection("label_in(3, 5) & ~where(region='north')")
+    (label_in(3, 5) & ~where(region='north'))
+    """
+    made = _evaluate(_parsed(text), text)
+    if not isinstance(made, Selection):
+        raise CalibrationInputError("--select", "must be a selection", got=repr(text), hint="such as label_in(3, 5)")
+    return made
+
+
+def _composed(pieces: list[Any], text: str) -> Metric:
+    """Pieces put where they belong, on top of the recipe that is named first, if any."""
+    base = next((piece for piece in pieces if isinstance(piece, Metric)), None)
+    fields: dict[str, Any] = {}
+    for piece in pieces:
+        if isinstance(piece, Metric):
+            continue
+        field = _field(piece, text)
+        if field in fields:
+            raise CalibrationInputError("metric", f"must have one {field}", got=f"several in {text!r}")
+        fields[field] = piece
+    if base is None:
+        return MeanScore(**fields) if "score" in fields else BinnedError(**fields)
+    known = {field.name for field in dataclasses.fields(base)}  # type: ignore[arg-type]
+    if unknown := fields.keys() - known:
+        raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
+    return dataclasses.replace(base, **fields)  # type: ignore[type-var]
+
+
+def _field(piece: Any, text: str) -> str:
+    home = piece.__module__ if callable(piece) and hasattr(piece, "__name__") else type(piece).__module__
+    if isinstance(piece, type):
+        raise CalibrationInputError("metric", f"needs arguments for {piece.__name__}", got=repr(text))
+    if home not in _FIELDS:
+        raise CalibrationInputError("metric", "must be made of pieces", got=repr(text))
+    if getattr(piece, "__name__", "") in _ACROSS:
+        return "across"
+    return _FIELDS[home]
+
+
+def _parsed(text: str) -> ast.expr:
+    """The text as a syntax tree; @file stands for the JSON in a file."""
+    try:
+        return ast.parse(_FILE.sub(lambda found: f"_file({found.group(1)!r})", text.strip()), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise CalibrationInputError(
+            "metric",
+            "must be a name or pieces joined by /",
+            got=repr(text[:80]),
+            hint="such as top_k(5)/kdtree(0.1)/tvd",
+        ) from None
+
+
+def _evaluate(node: ast.expr, text: str) -> Any:
+    match node:
+        case ast.Constant(value=value) if isinstance(value, (int, float, str)) or value is None:
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, text)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return ~_evaluate(operand, text)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_evaluate(item, text) for item in items]
+        case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):
+            return {
+                _evaluate(key, text): _evaluate(value, text) for key, value in zip(keys, values, strict=True) if key
+            }
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            before = _evaluate(left, text)
+            return [*(before if isinstance(before, list) else [before]), _evaluate(right, text)]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINE:
+            return _COMBINE[type(op)](_evaluate(left, text), _evaluate(right, text))
+        case ast.Name(id=name):
+            return _bare(_piece(name))
+        case ast.Call(func=ast.Name(id="_file"), args=[ast.Constant(value=str(name))]):
+            return json.loads(Path(name).read_text(encoding="utf-8"))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if all(word.arg for word in keywords):
+            return _called(
+                name,
+                [_evaluate(arg, text) for arg in args],
+                {str(word.arg): _evaluate(word.value, text) for word in keywords},
+            )
+    raise CalibrationInputError("metric", "must be names, numbers and calls", got=repr(text[:80]))
+
+
+def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    piece = _piece(name)
+    if not callable(piece) or isinstance(piece, Metric):
+        raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
+    try:
+        return piece(*args, **keywords)
+    except TypeError as reason:
+        raise CalibrationInputError("metric", f"{name} cannot be made so", got=str(reason)) from None
+
+
+def _piece(name: str) -> Any:
+    """A public name, whatever its capitals and underscores."""
+    plain = {_plain(known): known for known in calibrant.__all__}
+    known = plain.get(_plain(name))
+    if known is None:
+        spelled = [_snake(one) for one in calibrant.__all__]
+        raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=nearest(name.lower(), spelled)[:120])
+    return getattr(calibrant, known)
+
+
+def _bare(piece: Any) -> Any:
+    """A class without arguments stands for its default: `classwise` is `Classwise()`."""
+    if not isinstance(piece, type) or issubclass(piece, (LabelBinnedError, BinnedError, MeanScore)):
+        return piece() if isinstance(piece, type) else piece
+    try:
+        return piece()
+    except TypeError:
+        return piece
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _snake(name: str) -> str:
+    if name.isupper() or name.islower():
+        return name.lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

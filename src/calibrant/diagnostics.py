@@ -1,0 +1,157 @@
+"""Diagnostics: what stands beside a calibration error to explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
+from calibrant.exceptions import CalibrationInputError
+from calibrant.lenses import Full, Groups, InTopK, Lens, Ranked, TopLabel
+from calibrant.predictions import Predictions
+from calibrant.selections import within
+from calibrant.totals import Floats
+from calibrant.views import View
+
+
+def mean_ranked_outputs(predictions: Predictions, k: int, baseline: Predictions | None = None) -> Floats:
+    """The mean of the largest, second largest, .. k-th largest output; with a baseline, less the baseline's.
+
+    References: Kirchenbauer, Oaks & Heim (2022), figure 2.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.8, .2], [.6, .4]])
+    >>> cal.diagnostics.mean_ranked_outputs(p, 2).round(10).tolist()
+    [0.7, 0.3]
+    """
+    means = np.array([MeanScore(Ranked(rank), output)(predictions).value for rank in range(1, k + 1)])
+    return means if baseline is None else means - mean_ranked_outputs(baseline, k)
+
+
+def top_k_accuracies(predictions: Predictions, k: int) -> Floats:
+    """How often the truth is among the likeliest 1, 2, .. k classes.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.8, .2], [.6, .4]])
+    >>> cal.diagnostics.top_k_accuracies(p, 2).tolist()
+    [0.5, 1.0]
+    """
+    return np.array([MeanScore(InTopK(rank), hit)(predictions).value for rank in range(1, k + 1)])
+
+
+def mean_entropy(predictions: Predictions) -> float:
+    """The mean entropy of the forecasts, in nats.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0], [[.5, .5]])
+    >>> round(cal.diagnostics.mean_entropy(p), 6)
+    0.693147
+    """
+    return MeanScore(Full(), entropy)(predictions).value
+
+
+def group_outputs(predictions: Predictions, groups: Mapping[str, Sequence[int | str]]) -> dict[str, dict[str, float]]:
+    """For the samples whose label is in each group, the mean output given to every group.
+
+    References: Kirchenbauer, Oaks & Heim (2022), figure 4.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 2], [[.5, .3, .2], [.1, .1, .8]])
+    >>> outputs = cal.diagnostics.group_outputs(p, {"low": [0, 1], "high": [2]})
+    >>> round(outputs["low"]["high"], 10), round(outputs["high"]["high"], 10)
+    (0.2, 0.8)
+    """
+    lens = Groups(groups)
+    view = lens(predictions)
+    home = lens.home(predictions)[predictions.hard_labels("group_outputs")]
+    weight = np.ones(len(home)) if view.weight is None else view.weight
+    names = [name for name, _ in lens.groups]
+    made = {}
+    for index, name in enumerate(names):
+        rows = (home == index) & (weight > 0)
+        means = np.average(view.outputs[rows, 0], axis=0, weights=weight[rows]) if rows.any() else [np.nan] * len(names)
+        made[name] = dict(zip(names, (float(value) for value in means), strict=True))
+    return made
+
+
+def interval_counts(
+    predictions: Predictions,
+    edges: Sequence[float],
+    *,
+    lens: Lens = TopLabel(),
+    closed: str = "left",
+) -> list[int]:
+    """How many answers lie in each interval between neighbouring edges (the outer ends are closed at 0 and 1).
+
+    References: Kirchenbauer, Oaks & Heim (2022), figure 6.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.2, .5, 1.])
+    >>> cal.diagnostics.interval_counts(p, [0, .33, .66, 1])
+    [1, 1, 1]
+    """
+    view = lens(predictions)
+    view.require_event("interval_counts", "a scalar lens such as TopLabel()")
+    values = view.outputs[:, :, 0]
+    kept = np.ones(values.shape, bool) if view.keep is None else view.keep
+    return [int((within(values, low, high, closed, view.precision) & kept).sum()) for low, high in pairwise(edges)]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverage:
+    """Risk (share of errors) among the k most certain samples, k = 1..n, and what follows from it."""
+
+    coverage: Floats
+    risk: Floats
+
+    @property
+    def aurc(self) -> float:
+        """The mean risk over the coverages 1/n, 2/n .. 1."""
+        return float(self.risk.mean())
+
+    def accuracy_after_referring(self, share: float) -> float:
+        """The accuracy on the rest when the floor(share * n) most uncertain samples are referred; nan when all are."""
+        if not 0 <= share <= 1:
+            raise CalibrationInputError("share", "must lie in [0, 1]", got=share)
+        rest = len(self.risk) - int(share * len(self.risk))
+        return float(1 - self.risk[rest - 1]) if rest else float("nan")
+
+
+def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> RiskCoverage:
+    """How the error rate falls as the most uncertain samples are left to somebody else.
+
+    `uncertainty` scores the full forecast: `entropy`, or `doubt` (1 less the confidence). Equally uncertain
+    samples share their mean error, so that row order cannot matter.
+
+    References: Ao, Rueger & Siddharthan (2023), section 4.4; Geifman & El-Yaniv (2017).
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1, 0], [[.9, .1], [.2, .8], [.4, .6]])
+    >>> curve = cal.diagnostics.risk_coverage(p)
+    >>> curve.risk.round(4).tolist(), curve.accuracy_after_referring(.34)
+    ([0.0, 0.0, 0.3333], 1.0)
+    """
+    if predictions.weight is not None:
+        raise CalibrationInputError("risk_coverage", "ranks samples one by one", got="sample weights")
+    correct = hit(Ranked(1)(predictions))[:, 0]
+    scores = np.asarray(uncertainty(Full()(predictions)))[:, 0]
+    levels, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    errors = np.bincount(group.ravel(), 1.0 - correct, len(levels)) / counts
+    each = np.repeat(errors, counts)
+    n = len(each)
+    places = np.arange(1, n + 1)
+    return RiskCoverage(places / n, np.cumsum(each) / places)
+
+
+def doubt(view: View) -> Floats:
+    """1 less the largest output of the forecast.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0], [[.75, .25]])
+    >>> cal.diagnostics.doubt(cal.Full()(p)).tolist()
+    [[0.25]]
+    """
+    return 1.0 - view.outputs.max(axis=2).astype(np.float64)

@@ -1,0 +1,171 @@
+"""Reading prediction files: which array is the truth, which the forecast, which a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.files import Archive, read_arrays
+from calibrant.predictions import Predictions
+
+LABELS = ("label", "labels", "y")
+SHIPPED = Path(__file__).parent / "data"
+"""The predictions that come with the package: fashion_mnist_validation.npz and fashion_mnist_test.npz."""
+
+
+def read(
+    path: str | Path | Sequence[str | Path],
+    *,
+    label: str | None = None,
+    probs: str | None = None,
+    logits: str | None = None,
+    weight: str | None = None,
+    classes: Sequence[str] | None = None,
+) -> Predictions:
+    """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
+
+    Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
+    `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
+    other columns of one value per row become sample columns. A `classes` array names the classes.
+
+    >>> from calibrant.io import SHIPPED, read
+    >>> read(SHIPPED / "fashion_mnist_test.npz")
+    Predictions(n=10000, 10 classes, logits)
+    """
+    paths = [Path(one) for one in ([path] if isinstance(path, (str, Path)) else path)]
+    if len(paths) == 2:
+        return _pair(*paths, logits=logits is not None, classes=classes)
+    if len(paths) != 1:
+        raise CalibrationInputError("path", "must be one file, or two NPY files", got=len(paths))
+    arrays = read_arrays(paths[0])
+    if set(arrays) == {"array"} and paths[0].suffix.lower() == ".npy":
+        raise CalibrationInputError(
+            str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
+        )
+    return _Finder(paths[0], arrays).predictions(label, probs, logits, weight, classes)
+
+
+class _Finder:
+    """Finds truth, forecasts and columns among the arrays of a file."""
+
+    def __init__(self, path: Path, arrays: Mapping[str, Array]) -> None:
+        self.path = path
+        self.arrays = arrays
+        self.used: set[str] = set()
+
+    def predictions(
+        self,
+        label: str | None,
+        probs: str | None,
+        logits: str | None,
+        weight: str | None,
+        classes: Sequence[str] | None,
+    ) -> Predictions:
+        if probs is not None and logits is not None:
+            raise CalibrationInputError("probs", "and logits exclude each other", got="both")
+        heavy = None if weight is None else self._take(weight)
+        if classes is None and "classes" in self.arrays:
+            classes = [str(name) for name in self._take("classes")]
+        if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
+            correct, confidence = self._take("correct"), self._take("confidence")
+            columns = self._columns(len(confidence))
+            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, **columns)
+        truth = self._truth(label)
+        forecasts, names, raw = self._forecasts(probs, logits)
+        classes = classes if classes is not None else names
+        make = Predictions.from_logits if raw else Predictions.from_probs
+        return make(
+            _by_name(truth, names), forecasts, classes=classes, sample_weight=heavy, **self._columns(len(truth))
+        )
+
+    def _truth(self, label: str | None) -> Array:
+        if label is not None:
+            return self._take(label)
+        found = [name for name in LABELS if name in self.arrays]
+        if len(found) != 1:
+            raise CalibrationInputError(
+                str(self.path),
+                f"must have one of the columns {', '.join(LABELS)}",
+                got=" and ".join(found) or "none of them",
+                hint=f"name it with --label; {nearest('label', self.arrays)}",
+            )
+        return self._take(found[0])
+
+    def _forecasts(self, probs: str | None, logits: str | None) -> tuple[Array, tuple[str, ...] | None, bool]:
+        """The forecasts, the class names where columns tell them, and whether they are logits."""
+        named = probs or logits
+        if named is not None:
+            if named in self.arrays:
+                return self._take(named), None, logits is not None
+            return *self._wide(f"{named}_"), logits is not None
+        found = [name for name in ("p", "probs", "logits") if name in self.arrays]
+        wide = any(name.startswith("p_") for name in self.arrays)
+        if len(found) + wide != 1:
+            raise CalibrationInputError(
+                str(self.path),
+                "must have p, p_<class>, probs, logits, or confidence and correct",
+                got=" and ".join([*found, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}"[:200],
+                hint="name the forecasts with --probs or --logits",
+            )
+        if wide:
+            return *self._wide("p_"), False
+        return self._take(found[0]), None, found[0] == "logits"
+
+    def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
+        names = [name for name in self.arrays if name.startswith(prefix)]
+        if len(names) < 2:
+            raise CalibrationInputError(
+                str(self.path),
+                f"must have the column {prefix[:-1]!r} or several {prefix}<class>",
+                got=len(names),
+                hint=nearest(prefix[:-1], self.arrays),
+            )
+        return np.column_stack([self._take(name) for name in names]), tuple(name[len(prefix) :] for name in names)
+
+    def _take(self, name: str) -> Array:
+        if name not in self.arrays:
+            raise CalibrationInputError(
+                str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)[:200]
+            )
+        self.used.add(name)
+        return self.arrays[name]
+
+    def _columns(self, n: int) -> dict[str, Any]:
+        """What else has one value per row."""
+        shapes = self.arrays.shapes if isinstance(self.arrays, Archive) else None
+        made = {}
+        for name in self.arrays:
+            if name in self.used or name in _RESERVED or not name:
+                continue
+            if (shapes[name] if shapes is not None else self.arrays[name].shape) == (n,):
+                made[name] = self.arrays[name]
+        return made
+
+
+_RESERVED = {
+    "y_true", "y_proba", "logits", "classes", "sample_weight", "ignore_index", "class_axis", "normalize",
+    "correct", "confidence", "self", "cls",
+}  # fmt: skip
+"""Names that the constructors of `Predictions` keep for themselves."""
+
+
+def _by_name(truth: Array, names: tuple[str, ...] | None) -> Array:
+    """Labels as names where the columns' names say so: p_3, p_5 with labels 3 and 5."""
+    if names is None or truth.ndim != 1 or truth.dtype.kind not in "iub":
+        return truth
+    spelled = truth.astype(np.int64).astype(str)
+    return spelled if set(np.unique(spelled).tolist()) <= set(names) else truth
+
+
+def _pair(first: Path, second: Path, *, logits: bool, classes: Sequence[str] | None) -> Predictions:
+    truth, forecasts = read_arrays(first), read_arrays(second)
+    for path, arrays in ((first, truth), (second, forecasts)):
+        if set(arrays) != {"array"}:
+            raise CalibrationInputError(str(path), "of a pair must be a NPY file", got="another kind")
+    make = Predictions.from_logits if logits else Predictions.from_probs
+    return make(truth["array"], forecasts["array"], classes=classes)

@@ -1,0 +1,142 @@
+"""Tables: several metrics of the same predictions, side by side and by the values of a column."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import Metric, Result
+from calibrant.predictions import Predictions
+
+MOST_GROUPS = 1000
+_DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Results by row (a column's value, or "all") and metric; prints, and turns into CSV and JSON.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6], region=["north", "south", "north"])
+    >>> print(cal.table(p, {"ece": cal.ECE, "brier": cal.BRIER}, by="region"))
+    region  n  ece     brier
+    all     3  0.2333  0.0700
+    north   2  0.2500  0.0850
+    south   1  0.2000  0.0400
+    """
+
+    by: str | None
+    results: Mapping[str, Mapping[str, Result]]
+
+    def __getitem__(self, row: str) -> Mapping[str, Result]:
+        return self.results[row]
+
+    @property
+    def header(self) -> list[str]:
+        """The column names."""
+        return [self.by or "rows", "n", *next(iter(self.results.values()))]
+
+    def rows(self, digits: int | None = 4) -> list[list[str]]:
+        """The cells as text; all digits where `digits` is None."""
+        made = []
+        for name, results in self.results.items():
+            numbers = [
+                repr(result.value) if digits is None else f"{result.value:.{digits}f}" for result in results.values()
+            ]
+            made.append([name, str(max(result.n for result in results.values())), *numbers])
+        return made
+
+    def __str__(self) -> str:
+        cells = [[inert(cell) for cell in row] for row in [self.header, *self.rows()]]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        def row(cells: list[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        return f"<table>{row(self.header, 'th')}{''.join(row(cells, 'td') for cells in self.rows())}</table>"
+
+    def to_csv(self) -> str:
+        """Comma-separated, every digit; text that a spreadsheet would run as a formula is quoted."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([safe_cell(cell) for cell in self.header])
+        for name, *numbers in self.rows(digits=None):
+            writer.writerow([safe_cell(name), *numbers])
+        return out.getvalue()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        rows = {
+            name: {metric: result.to_dict(bins=False) for metric, result in results.items()}
+            for name, results in self.results.items()
+        }
+        return {"by": self.by, "rows": rows}
+
+    def to_json(self) -> str:
+        """The table as JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+
+def table(predictions: Predictions, metrics: Mapping[str, Metric], *, by: str | None = None) -> Table:
+    """Several metrics of all rows and, with `by`, of the rows of each value of a column.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6])
+    >>> cal.table(p, {"ece": cal.ECE})["all"]["ece"].n
+    3
+    """
+    if not metrics:
+        raise CalibrationInputError("metrics", "must name at least one metric", got="none")
+    results = {"all": {name: metric(predictions) for name, metric in metrics.items()}}
+    if by is not None:
+        column = predictions.column(by)
+        values = np.unique(column)
+        if len(values) > MOST_GROUPS:
+            raise CalibrationInputError(
+                "by",
+                f"must have at most {MOST_GROUPS} values",
+                got=f"{len(values)} in {by!r}",
+                hint="cut it into ranges",
+            )
+        for value in values:
+            part = predictions[column == value]
+            results[_free(str(value), results)] = {name: metric(part) for name, metric in metrics.items()}
+    return Table(by, results)
+
+
+def safe_cell(text: str) -> str:
+    """A cell of text that no spreadsheet takes for a formula.
+
+    >>> safe_cell("=cmd"), safe_cell("cat")
+    ("'=cmd", 'cat')
+    """
+    return f"'{text}" if text.startswith(_DANGEROUS) else text
+
+
+def inert(text: str, most: int = 60) -> str:
+    """Text that cannot steer a terminal: control and direction marks are spelled out, long names cut.
+
+    >>> inert("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    return name if name not in taken else f"{name} (value)"
