@@ -23,7 +23,16 @@ BATCH_SIZE = 128
 LEARNING_RATE = 1e-3
 BIN_COUNT = 15
 CLASS_NAMES = (
-    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
 )
 INK_NAMES = ("light", "medium", "dark")
 
@@ -58,9 +67,16 @@ def to_tensor(pictures: np.ndarray) -> torch.Tensor:
 def make_network() -> nn.Sequential:
     """Build the network: two convolutions with pooling, one hidden layer, ten logits."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(32 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, len(CLASS_NAMES)),
+        nn.Conv2d(1, 16, kernel_size=3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, kernel_size=3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 7 * 7, 128),
+        nn.ReLU(),
+        nn.Linear(128, len(CLASS_NAMES)),
     )
 
 
@@ -153,10 +169,18 @@ def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     default_out = Path(__file__).resolve().parent.parent / "src" / "calibrant" / "data"
     parser = argparse.ArgumentParser(description="Train a small network and write the sample predictions.")
-    parser.add_argument("--data", type=Path, default=Path("/usr/share/datasets/fashion-mnist"),
-                        help="folder of the four gzip-compressed IDX files (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=default_out,
-                        help="folder to write to (default: src/calibrant/data of this repository)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("/usr/share/datasets/fashion-mnist"),
+        help="folder of the four gzip-compressed IDX files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=default_out,
+        help="folder to write to (default: src/calibrant/data of this repository)",
+    )
     parser.add_argument("--epochs", type=int, default=30, help="passes over the data (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
     return parser.parse_args()

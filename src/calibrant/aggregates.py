@@ -17,8 +17,8 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.totals import Floats
 
 Aggregate = Callable[[Floats, Bins], Floats]
-ZERO = 1e-12
-"""A signed value this small is zero: .66 and .34 add up to 1 in decimals, not in floats."""
+ZERO = 1e-7
+"""A signed value this small is zero: .66 and .34 add up to 1 in decimals, not in float32."""
 Across = Callable[[Floats, Floats], dict[str, float]]
 
 
@@ -144,7 +144,7 @@ def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
 
     .. math:: \frac{k_+}{K} \sum_{e_k > 0} \frac{n_k}{N} e_k + \frac{k_-}{K} \sum_{e_k < 0} \frac{n_k}{N} e_k
 
-    K counts questions that have samples; k+ and k- those with positive and negative value (zero, to 1e-12,
+    K counts questions that have samples; k+ and k- those with positive and negative value (zero, to 1e-7,
     counts in neither). `mean_over` and `mean_under` are plain means over those questions, 0 where there is none.
 
     References: Ao, Rueger & Siddharthan (2023), eqs. 6-8.

@@ -80,9 +80,7 @@ def grid(rows: Rows, n_bins: int, closed: str = "right") -> list[list[int]]:
     return [cells[cell] for cell in sorted(cells)]
 
 
-def kd_tree(
-    rows: Rows, gamma: float, threshold: str = "mean", unit: Fraction | None = None
-) -> list[list[int]]:
+def kd_tree(rows: Rows, gamma: float, threshold: str = "mean", unit: Fraction | None = None) -> list[list[int]]:
     """Leaves, left to right, of splits on the widest axis, Kirchenbauer et al. (2022), appendix B.1.
 
     A node of fewer than round(gamma n) rows is a leaf, as in the code of Vaicenavicius et al. (2019); the
@@ -92,18 +90,14 @@ def kd_tree(
     return _split(rows, list(range(len(rows))), round(gamma * len(rows)), threshold, unit) if rows else []
 
 
-def sweep_equal_mass(
-    scores: Sequence[float], labels: Sequence[float], ties: str = "average"
-) -> tuple[int, Bins]:
+def sweep_equal_mass(scores: Sequence[float], labels: Sequence[float], ties: str = "average") -> tuple[int, Bins]:
     """The last equal-mass bins before the labels stop rising, Roelofs et al. (2022), algorithm 1."""
     if ties == "stable":
         return _sweep(labels, lambda b: from_indices(equal_mass_stable(scores, b), b))
     return _sweep(labels, lambda b: equal_mass(scores, b))
 
 
-def sweep_equal_width(
-    scores: Sequence[float], labels: Sequence[float], closed: str = "right"
-) -> tuple[int, Bins]:
+def sweep_equal_width(scores: Sequence[float], labels: Sequence[float], closed: str = "right") -> tuple[int, Bins]:
     """The last equal-width bins before the labels stop rising, Roelofs et al. (2022), algorithm 1."""
     return _sweep(labels, lambda b: from_indices(equal_width(scores, b, closed), b))
 
@@ -148,9 +142,7 @@ def _sweep(labels: Sequence[float], binned: Callable[[int], Bins]) -> tuple[int,
     return n_bins, bins
 
 
-def _split(
-    rows: Rows, members: list[int], limit: int, threshold: str, unit: Fraction | None
-) -> list[list[int]]:
+def _split(rows: Rows, members: list[int], limit: int, threshold: str, unit: Fraction | None) -> list[list[int]]:
     if len(members) < limit:
         return [members]
     axis = _widest_axis(rows, members)

@@ -13,7 +13,7 @@ Distance = Callable[[Vector, Vector], float]
 Sized = Sequence[tuple[float, float]]
 Aggregate = Callable[[Sized], float]
 
-SLACK = 1e-12
+SLACK = 1e-7
 
 
 def gap(output: Vector, target: Vector) -> list[float]:
@@ -132,7 +132,7 @@ def contraharmonic(values: Sized) -> float:
 def signed_balance(values: Sized) -> dict[str, float]:
     """The weighted subset miscalibration score and its parts, Ao, Rueger & Siddharthan (2023), eqs. 6 to 8.
 
-    A view within 1e-12 of 0 is neither over- nor under-confident; an empty view is no class at all.
+    A view within 1e-7 of 0 is neither over- nor under-confident; an empty view is no class at all.
     """
     kept = [(size, value) for size, value in values if size]
     total = math.fsum(size for size, _ in kept)

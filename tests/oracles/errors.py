@@ -63,16 +63,12 @@ def binned_error(
     return event_error(scores, labels, bins, distances.power(p), distances.root(p), weights)
 
 
-def maximum_error(
-    scores: Sequence[float], labels: Sequence[float], bins: Bins, weights: Weights = None
-) -> float:
+def maximum_error(scores: Sequence[float], labels: Sequence[float], bins: Bins, weights: Weights = None) -> float:
     """The largest gap of a bin, Guo et al. (2017), eq. 5."""
     return event_error(scores, labels, bins, distances.tvd, distances.maximum, weights)
 
 
-def signed_error(
-    scores: Sequence[float], labels: Sequence[float], bins: Bins, weights: Weights = None
-) -> float:
+def signed_error(scores: Sequence[float], labels: Sequence[float], bins: Bins, weights: Weights = None) -> float:
     """Mean of confidence less accuracy over bins, Ao, Rueger & Siddharthan (2023), eq. 5."""
     return event_error(scores, labels, bins, distances.signed, distances.mean, weights)
 
@@ -183,9 +179,7 @@ def ece_sweep(probabilities: Rows, labels: Sequence[Label], p: float = 1) -> flo
     return binned_error(scores, hits, binning.sweep_equal_mass(scores, hits)[1], p)
 
 
-def ece_sweep_equal_width(
-    probabilities: Rows, labels: Sequence[Label], closed: str = "right", p: float = 1
-) -> float:
+def ece_sweep_equal_width(probabilities: Rows, labels: Sequence[Label], closed: str = "right", p: float = 1) -> float:
     """Monotonic sweep calibration error over equal-width bins, Roelofs et al. (2022), algorithm 1."""
     scores, hits = lenses.top_label(probabilities, labels)
     return binned_error(scores, hits, binning.sweep_equal_width(scores, hits, closed)[1], p)
@@ -224,9 +218,7 @@ def in_top_k_ece(
     return binned_error(scores, hits, _equal_width(scores, n_bins, closed))
 
 
-def ranked_ece(
-    probabilities: Rows, labels: Sequence[Label], k: int, n_bins: int = 15, closed: str = "right"
-) -> float:
+def ranked_ece(probabilities: Rows, labels: Sequence[Label], k: int, n_bins: int = 15, closed: str = "right") -> float:
     """Calibration error of the event that the truth is the k-th likeliest class."""
     scores, hits = lenses.ranked(probabilities, labels, k)
     return binned_error(scores, hits, _equal_width(scores, n_bins, closed))
@@ -317,9 +309,7 @@ def subset_eces(
     return _subsets(probabilities, labels, by, lambda p, y: ece(p, y, n_bins, closed))
 
 
-def subset_mcs(
-    probabilities: Rows, labels: Sequence[int], by: str = "label"
-) -> list[tuple[float, float]]:
+def subset_mcs(probabilities: Rows, labels: Sequence[int], by: str = "label") -> list[tuple[float, float]]:
     """Size and miscalibration score of every class's rows, Ao, Rueger & Siddharthan (2023), section 3.2."""
     return _subsets(probabilities, labels, by, mcs)
 
@@ -404,9 +394,7 @@ def most_uncertain_first(probabilities: Rows) -> list[int]:
     return sorted(range(len(probabilities)), key=lambda row: -entropy(probabilities[row]))
 
 
-def accuracy_after_referral(
-    probabilities: Rows, labels: Sequence[Label], fractions: Sequence[float]
-) -> list[float]:
+def accuracy_after_referral(probabilities: Rows, labels: Sequence[Label], fractions: Sequence[float]) -> list[float]:
     """Accuracy of what is left when the most uncertain are referred, Ao et al. (2023), section 5.4."""
     hits = _hits_most_uncertain_first(probabilities, labels)
     return [_mean(hits[math.floor(fraction * len(hits)) :]) for fraction in fractions]

@@ -114,9 +114,7 @@ def above(scores: Sequence[float], labels: Sequence[float], threshold: float) ->
     return [scores[i] for i in kept], [labels[i] for i in kept]
 
 
-def between(
-    scores: Sequence[float], labels: Sequence[float], low: float, high: float, closed: str = "left"
-) -> Events:
+def between(scores: Sequence[float], labels: Sequence[float], low: float, high: float, closed: str = "left") -> Events:
     """Answers in one half-open interval, 0 and 1 included, Kirchenbauer et al. (2022), section 4.1."""
     kept = [i for i in range(len(scores)) if is_between(scores[i], low, high, closed)]
     return [scores[i] for i in kept], [labels[i] for i in kept]

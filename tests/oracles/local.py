@@ -21,9 +21,7 @@ def canonical(points: Sequence[float], labels: Sequence[float], at: float, decay
     left = [i for i in range(len(points)) if (points[i] - at) / CELL <= SNAP]
     right = [i for i in range(len(points)) if (at - points[i]) / CELL <= SNAP]
     sides = [
-        decayed_mean([points[i] for i in side], [labels[i] for i in side], at, decay)
-        for side in (left, right)
-        if side
+        decayed_mean([points[i] for i in side], [labels[i] for i in side], at, decay) for side in (left, right) if side
     ]
     return math.fsum(sides) / len(sides) if sides else math.nan
 

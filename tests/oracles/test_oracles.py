@@ -175,9 +175,7 @@ def test_a_sweep_stops_where_the_labels_fall():
     assert errors.binned_error(scores, labels, chosen, p=2) == to_ten_digits(0.2872281323)
 
 
-@pytest.mark.parametrize(
-    ("hits", "value"), [([0, 1, 1, 0], 0.1), ([0, 0, 1, 1], 0.5), ([1, 1, 0, 0], 0.1)]
-)
+@pytest.mark.parametrize(("hits", "value"), [([0, 1, 1, 0], 0.1), ([0, 0, 1, 1], 0.5), ([1, 1, 0, 0], 0.1)])
 def test_a_stable_sweep_of_ties_depends_on_the_row_order_and_an_averaged_one_does_not(hits, value):
     scores = [0.6] * 4
     stable = bins.sweep_equal_mass(scores, hits, ties="stable")[1]

@@ -23,7 +23,9 @@ _LOW = (1 << 26) - 1
 
 def units(values: Array) -> Ints:
     """round(p * 2^52) for p in [0, 1]: the significand bits of 1 + p."""
-    bits = _one_plus(values)
+    floats = np.array(values, np.float64, order="C")  # cast first: adding in float32 would round
+    floats += 1.0
+    bits = floats.view(np.int64)
     bits -= _ONE
     return bits
 
@@ -106,18 +108,16 @@ def scalar_totals(
     n, v = outputs.shape
     bins = len(edges) - 1
     tally = _Tally(groups * v * bins)
+    if v >= 16 and keep is None and group is None and weight is None and targets.ndim == 1:
+        tally.add_mostly_first(outputs, targets, edges, closed, precision)
+        return tally.totals
     columns = np.arange(v) * bins
-    plain = keep is None and group is None and weight is None and targets.ndim == 1
     for rows in _blocks(n, v):
-        block = outputs[rows]
-        if plain and v >= 16:
-            tally.add_mostly_first(block, targets[rows], edges, closed, precision)
-            continue
-        cells = scalar_codes(block, edges, closed, precision) + columns
+        cells = scalar_codes(outputs[rows], edges, closed, precision) + columns
         if group is not None:
             cells += (group[rows] * (v * bins))[:, None]
-        tally.add(cells, block, targets[rows], _part(keep, rows), _part(weight, rows))
-    return tally.size.total, tally.outputs.total, tally.targets.total
+        tally.add(cells, outputs[rows], targets[rows], _part(keep, rows), _part(weight, rows))
+    return tally.totals
 
 
 class _Sums:
@@ -130,9 +130,9 @@ class _Sums:
     def total(self) -> Totals:
         return Totals.normal(self.hi, self.lo)
 
-    def count(self, codes: Ints) -> None:
+    def count(self, codes: Ints, sign: int = 1) -> None:
         """Add 1 at every code."""
-        self.hi += np.bincount(codes, minlength=len(self.hi)) << 26
+        self.hi += sign * np.bincount(codes, minlength=len(self.hi)) << 26
 
     def add(self, codes: Ints, values: Array, weight: Array | None = None, sign: int = 1) -> None:
         """Add values in [0, 1]; the halves of a unit stay exact through float64 for 2^26 rows."""
@@ -177,25 +177,46 @@ class _Tally:
         self, outputs: Array, targets: Array, edges: Floats, closed: str, precision: Precision
     ) -> None:
         """As `add`, for many questions: all entries go to the first bin, then the few beyond it are moved."""
-        bins, width = len(edges) - 1, outputs.shape[1]
-        everything = _column_sums(outputs)
-        self.outputs.hi[::bins] += everything.hi
-        self.outputs.lo[::bins] += everything.lo
-        self.size.hi[::bins] += len(outputs) << 26
+        n, width = outputs.shape
+        bins = len(edges) - 1
         hit = np.flatnonzero(targets >= 0)
         codes = scalar_codes(outputs[hit, targets[hit]], edges, closed, precision)
         self.targets.count(targets[hit] * bins + codes)
-        if bins == 1:
+        self.size.hi[::bins] += n << 26
+        work = np.empty(min(n * width, max(BLOCK, width)))
+        waiting: list[tuple[Ints, Array]] = []
+        for rows in _blocks(n, width):
+            block = outputs[rows]
+            everything = _column_sums(block, work)
+            self.outputs.hi[::bins] += everything.hi
+            self.outputs.lo[::bins] += everything.lo
+            if bins > 1:
+                beyond = np.flatnonzero(_beyond_first(block, edges, closed, precision))
+                waiting.append((beyond % width * bins, block.ravel()[beyond]))
+            if sum(len(values) for _, values in waiting) > BLOCK or rows.stop == n:
+                self._move(waiting, edges, closed, precision)
+                waiting.clear()
+
+    def _move(self, waiting: list[tuple[Ints, Array]], edges: Floats, closed: str, precision: Precision) -> None:
+        """Entries from the first bin of their question to where they belong."""
+        if not waiting:
             return
-        values, inner = precision.comparable(outputs, edges[1:2])
-        beyond = np.flatnonzero(values > inner[0] if closed == "right" else values >= inner[0])
-        moved = outputs.ravel()[beyond]
-        home = beyond % width * bins
-        cells = home + scalar_codes(moved, edges, closed, precision)
-        self.outputs.add(cells, moved)
-        self.outputs.add(home, moved, sign=-1)
+        home, values = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
+        cells = home + scalar_codes(values, edges, closed, precision)
+        self.outputs.add(cells, values)
+        self.outputs.add(home, values, sign=-1)
         self.size.count(cells)
-        self.size.hi -= np.bincount(home, minlength=len(self.size.hi)) << 26
+        self.size.count(home, sign=-1)
+
+    @property
+    def totals(self) -> tuple[Totals, Totals, Totals]:
+        """Size, outputs and targets."""
+        return self.size.total, self.outputs.total, self.targets.total
+
+
+def _beyond_first(values: Array, edges: Floats, closed: str, precision: Precision) -> Array:
+    values, inner = precision.comparable(values, edges[1:2])
+    return values > inner[0] if closed == "right" else values >= inner[0]
 
 
 def sums_by_code(codes: Ints, values: Array, cells: int, weight: Array | None = None) -> Totals:
@@ -211,32 +232,29 @@ def column_totals(
     """Exact sums of the columns of an (n, d) matrix over some of its rows, or of their squares."""
     n, d = values.shape[0] if rows is None else len(rows), values.shape[1]
     total = Totals.zeros(d)
+    work = np.empty(min(n * d, max(BLOCK, d)))
     for part in _blocks(n, d):
         block = values[part] if rows is None else values[rows[part]]
         if square:
             block = np.square(block, dtype=np.float64)
         if weight is None:
-            total += _column_sums(block)
+            total += _column_sums(block, work)
         else:
             heavy = weight[part] if rows is None else weight[rows[part]]
             total += Totals.of(block, heavy[:, None]).sum(axis=0)
     return total
 
 
-def _one_plus(values: Array) -> Ints:
-    """The bits of 1 + p in float64 (cast first: adding in float32 would round)."""
-    floats = np.array(values, np.float64, order="C")
-    floats += 1.0
-    return floats.view(np.int64)
-
-
-def _column_sums(values: Array) -> Totals:
-    """Exact sums of the columns of a block of values in [0, 1]."""
+def _column_sums(values: Array, work: Floats) -> Totals:
+    """Exact sums of the columns of a block of values in [0, 1]; `work` has room for the block."""
     if len(values) > ROWS:
         unit = units(values)
         return Totals.normal((unit >> 26).sum(axis=0), (unit & _LOW).sum(axis=0))
     surplus = np.uint64(len(values) * int(_ONE) % (1 << 64)).view(np.int64)
-    return Totals.units(_one_plus(values).sum(axis=0) - surplus)  # wraps on the way, not in the end
+    floats = work[: values.size].reshape(values.shape)
+    np.copyto(floats, values)
+    floats += 1.0
+    return Totals.units(floats.view(np.int64).sum(axis=0) - surplus)  # wraps on the way, not in the end
 
 
 def _part(array: Array | None, rows: slice) -> Array | None:

@@ -1,0 +1,156 @@
+"""Binnings of events: hand-worked counts, edges and ties."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+replace = dataclasses.replace
+
+
+def counts(binning, p, y=None):
+    y = np.zeros(len(p), int) if y is None else y
+    return cal.BinnedError(binning=binning)(y, np.asarray(p)).bins.counts[0].astype(int).tolist()
+
+
+def test_forecasts_of_zero_and_one_fall_in_the_outer_bins():
+    for closed in ("left", "right"):
+        assert counts(cal.EqualWidth(4, closed), [0.0, 1.0]) == [1, 0, 0, 1]
+
+
+def test_one_has_no_bin_of_its_own():
+    assert cal.ECE([1, 0], [0.95, 1.0]).value == 0.475
+
+
+def test_right_closed_bins_hold_their_upper_edge():
+    assert counts(cal.EqualWidth(10), [0.1, 0.3, 0.6, 0.7]) == [1, 0, 1, 0, 0, 1, 1, 0, 0, 0]
+    assert counts(cal.EqualWidth(10, "left"), [0.1, 0.3, 0.6, 0.7]) == [0, 1, 0, 1, 0, 0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n_bins", [2, 3, 5, 10, 15, 20, 100])
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_every_edge_falls_on_its_own_side_in_every_precision(dtype, n_bins, closed):
+    edges = (np.arange(n_bins + 1) / n_bins).astype(dtype)
+    if len(np.unique(edges)) < len(edges):
+        pytest.skip("the edges are not distinct in this precision")
+    found = counts(cal.EqualWidth(n_bins, closed), edges)
+    doubled = 0 if closed == "right" else n_bins - 1
+    assert found == [2 if index == doubled else 1 for index in range(n_bins)]
+
+
+def test_eleven_levels_fall_in_the_same_bins_as_float32_and_float64():
+    levels = np.tile(np.arange(11) / 10, 20)
+    y = (np.random.default_rng(0).random(len(levels)) < levels).astype(int)
+    metric = replace(cal.ECE, binning=cal.EqualWidth(10))
+    double, single = metric(y, levels), metric(y, levels.astype(np.float32))
+    assert np.array_equal(double.bins.counts, single.bins.counts)
+    assert single.value == pytest.approx(double.value, rel=0, abs=1e-7)
+
+
+def test_many_bins_are_searched_as_few_are_compared():
+    p = np.random.default_rng(1).integers(0, 201, 500) / 200
+    for closed in ("left", "right"):
+        edges = np.arange(201) / 200
+        below = (edges[1:-1] < p[:, None]) if closed == "right" else (edges[1:-1] <= p[:, None])
+        expected = np.bincount(below.sum(axis=1), minlength=200).tolist()
+        assert counts(cal.EqualWidth(200, closed), p) == expected
+
+
+def test_sums_of_group_outputs_meet_their_edge():
+    lens = cal.InTopK(2)
+    p = np.array([[0.1, 0.2, 0.3, 0.15, 0.25], [0.05, 0.05, 0.2, 0.1, 0.6]])
+    view = lens(cal.Predictions.from_probs([0, 0], p))
+    assert cal.EqualWidth(20).assign(view)[:, 0].tolist() == [10, 15]  # .55 and .80 lie on edges
+    narrow = lens(cal.Predictions.from_probs([0, 0], p.astype(np.float32)))
+    assert cal.EqualWidth(20).assign(narrow)[:, 0].tolist() == [10, 15]
+
+
+def test_equal_mass_bins_start_at_the_ceiling_of_their_share():
+    p = np.arange(1, 12) / 12
+    assert counts(cal.EqualMass(3), p) == [4, 4, 3]
+    assert counts(cal.EqualMass(5), p) == [3, 2, 2, 2, 2]
+    assert counts(cal.EqualMass(22), np.linspace(0, 1, 22)) == [1] * 22
+
+
+def test_more_equal_mass_bins_than_samples_leaves_some_empty_and_says_so():
+    result = cal.BinnedError(binning=cal.EqualMass(5))([1, 0], [0.9, 0.2])
+    assert sorted(result.bins.counts[0].tolist()) == [0, 0, 0, 1, 1]
+    assert "more bins than samples" in result.notes
+
+
+def test_tied_forecasts_share_their_mean_label_across_a_cut():
+    bins = cal.BinnedError(binning=cal.EqualMass(2))([1, 1, 0, 0], [0.6] * 4).bins
+    assert bins.frequency[0, :, 0].tolist() == [0.5, 0.5]
+    assert bins.forecast[0, :, 0] == pytest.approx([0.6, 0.6], abs=1e-15)
+
+
+def test_a_sweep_over_ties_ignores_row_order():
+    for outcomes in ([0, 1, 1, 0], [0, 0, 1, 1], [1, 1, 0, 0]):
+        assert cal.ECE_SWEEP(outcomes, [0.6] * 4).value == pytest.approx(0.1, abs=1e-15)
+
+
+def test_the_hand_worked_sweep():
+    result = cal.ECE_SWEEP([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    assert (result.value, result.details["n_bins"]) == (pytest.approx(0.25, abs=1e-15), 3)
+    rooted = replace(cal.RMSCE, binning=cal.Sweep())([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    assert rooted.value == pytest.approx(0.2872281323, abs=5e-11)
+
+
+def test_a_sweep_of_several_questions_tells_each_number_of_bins():
+    metric = cal.BinnedError(lens=cal.Classwise(), binning=cal.Sweep())
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 200)
+    y = np.array([np.random.default_rng(i).choice(3, p=row) for i, row in enumerate(p)])
+    result = metric(y, p)
+    for index, part in enumerate(result.parts.values()):
+        alone = cal.BinnedError(lens=cal.OneClass(index), binning=cal.Sweep())(y, p)
+        assert part.value == alone.value
+        assert part.bins.requested[0] == alone.details["n_bins"]
+
+
+def test_quantile_bins_keep_ties_together():
+    assert counts(cal.Quantiles(2), [0.2, 0.9, 0.9, 0.9]) == [1, 3]
+
+
+def test_bins_know_their_ends():
+    wide = cal.ECE([1, 0], [0.2, 0.9]).bins
+    assert wide.low[0, :2].tolist() == [0.0, 1 / 15]
+    mass = cal.BinnedError(binning=cal.EqualMass(2))([1, 0, 1], [0.2, 0.9, 0.3]).bins
+    assert mass.low[0].tolist() == [0.2, 0.9]
+    assert mass.high[0].tolist() == [0.3, 0.9]
+
+
+def test_given_edges_bin_as_they_say():
+    assert counts(cal.Edges([0, 0.5, 1]), [0.2, 0.5, 0.51]) == [2, 1]
+    assert counts(cal.Edges([0, 0.5, 1], "left"), [0.2, 0.5, 0.51]) == [1, 2]
+
+
+def test_summaries_of_different_bins_do_not_add():
+    p = cal.Predictions.from_probs([1], [0.5])
+    ten = replace(cal.ECE, binning=cal.EqualWidth(10))
+    with pytest.raises(cal.CalibrationInputError, match="same bins"):
+        cal.ECE.summarise(p) + ten.summarise(p)
+    two = cal.Predictions.from_probs([1], [[0.5, 0.5]])
+    with pytest.raises(cal.CalibrationInputError, match="same questions"):
+        cal.ECE.summarise(p) + cal.ECE.summarise(two)
+
+
+def test_one_pass_over_many_classes_equals_one_class_at_a_time():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(20, 0.1), 300).astype(np.float32)
+    y = p.argmax(axis=1)
+    y[::3] = rng.integers(0, 20, len(y[::3]))
+    for binning in (
+        cal.EqualWidth(),
+        cal.EqualWidth(7, "left"),
+        cal.EqualWidth(1),
+        cal.EqualWidth(100),
+        cal.EqualMass(),
+    ):
+        every = replace(cal.SCE, binning=binning)(y, p)
+        for index in range(20):
+            alone = cal.BinnedError(lens=cal.OneClass(index), binning=binning)(y, p)
+            assert every.values[index] == alone.value
+            assert every.bins.question(index).outputs.same(alone.bins.outputs)

@@ -1,0 +1,62 @@
+"""Diagnostics: hand-worked cases."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import diagnostics
+from toy import P, y
+
+PREDICTIONS = cal.Predictions.from_probs(y, P)
+
+
+def test_failure_detection_by_entropy():
+    curve = diagnostics.risk_coverage(PREDICTIONS)
+    found = [curve.accuracy_after_referring(share) for share in (0, 0.25, 0.5, 0.75)]
+    assert found == pytest.approx([0.6666666666666666, 0.7777777777777778, 1.0, 1.0], rel=0, abs=1e-12)
+    assert np.isnan(curve.accuracy_after_referring(1))
+    assert curve.aurc == pytest.approx(0.1044402356902357, rel=0, abs=1e-12)
+    with pytest.raises(cal.CalibrationInputError, match="share"):
+        curve.accuracy_after_referring(1.5)
+
+
+def test_failure_detection_ignores_row_order_even_in_ties():
+    p, labels = np.repeat(P, 3, axis=0), np.r_[y, y, (y + 1) % 3]
+    order = np.random.default_rng(0).permutation(len(p))
+    for uncertainty in (cal.entropy, diagnostics.doubt):
+        one = diagnostics.risk_coverage(cal.Predictions.from_probs(labels, p), uncertainty)
+        other = diagnostics.risk_coverage(cal.Predictions.from_probs(labels[order], p[order]), uncertainty)
+        assert np.array_equal(one.risk, other.risk)
+
+
+def test_failure_detection_of_top_answers_needs_only_confidences():
+    answers = cal.Predictions.from_confidence([1, 0, 1], [0.9, 0.6, 0.8])
+    curve = diagnostics.risk_coverage(answers, diagnostics.doubt)
+    assert curve.risk.tolist() == pytest.approx([0, 0, 1 / 3])
+    with pytest.raises(cal.CalibrationInputError, match="column_stack"):
+        diagnostics.risk_coverage(cal.Predictions.from_probs([1, 0], [0.9, 0.2]))
+
+
+def test_mean_ranked_outputs_against_a_baseline():
+    means = diagnostics.mean_ranked_outputs(PREDICTIONS, 3)
+    assert means == pytest.approx(np.sort(P, axis=1)[:, ::-1].mean(axis=0), abs=1e-12)
+    flat = cal.Predictions.from_probs(y, np.full((12, 3), 1 / 3))
+    assert diagnostics.mean_ranked_outputs(PREDICTIONS, 3, baseline=flat) == pytest.approx(means - 1 / 3, abs=1e-12)
+
+
+def test_top_k_accuracies_rise_to_one():
+    assert diagnostics.top_k_accuracies(PREDICTIONS, 3).tolist() == pytest.approx([8 / 12, 1.0, 1.0])
+
+
+def test_group_outputs_given_the_label_group():
+    groups = {"first": [0], "rest": [1, 2]}
+    outputs = diagnostics.group_outputs(PREDICTIONS, groups)
+    assert outputs["first"]["first"] == pytest.approx(P[y == 0, 0].mean(), abs=1e-12)
+    assert outputs["rest"]["first"] == pytest.approx(P[y != 0, 0].mean(), abs=1e-12)
+    assert np.isnan(diagnostics.group_outputs(PREDICTIONS[y == 0], groups)["rest"]["rest"])
+
+
+def test_interval_counts_share_out_all_answers():
+    assert diagnostics.interval_counts(PREDICTIONS, [0, 0.33, 0.66, 1]) == [0, 6, 6]
+    assert diagnostics.interval_counts(PREDICTIONS, [0, 0.5, 1], closed="right") == [3, 9]
+    assert sum(diagnostics.interval_counts(PREDICTIONS, [0, 0.2, 1], lens=cal.Classwise())) == 36
