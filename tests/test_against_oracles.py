@@ -191,4 +191,8 @@ def test_scores_and_failure_detection(data):
     assert cal.diagnostics.mean_entropy(predictions) == close(errors.mean_entropy(P))
     uncertain = [errors.entropy(row) for row in P]
     if len({round(value, 9) for value in uncertain}) == len(uncertain):  # with ties the loop follows row order
-        assert cal.diagnostics.risk_coverage(predictions).aurc == pytest.approx(errors.aurc(P, y), abs=1e-12)
+        curve = cal.diagnostics.risk_coverage(predictions)
+        assert curve.aurc == pytest.approx(errors.aurc(P, y), abs=1e-12)
+        shares = [0, 0.1, 0.3, 0.5, 0.77, 1]
+        found = [curve.accuracy_after_referring(share) for share in shares]
+        assert found == pytest.approx(errors.accuracy_after_referral(P, y, shares), abs=1e-12, nan_ok=True)

@@ -99,6 +99,12 @@ def test_the_hand_worked_sweep():
     assert rooted.value == pytest.approx(0.2872281323, abs=5e-11)
 
 
+def test_a_sweep_does_not_stop_at_the_rounding_of_a_shared_label():
+    scores = [0.5] * 9 + [0.9, 0.95]
+    outcomes = [1] * 3 + [0] * 6 + [1, 0]
+    assert cal.ECE_SWEEP(outcomes, scores).details["n_bins"] == 5  # bins of 1/3, 1/3, 1/3, 1/3, 1/2
+
+
 def test_a_sweep_of_several_questions_tells_each_number_of_bins():
     metric = cal.BinnedError(lens=cal.Classwise(), binning=cal.Sweep())
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 200)
@@ -132,6 +138,9 @@ def test_summaries_of_different_bins_do_not_add():
     ten = replace(cal.ECE, binning=cal.EqualWidth(10))
     with pytest.raises(cal.CalibrationInputError, match="same bins"):
         cal.ECE.summarise(p) + ten.summarise(p)
+    left, right = (replace(cal.ECE, binning=cal.Edges([0, edge, 1])) for edge in (0.4, 0.5))
+    with pytest.raises(cal.CalibrationInputError, match="same bins"):
+        left.summarise(p) + right.summarise(p)
     two = cal.Predictions.from_probs([1], [[0.5, 0.5]])
     with pytest.raises(cal.CalibrationInputError, match="same questions"):
         cal.ECE.summarise(p) + cal.ECE.summarise(two)

@@ -174,6 +174,24 @@ def test_scores():
     assert cal.LOG_LOSS(y, P).value == exactly(0.5937429312807964)
 
 
+def test_scores_of_soft_labels():
+    soft = cal.Predictions.from_probs([[0.25, 0.75], [1.0, 0.0]], [[0.5, 0.5], [0.8, 0.2]])
+    assert cal.LOG_LOSS(soft).value == exactly((np.log(2) - np.log(0.8)) / 2)
+    assert cal.BRIER(soft).value == exactly((2 * 0.25**2 + 2 * 0.2**2) / 2)
+    event = cal.Predictions.from_probs([0.25, 1.0], [0.5, 0.8])
+    assert cal.LOG_LOSS(event).value == exactly((np.log(2) - np.log(0.8)) / 2)
+    assert cal.BRIER(event).value == exactly((0.25**2 + 0.2**2) / 2)
+
+
+def test_one_impossible_truth_makes_the_log_loss_infinite():
+    assert cal.LOG_LOSS([0, 1], [[1.0, 0.0], [1.0, 0.0]]).value == np.inf
+
+
+def test_a_tree_sends_a_value_at_the_mean_to_the_right():
+    bins = cal.BinnedError(binning=cal.KDTree(0.9))([0, 0, 1], [0.25, 0.5, 0.75]).bins
+    assert bins.counts.tolist() == [[1, 2]]
+
+
 def test_hand_worked_thresholded_error():
     p, labels = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]], [0, 1, 0, 1]
     tace = replace(cal.TACE, lens=cal.Above(cal.Classwise(), 0.15), binning=EM(2))

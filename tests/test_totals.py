@@ -60,6 +60,11 @@ def test_a_share_is_rounded_once_to_a_unit_halves_to_even(hi, lo, of, data):
     assert exact(share) / UNIT == round(Fraction(whole * part, of))
 
 
+def test_half_a_unit_goes_to_the_even_neighbour():
+    half = [Totals(np.array(0), np.array(lo)).share(np.array(1), np.array(2)) for lo in (1, 3, 5)]
+    assert [int(share.lo) for share in half] == [0, 2, 2]
+
+
 def test_more_rows_than_one_int64_could_add_do_not_overflow():
     ones = np.ones((5000, 2), np.float32)
     assert column_totals(ones).value.tolist() == [5000.0, 5000.0]

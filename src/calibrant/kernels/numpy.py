@@ -191,7 +191,8 @@ class _Tally:
             self.outputs.hi[::bins] += everything.hi
             self.outputs.lo[::bins] += everything.lo
             if bins > 1:
-                beyond = np.flatnonzero(_beyond_first(block, edges, closed, precision))
+                values, inner = precision.comparable(block, edges[1:2])
+                beyond = np.flatnonzero(values >= inner[0])  # one that lies on the edge may be moved to where it is
                 waiting.append((beyond % width * bins, block.ravel()[beyond]))
             if sum(len(values) for _, values in waiting) > BLOCK or rows.stop == n:
                 self._move(waiting, edges, closed, precision)
@@ -212,11 +213,6 @@ class _Tally:
     def totals(self) -> tuple[Totals, Totals, Totals]:
         """Size, outputs and targets."""
         return self.size.total, self.outputs.total, self.targets.total
-
-
-def _beyond_first(values: Array, edges: Floats, closed: str, precision: Precision) -> Array:
-    values, inner = precision.comparable(values, edges[1:2])
-    return values > inner[0] if closed == "right" else values >= inner[0]
 
 
 def sums_by_code(codes: Ints, values: Array, cells: int, weight: Array | None = None) -> Totals:
