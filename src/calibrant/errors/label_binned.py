@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
-from calibrant.errors.binned import choices, combine, views
+from calibrant.errors.asking import choices, combine, views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
@@ -17,6 +17,7 @@ from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.selections import Selection, everything
 from calibrant.sweep import Sweep
+from calibrant.views import View
 
 RankBinning = EqualWidth | Edges | EqualMass | Quantiles | Sweep
 
@@ -56,7 +57,11 @@ class LabelBinnedError(Metric):
 
     def summarise(self, predictions: Predictions) -> Forecasts:
         """The table of distinct forecasts."""
-        return sum(Forecasts.of(view, "LabelBinnedError") for view in views(self, predictions, None))  # type: ignore[return-value]
+        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
+
+    def summarise_view(self, view: View) -> Forecasts:
+        """The table of what the lens saw."""
+        return Forecasts.of(view, "LabelBinnedError")
 
     def conclude(self, summary: Any) -> Result:
         """Bin the table, then compare each entry with the mean labels of the bins it falls into."""
@@ -66,7 +71,7 @@ class LabelBinnedError(Metric):
         details: dict[str, float] = {}
         if isinstance(self.binning, Sweep) and bins.shape[0] == 1:
             details["n_bins"] = int(bins.requested[0])
-        return combine(self, bins, values, words, details)
+        return combine(self, bins.about, values, bins.counts.sum(axis=1), words, bins=bins, details=details)
 
     def _error(self, ladder: Ladder) -> float:
         """One question: every stretch of equal forecast and bin counts by its length."""

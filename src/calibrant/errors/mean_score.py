@@ -12,12 +12,12 @@ import numpy as np
 from calibrant.aggregates import Across, mean_of
 from calibrant.arrays import Array
 from calibrant.binning import STREAM
-from calibrant.errors.binned import views
+from calibrant.errors.asking import choices, combine, views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
-from calibrant.selections import Everything, Selection, everything
+from calibrant.selections import Selection, everything
 from calibrant.totals import Totals
 from calibrant.views import Summary, View
 
@@ -62,30 +62,19 @@ class MeanScore(Metric):
 
     def summarise(self, predictions: Predictions) -> Scores:
         """Summed scores of each question."""
-        return sum(self._scores(view) for view in views(self, predictions, STREAM))  # type: ignore[return-value]
+        return sum(self.summarise_view(view) for view in views(self, predictions, STREAM))  # type: ignore[return-value]
 
     def conclude(self, summary: Any) -> Result:
         """Divide, then combine the questions."""
         sizes = summary.size.value
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(summary.infinite.hi > 0, np.inf, summary.total.value / sizes)
-        combined = self.across(values, sizes)
-        several = bool(summary.about.names)
-        words = [] if isinstance(self.select, Everything) else [f"where {self.select!r}"]
-        if self.name == "MeanScore":
-            words.append(getattr(self.score, "__name__", str(self.score)).replace("_", " "))
-        return Result(
-            self,
-            combined["value"],
-            summary.about,
-            ", ".join(words),
-            details={name: number for name, number in combined.items() if name != "value"},
-            notes=summary.about.notes + (() if sizes.any() else ("no samples: the selection is empty",)),
-            values=tuple(values.tolist()) if several else (),
-            sizes=tuple(sizes.tolist()) if several else (),
-        )
+        named = [] if self.name != "MeanScore" else [getattr(self.score, "__name__", str(self.score)).replace("_", " ")]
+        words = ", ".join(word for word in (choices(self), *named) if word)
+        return combine(self, summary.about, values, sizes, words)
 
-    def _scores(self, view: View) -> Scores:
+    def summarise_view(self, view: View) -> Scores:
+        """Summed scores of what the lens saw."""
         scores = np.asarray(self.score(view), np.float64)
         kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
         finite = np.isfinite(scores)
