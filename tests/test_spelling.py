@@ -250,8 +250,8 @@ def test_an_at_sign_inside_quotes_is_text(text):
         "import os",
         "",
         "\x00",
-        "(" * 5000,
-        "-" * 50000 + "1",
+        pytest.param("(" * 5000, id="5000 brackets"),
+        pytest.param("-" * 50000 + "1", id="50000 signs"),
     ],
 )
 @pytest.mark.parametrize("read", [spelling.metrics, spelling.selection])

@@ -40,6 +40,7 @@ from calibrant.errors.binned import BinnedError
 from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.bootstrap import Bootstrap
 from calibrant.lenses import (
     Classwise,
     Flat,
@@ -51,7 +52,7 @@ from calibrant.lenses import (
     TopK,
     TopLabel,
 )
-from calibrant.metric import Metric, Result, from_json
+from calibrant.metric import Interval, Metric, Result, from_json
 from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
 from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
@@ -123,6 +124,7 @@ __all__ = [
     "Between",
     "BinnedError",
     "Bins",
+    "Bootstrap",
     "ByLabel",
     "ByPrediction",
     "CalibrationInputError",
@@ -135,6 +137,7 @@ __all__ = [
     "Grid",
     "Groups",
     "InTopK",
+    "Interval",
     "KDTree",
     "LabelBinnedError",
     "MeanScore",

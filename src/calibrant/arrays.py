@@ -61,7 +61,9 @@ def as_numbers(data: Any, parameter: str) -> tuple[Array, int]:
     """As `as_array`, for floats in C order: float16 becomes float32, whole numbers become float64."""
     array, bits = as_array(data, parameter)
     if array.dtype.kind not in "fiub":
-        raise CalibrationInputError(parameter, "must hold numbers", got=f"dtype {array.dtype}", hint=_swapped(array))
+        raise CalibrationInputError(
+            parameter, "must hold numbers", got=f"dtype {array.dtype}", hint=_swapped(array, parameter)
+        )
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         array = array.astype(np.float64)
     elif array.dtype.itemsize == 2:
@@ -129,5 +131,6 @@ def _objects(array: Array, parameter: str) -> Array:
     return array.astype(str)
 
 
-def _swapped(array: Array) -> str | None:
-    return "names are labels: the truth comes first, ECE(y_true, y_proba)" if array.dtype.kind == "U" else None
+def _swapped(array: Array, parameter: str) -> str | None:
+    names = array.dtype.kind == "U" and parameter in ("y_proba", "logits")
+    return "names are labels, and the truth comes first" if names else None

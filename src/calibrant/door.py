@@ -138,7 +138,7 @@ def refuse_swapped(truth: Array, values: Array) -> None:
             "y_true",
             "must be the labels",
             got="what look like probabilities",
-            hint="the arguments seem swapped: the truth comes first, (y_true, y_proba)",
+            hint="the arguments seem swapped: the truth comes first",
         )
 
 

@@ -23,7 +23,37 @@ SUSPICIOUS_RATIO = 200
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "inf", "-inf", "+inf", "infinity", "-infinity"}
 
 
-def read_arrays(path: Path) -> Mapping[str, Array]:
+class Columns(Mapping[str, Array]):
+    """The named arrays of a file, each checked when it is asked for: what nobody needs may be as it is."""
+
+    def __init__(self, path: Path, raw: Mapping[str, Any], check: Callable[[str], Array]) -> None:
+        self.path, self.raw, self.check = path, raw, check
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.raw:
+            raise KeyError(name)
+        return self.check(name)
+
+    def loose(self, name: str, n: int) -> Array | None:
+        """A column of n values as numbers or else as text; None where it is no such column."""
+        try:
+            array = self[name]
+        except CalibrationInputError:
+            values = self.raw[name]
+            values = values.to_pylist() if hasattr(values, "to_pylist") else values
+            if not isinstance(values, list) or any(isinstance(value, (list, dict)) for value in values):
+                return None
+            array = np.array([str(value) for value in values])
+        return array if array.shape == (n,) and array.dtype.kind in "fiubU" else None
+
+
+def read_arrays(path: Path) -> Columns:
     """The named arrays of a NPZ, NPY, CSV, Parquet or JSONL file; the content decides, then the ending.
 
     >>> import pathlib, tempfile
@@ -41,7 +71,7 @@ def read_arrays(path: Path) -> Mapping[str, Array]:
     return _reader(start, path)(path)
 
 
-def _reader(start: bytes, path: Path) -> Callable[[Path], Mapping[str, Array]]:
+def _reader(start: bytes, path: Path) -> Callable[[Path], Columns]:
     if start.startswith(b"PK"):
         return Archive
     if start.startswith(b"\x93NUMPY"):
@@ -61,7 +91,7 @@ def _reader(start: bytes, path: Path) -> Callable[[Path], Mapping[str, Array]]:
     )
 
 
-class Archive(Mapping[str, Array]):
+class Archive(Columns):
     """The arrays of a NPZ file, each read when asked for, none before its size is checked."""
 
     def __init__(self, path: Path) -> None:
@@ -80,17 +110,14 @@ class Archive(Mapping[str, Array]):
                 got=f"{packed:,} bytes that would become {unpacked:,}",
             )
         self.members = {member.filename.removesuffix(".npy"): member for member in members}
+        super().__init__(path, self.members, self._read)
         self.shapes = {name: self._shape(name) for name in self.members}
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.members)
+    def loose(self, name: str, n: int) -> Array | None:
+        """A column of n values; None where it has another shape, without reading it."""
+        return super().loose(name, n) if self.shapes[name] == (n,) else None
 
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self.members:
-            raise KeyError(name)
+    def _read(self, name: str) -> Array:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.members[name]) as file:
                 return np.lib.format.read_array(file, allow_pickle=False)
@@ -125,15 +152,15 @@ class Archive(Mapping[str, Array]):
         return CalibrationInputError(str(self.path), f"has a broken array {name!r}", got=str(reason)[:120])
 
 
-def _read_npy(path: Path) -> Mapping[str, Array]:
+def _read_npy(path: Path) -> Columns:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as reason:
         raise CalibrationInputError(str(path), "must be a whole NPY file of numbers", got=str(reason)[:120]) from None
-    return {"array": array}
+    return Columns(path, {"array": array}, lambda name: array)
 
 
-def _read_csv(path: Path) -> Mapping[str, Array]:
+def _read_csv(path: Path) -> Columns:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = _numbered_lines(path, file)
@@ -152,7 +179,7 @@ def _read_csv(path: Path) -> Mapping[str, Array]:
         raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
     if not numbers:
         raise CalibrationInputError(str(path), "must have rows", got="a header only")
-    return {name: _typed(column, numbers, name, path) for name, column in columns.items()}
+    return Columns(path, columns, lambda name: _typed(columns[name], numbers, name, path))
 
 
 def _numbered_lines(path: Path, file: Any) -> Iterator[tuple[int, list[str]]]:
@@ -212,6 +239,10 @@ def _whole(text: str) -> int:
 
 def _refuse_gaps(column: list[str], lines: list[int], name: str, path: Path) -> None:
     """A column that is numbers but for some is named with the line of the first that is none."""
+    if all("," in text and text.replace(",", "", 1).isdigit() for text in column):
+        raise CalibrationInputError(
+            str(path), f"column {name!r} must use a decimal point", got=repr(column[0][:40]), where=f"line {lines[0]}"
+        )
     numbers = 0
     odd = None
     for line, text in zip(lines, column, strict=True):
@@ -245,7 +276,7 @@ def _no_constant(token: str) -> Any:
     raise ValueError(f"{token} is no number")
 
 
-def _read_jsonl(path: Path) -> Mapping[str, Array]:
+def _read_jsonl(path: Path) -> Columns:
     columns: dict[str, list[Any]] = {}
     numbers: list[int] = []
     try:
@@ -254,23 +285,16 @@ def _read_jsonl(path: Path) -> Mapping[str, Array]:
                 if not text.strip():
                     continue
                 record = _record(text, line, path)
-                if numbers and record.keys() != columns.keys():
-                    odd = sorted(record.keys() ^ columns.keys())[0]
-                    raise CalibrationInputError(
-                        str(path), "must have the same keys on every line", got=f"{odd!r} on some", where=f"line {line}"
-                    )
-                for name, value in record.items():
-                    if value is None:
-                        raise CalibrationInputError(
-                            str(path), f"{name!r} must have a value on every line", got="null", where=f"line {line}"
-                        )
-                    columns.setdefault(name, []).append(value)
+                for name in record.keys() - columns.keys():
+                    columns[name] = [None] * len(numbers)  # not on the lines before
+                for name, column in columns.items():
+                    column.append(record.get(name))
                 numbers.append(line)
     except UnicodeDecodeError as reason:
         raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
     if not numbers:
         raise CalibrationInputError(str(path), "must have rows", got="none")
-    return {name: _stacked(values, numbers, name, path) for name, values in columns.items()}
+    return Columns(path, columns, lambda name: _stacked(columns[name], numbers, name, path))
 
 
 def _record(text: str, line: int, path: Path) -> dict[str, Any]:
@@ -295,7 +319,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _read_parquet(path: Path) -> Mapping[str, Array]:
+def _read_parquet(path: Path) -> Columns:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -322,7 +346,8 @@ def _read_parquet(path: Path) -> Mapping[str, Array]:
     for name in names:
         if names.count(name) > 1:
             raise CalibrationInputError(str(path), "must name each column once", got=f"{name!r} twice")
-    return {name: _from_arrow(table.column(name), name, path) for name in names}
+    columns = {name: table.column(name) for name in names}
+    return Columns(path, columns, lambda name: _from_arrow(columns[name], name, path))
 
 
 def _from_arrow(column: Any, name: str, path: Path) -> Array:
@@ -336,7 +361,12 @@ def _from_arrow(column: Any, name: str, path: Path) -> Array:
         or pyarrow.types.is_fixed_size_list(column.type)
         or pyarrow.types.is_large_list(column.type)
     ):
-        return column.to_numpy()
+        array = column.to_numpy()
+        if array.dtype.kind == "O" and all(isinstance(value, str) for value in array):
+            return array.astype(str)
+        if array.dtype.kind not in "fiub":
+            raise CalibrationInputError(str(path), f"column {name!r} must be numbers or text", got=str(column.type))
+        return array
     lists = column.combine_chunks()
     flat = lists.flatten()
     if flat.null_count:
@@ -358,6 +388,10 @@ def _stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Arra
     """Rows of JSON values as one array; lists must have one length."""
     first = values[0]
     for line, value in zip(lines, values, strict=True):
+        if value is None:
+            raise CalibrationInputError(
+                str(path), f"{name!r} must have a value on every line", got="none", where=f"line {line}"
+            )
         if isinstance(value, list) != isinstance(first, list) or isinstance(value, str) != isinstance(first, str):
             raise CalibrationInputError(
                 str(path), f"{name!r} must be of one kind", got=repr(value)[:40], where=f"line {line}"

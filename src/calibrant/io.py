@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files import Archive, read_arrays
+from calibrant.files import Columns, read_arrays
 from calibrant.predictions import Predictions
 
 LABELS = ("label", "labels", "y")
@@ -26,6 +26,8 @@ def read(
     logits: str | None = None,
     weight: str | None = None,
     classes: Sequence[str] | None = None,
+    normalize: bool = False,
+    ignore_index: int | None = None,
 ) -> Predictions:
     """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
 
@@ -37,9 +39,14 @@ def read(
     >>> read(SHIPPED / "fashion_mnist_test.npz")
     Predictions(n=10000, 10 classes, logits)
     """
+    options: dict[str, Any] = {"classes": classes, "ignore_index": ignore_index}
+    if normalize:
+        options["normalize"] = True
     paths = [Path(one) for one in ([path] if isinstance(path, (str, Path)) else path)]
     if len(paths) == 2:
-        return _pair(*paths, logits=logits is not None, classes=classes)
+        if label is not None or probs is not None or weight is not None:
+            raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
+        return _pair(*paths, logits=logits is not None, **options)
     if len(paths) != 1:
         raise CalibrationInputError("path", "must be one file, or two NPY files", got=len(paths))
     arrays = read_arrays(paths[0])
@@ -47,13 +54,13 @@ def read(
         raise CalibrationInputError(
             str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
-    return _Finder(paths[0], arrays).predictions(label, probs, logits, weight, classes)
+    return _Finder(paths[0], arrays).predictions(label, probs, logits, weight, options)
 
 
 class _Finder:
     """Finds truth, forecasts and columns among the arrays of a file."""
 
-    def __init__(self, path: Path, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, path: Path, arrays: Columns) -> None:
         self.path = path
         self.arrays = arrays
         self.used: set[str] = set()
@@ -64,24 +71,25 @@ class _Finder:
         probs: str | None,
         logits: str | None,
         weight: str | None,
-        classes: Sequence[str] | None,
+        options: dict[str, Any],
     ) -> Predictions:
         if probs is not None and logits is not None:
             raise CalibrationInputError("probs", "and logits exclude each other", got="both")
         heavy = None if weight is None else self._take(weight)
-        if classes is None and "classes" in self.arrays:
-            classes = [str(name) for name in self._take("classes")]
+        if options["classes"] is None and "classes" in self.arrays:
+            options["classes"] = [str(name) for name in self._take("classes")]
         if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
             correct, confidence = self._take("correct"), self._take("confidence")
-            columns = self._columns(len(confidence))
-            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, **columns)
+            return Predictions.from_confidence(
+                correct, confidence, sample_weight=heavy, **self._columns(len(confidence))
+            )
         truth = self._truth(label)
         forecasts, names, raw = self._forecasts(probs, logits)
-        classes = classes if classes is not None else names
+        if options["classes"] is None:
+            options["classes"] = names
         make = Predictions.from_logits if raw else Predictions.from_probs
-        return make(
-            _by_name(truth, names), forecasts, classes=classes, sample_weight=heavy, **self._columns(len(truth))
-        )
+        columns = self._columns(len(truth))
+        return make(self._by_name(truth, names), forecasts, sample_weight=heavy, **options, **columns)
 
     def _truth(self, label: str | None) -> Array:
         if label is not None:
@@ -92,7 +100,7 @@ class _Finder:
                 str(self.path),
                 f"must have one of the columns {', '.join(LABELS)}",
                 got=" and ".join(found) or "none of them",
-                hint=f"name it with --label; {nearest('label', self.arrays)}",
+                hint=f"name it with label=...; there are: {', '.join(self.arrays)}"[:200],
             )
         return self._take(found[0])
 
@@ -110,7 +118,7 @@ class _Finder:
                 str(self.path),
                 "must have p, p_<class>, probs, logits, or confidence and correct",
                 got=" and ".join([*found, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}"[:200],
-                hint="name the forecasts with --probs or --logits",
+                hint="name the forecasts with probs=... or logits=...",
             )
         if wide:
             return *self._wide("p_"), False
@@ -125,7 +133,28 @@ class _Finder:
                 got=len(names),
                 hint=nearest(prefix[:-1], self.arrays),
             )
-        return np.column_stack([self._take(name) for name in names]), tuple(name[len(prefix) :] for name in names)
+        columns = [self._take(name) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column.ndim != 1 or column.dtype.kind not in "fiub":
+                raise CalibrationInputError(
+                    str(self.path), "must have a number a row in each forecast column", got=name
+                )
+        return np.column_stack(columns), tuple(name[len(prefix) :] for name in names)
+
+    def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
+        """Labels as names where numbers name the columns: p_3, p_5 with labels 3 and 5."""
+        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iub":
+            return truth
+        spelled = truth.astype(np.int64).astype(str)
+        if set(np.unique(spelled).tolist()) <= set(names):
+            return spelled
+        if all(name.isdigit() for name in names):
+            raise CalibrationInputError(
+                str(self.path),
+                f"labels must be among the column names {', '.join(names)}"[:200],
+                got=str(next(label for label in spelled.tolist() if label not in names)),
+            )
+        return truth
 
     def _take(self, name: str) -> Array:
         if name not in self.arrays:
@@ -137,14 +166,9 @@ class _Finder:
 
     def _columns(self, n: int) -> dict[str, Any]:
         """What else has one value per row."""
-        shapes = self.arrays.shapes if isinstance(self.arrays, Archive) else None
-        made = {}
-        for name in self.arrays:
-            if name in self.used or name in _RESERVED or not name:
-                continue
-            if (shapes[name] if shapes is not None else self.arrays[name].shape) == (n,):
-                made[name] = self.arrays[name]
-        return made
+        names = [name for name in self.arrays if name and name not in self.used and name not in _RESERVED]
+        found = {name: self.arrays.loose(name, n) for name in names}
+        return {name: column for name, column in found.items() if column is not None}
 
 
 _RESERVED = {
@@ -154,18 +178,10 @@ _RESERVED = {
 """Names that the constructors of `Predictions` keep for themselves."""
 
 
-def _by_name(truth: Array, names: tuple[str, ...] | None) -> Array:
-    """Labels as names where the columns' names say so: p_3, p_5 with labels 3 and 5."""
-    if names is None or truth.ndim != 1 or truth.dtype.kind not in "iub":
-        return truth
-    spelled = truth.astype(np.int64).astype(str)
-    return spelled if set(np.unique(spelled).tolist()) <= set(names) else truth
-
-
-def _pair(first: Path, second: Path, *, logits: bool, classes: Sequence[str] | None) -> Predictions:
+def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:
     truth, forecasts = read_arrays(first), read_arrays(second)
     for path, arrays in ((first, truth), (second, forecasts)):
         if set(arrays) != {"array"}:
             raise CalibrationInputError(str(path), "of a pair must be a NPY file", got="another kind")
     make = Predictions.from_logits if logits else Predictions.from_probs
-    return make(truth["array"], forecasts["array"], classes=classes)
+    return make(truth["array"], forecasts["array"], **options)

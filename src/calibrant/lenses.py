@@ -18,6 +18,7 @@ from calibrant import kernels
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import Predictions
+from calibrant.selections import check_class
 from calibrant.totals import Floats, Ints
 from calibrant.views import About, View
 
@@ -111,6 +112,9 @@ class OneClass:
     """
 
     of: int | str
+
+    def __post_init__(self) -> None:
+        check_class(self.of, "OneClass")
 
     def __call__(self, predictions: Predictions) -> View:
         index = predictions.class_index(self.of)

@@ -6,7 +6,7 @@ import dataclasses
 import html
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -39,19 +39,31 @@ class Metric(ABC):
         """The number that follows from a summary."""
 
     @final
-    def __call__(self, y_true: Any, y_proba: Any = None) -> Result:
-        """Of checked `Predictions`, or of labels and probabilities, the truth first."""
+    def __call__(
+        self,
+        y_true: Any,
+        y_proba: Any = None,
+        *,
+        interval: Callable[[Metric, Predictions, Result], Result] | None = None,
+    ) -> Result:
+        """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked."""
+        predictions = self._predictions(y_true, y_proba)
+        result = self.conclude(self.summarise(predictions))
+        return result if interval is None else interval(self, predictions, result)
+
+    @staticmethod
+    def _predictions(y_true: Any, y_proba: Any) -> Predictions:
         if isinstance(y_true, Predictions):
             if y_proba is not None:
                 raise CalibrationInputError("y_proba", "must be left out", got="Predictions and probabilities")
-            return self.conclude(self.summarise(y_true))
+            return y_true
         if isinstance(y_proba, Predictions):
             raise CalibrationInputError("y_true", "must be left out", got="labels beside Predictions")
         if y_proba is None:
             raise CalibrationInputError(
                 "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
             )
-        return self.conclude(self.summarise(Predictions.from_probs(y_true, y_proba)))
+        return Predictions.from_probs(y_true, y_proba)
 
     @final
     def to_json(self) -> str:
@@ -67,6 +79,26 @@ class Metric(ABC):
             if type(recipe) is type(self) and recipe == self:
                 return name
         return type(self).__name__
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a number may lie: from low to high, at a level; and how that was found.
+
+    >>> import calibrant as cal
+    >>> print(cal.Interval(0.03, 0.05, 0.9, "basic", "exact", 1000))
+    [0.0300, 0.0500] at 90%
+    """
+
+    low: float
+    high: float
+    level: float
+    kind: str
+    engine: str
+    n: int
+
+    def __str__(self) -> str:
+        return f"[{self.low:.4f}, {self.high:.4f}] at {100 * self.level:g}%"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +124,9 @@ class Result:
     values: tuple[float, ...] = ()
     """The values of the questions, where there are several; `parts` names them."""
     sizes: tuple[float, ...] = ()
+    interval: Interval | None = None
+    intervals: tuple[Interval, ...] = ()
+    """The intervals of the questions, where there are several."""
 
     @property
     def n(self) -> int:
@@ -128,7 +163,8 @@ class Result:
         details: dict[str, float] = {}
         if "n_bins" in self.details and self.bins is not None:
             details = {"n_bins": int(self.bins.requested[index])}
-        return Result(self.metric, self.values[index], about, self.choices, bins, details)
+        interval = self.intervals[index] if self.intervals else None
+        return Result(self.metric, self.values[index], about, self.choices, bins, details, interval=interval)
 
     def __float__(self) -> float:
         return self.value
@@ -138,14 +174,16 @@ class Result:
 
     def __str__(self) -> str:
         words = ", ".join(word for word in (f"n={self.n}", self.question, self.choices) if word)
-        return f"{self.name} {self.value:.4f} ({words})"
+        between = f" {self.interval}" if self.interval else ""
+        return f"{self.name} {self.value:.4f}{between} ({words})"
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
     def _repr_html_(self) -> str:
         """The result as a notebook shows it."""
-        rows = [("value", f"{self.value:.4f}"), ("n", f"{self.n:,}"), ("question", self.question)]
+        between = f" {self.interval}" if self.interval else ""
+        rows = [("value", f"{self.value:.4f}{between}"), ("n", f"{self.n:,}"), ("question", self.question)]
         rows += [("choices", self.choices)] if self.choices else []
         rows += [(name.replace("_", " "), f"{number:.4g}") for name, number in self.details.items()]
         rows += [("note", note) for note in self.notes]
@@ -172,6 +210,9 @@ class Result:
             },
             "metric": specification.encode(self.metric),
         }
+        if self.interval is not None:
+            made["interval"] = _interval_to_dict(self.interval)
+            made["part_intervals"] = [_interval_to_dict(interval) for interval in self.intervals]
         if bins and self.bins is not None:
             made["bins"] = _bins_to_dict(self.bins)
         return made
@@ -198,6 +239,8 @@ class Result:
             notes=tuple(made["notes"]),
             values=tuple(float(part["value"]) for part in parts.values()),
             sizes=tuple(float(part["size"]) for part in parts.values()),
+            interval=_interval_from_dict(made["interval"]) if "interval" in made else None,
+            intervals=tuple(_interval_from_dict(interval) for interval in made.get("part_intervals", ())),
         )
 
 
@@ -215,6 +258,17 @@ def from_json(text: str, pieces: Mapping[str, Any] | None = None) -> Metric:
     if not isinstance(made, Metric):
         raise CalibrationInputError("text", "must specify a metric", got=repr(made)[:80])
     return made
+
+
+def _interval_to_dict(interval: Interval) -> dict[str, Any]:
+    return {
+        name: specification.number(value) if isinstance(value, float) else value
+        for name, value in vars(interval).items()
+    }
+
+
+def _interval_from_dict(made: dict[str, Any]) -> Interval:
+    return Interval(**{**made, "low": float(made["low"]), "high": float(made["high"])})
 
 
 _TOTALS = ("size", "outputs", "targets")

@@ -107,6 +107,10 @@ class Above:
     lens: Lens
     t: float
 
+    def __post_init__(self) -> None:
+        if isinstance(self.t, bool) or not isinstance(self.t, (int, float)) or self.t != self.t:
+            raise CalibrationInputError("t", "must be a number", got=repr(self.t))
+
     def __call__(self, predictions: Predictions) -> View:
         view = self.lens(predictions)
         view.require_event("Above", "a scalar lens such as Classwise()")

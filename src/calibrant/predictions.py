@@ -242,6 +242,8 @@ class Predictions:
             if name not in self.classes:
                 raise CalibrationInputError("class", "is unknown", got=repr(name), hint=nearest(name, self.classes))
             return self.classes.index(name)
+        if isinstance(name, bool) or not isinstance(name, (int, np.integer)):
+            raise CalibrationInputError("class", "must be an index or a name", got=repr(name))
         if not 0 <= name < self.n_classes:
             raise CalibrationInputError("class", f"must lie in 0..{self.n_classes - 1}", got=name)
         return int(name)

@@ -236,7 +236,15 @@ def check_interval(low: float, high: float, parameter: str) -> None:
 def _some(items: tuple[Any, ...], parameter: str) -> tuple[Any, ...]:
     if not items:
         raise CalibrationInputError(parameter, "needs at least one argument", got="none")
+    for item in items:
+        check_class(item, parameter)
     return items
+
+
+def check_class(item: Any, parameter: str) -> None:
+    """Refuse what names no class."""
+    if isinstance(item, bool) or not isinstance(item, (int, np.integer, str)):
+        raise CalibrationInputError(parameter, "takes class indices and names", got=repr(item))
 
 
 def _equal(column: Array, value: Any) -> Mask:

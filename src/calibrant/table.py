@@ -112,7 +112,7 @@ def table(predictions: Predictions, metrics: Mapping[str, Metric], *, by: str | 
                 hint="cut it into ranges",
             )
         for value in values:
-            part = predictions[column == value]
+            part = predictions[(column == value) | ((column != column) & (value != value))]
             results[_free(str(value), results)] = {name: metric(part) for name, metric in metrics.items()}
     return Table(by, results)
 
@@ -123,6 +123,7 @@ def safe_cell(text: str) -> str:
     >>> safe_cell("=cmd"), safe_cell("cat")
     ("'=cmd", 'cat')
     """
+    text = inert(text, len(text) * 10)
     return f"'{text}" if text.startswith(_DANGEROUS) else text
 
 

@@ -13,8 +13,10 @@ def main() -> None:
     """
     try:
         from calibrant.cli.commands import run
+
+        run()
     except ModuleNotFoundError as missing:
         if missing.name not in ("click", "rich"):
             raise
-        sys.exit(f"calibrant: the command needs {missing.name}: pip install 'calibrant[cli]'")
-    run()
+        print(f"calibrant: the command needs {missing.name}: pip install 'calibrant[cli]'", file=sys.stderr)
+        sys.exit(2)

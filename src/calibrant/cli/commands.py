@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import importlib.util
-import json
+import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
+import numpy as np
 
 import calibrant
 from calibrant import io
 from calibrant.cli import spelling
+from calibrant.cli.showing import show
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.table import Table, inert, safe_cell, table
+from calibrant.selections import Everything, Selection, everything
+from calibrant.table import Table, inert, table
 
-FAILED, USAGE, DATA, IO = 1, 2, 3, 4
+FAILED, USAGE, DATA, IO, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: a threshold was passed, the call is wrong, the data are, a file cannot be read."""
 
 _ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
@@ -30,15 +36,29 @@ USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "m
 
 def run() -> None:
     """The command with its exit codes; what is wrong is said in one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # what a terminal's encoding lacks is spelled out
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        group(prog_name="calibrant")
+        # not group.main, which ends with 1, the code of a failed limit, when the reader left or on an interruption
+        with group.make_context("calibrant", sys.argv[1:]) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except CalibrationInputError as error:
-        _stop(str(error), DATA)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say
+        _stop(_in_options(str(error)), DATA)
+    except BrokenPipeError:  # the reader left: nothing to say
+        _discard_output()
         sys.exit(0)
     except OSError as error:
-        _stop(f"{error.filename or 'file'}: {error.strerror or error}", IO)
+        if error.filename is None:
+            _discard_output()
+        _stop(f"{error.filename or 'standard output'}: {error.strerror or error}", IO)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(INTERRUPTED)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -58,7 +78,7 @@ class _Measure(click.Command):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         grouped: list[str] = []
         reading = False
-        for word in args:
+        for word in _apart(args):
             if reading and not word.startswith("-") and not _is_file(word):
                 grouped += ["--metric", word] if grouped[-1] != "--metric" else [word]
                 continue
@@ -67,25 +87,33 @@ class _Measure(click.Command):
         return super().parse_args(context, grouped)
 
 
-@group.command(cls=_Measure)
+@group.command(cls=_Measure, short_help="Measure the predictions in a file.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("-m", "--metric", "names", multiple=True, help="Recipes or compositions, as many as wanted.")
 @click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
 @click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
-@click.option("--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it.")
+@click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
+@click.option(
+    "--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it, in any row."
+)
 @click.option("--label", metavar="KEY", help="Where the labels are, if not in label, labels or y.")
 @click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
 @click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
 @click.option("--weight", metavar="KEY", help="Where sample weights are.")
+@click.option("--classes", metavar="NAMES", help="Class names, separated by commas: --classes loss,win.")
+@click.option("--normalize", is_flag=True, help="Divide each row of probabilities by its sum.")
+@click.option("--ignore-index", type=int, metavar="LABEL", help="Leave out rows with this label.")
 def measure(
     files: tuple[str, ...],
     names: tuple[str, ...],
     by: str | None,
     select: str | None,
     style: str,
+    parts: bool,
     limits: tuple[str, ...],
-    **keys: str | None,
+    classes: str | None,
+    **keys: Any,
 ) -> None:
     """Measure the calibration of the predictions in FILE (NPZ, CSV, Parquet, JSONL, or two NPY files).
 
@@ -96,18 +124,37 @@ def measure(
       calibrant measure predictions.npz --metric 'top_k(5)/kdtree(0.1)/tvd' --format json
       calibrant measure predictions.npz --metric ece --fail-above ece=0.05
       calibrant measure labels.npy probabilities.npy
+
+    \b
+    Metrics are recipes (`calibrant info` lists them) or pieces joined by /, in any order:
+      lens       top_label  top_k(5)  in_top_k(5)  one_class("cat")  classwise  by_label(top_label)  full ...
+      binning    equal_width(15)  equal_mass(15)  quantiles(15)  kdtree(0.1)  sweep(equal_mass)  edges([0, .5, 1])
+      distance   tvd  squared  signed  lp(2)  debiased_squared ...    aggregate  mean  root_mean  maximum ...
+    A recipe with a piece replaced: ece/equal_mass(30). Selections: label_in("cat", 3), predicted_in(0),
+    confidence_between(.5, 1), where(region="north"), combined by & | ~.
+
+    \b
+    Labels are in label, labels or y; forecasts in p (one event), p_<class> columns, probs, logits, or
+    confidence with correct (true / false); all other columns can be used in --by and where(...).
+
+    \b
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read.
     """
-    predictions = io.read(files, **keys)
-    if select is not None:
-        predictions = predictions[_usage(spelling.selection, select)(predictions)]
-    metrics = _metrics(names or _usual(predictions))
+    metrics = _metrics(names)
+    selected = everything if select is None else _usage(spelling.selection, select)
+    if len(files) > 2:
+        raise click.UsageError(f"give one file, or two NPY files, labels first; got {len(files)}")
+    if keys["probs"] and keys["logits"]:
+        raise click.UsageError("--probs and --logits exclude each other")
+    predictions = io.read(files, classes=None if classes is None else classes.split(","), **keys)
+    metrics = {name: narrowed(metric, selected) for name, metric in (metrics or _metrics(_usual(predictions))).items()}
     thresholds = _limits(limits, metrics)
     made = table(predictions, metrics, by=by)
-    _show(made, style, title=f"{', '.join(files)}: {predictions!r}")
+    show(made, style, title=f"{', '.join(files)}: {_described(predictions)}", parts=parts)
     _enforce(made, thresholds)
 
 
-@group.command()
+@group.command(short_help="Measure the predictions that come with calibrant.")
 def demo() -> None:
     """Measure the predictions that come with calibrant: a small network on Fashion-MNIST.
 
@@ -117,9 +164,9 @@ def demo() -> None:
     """
     predictions = io.read(io.SHIPPED / "fashion_mnist_test.npz")
     click.echo("A small convolutional network on the 10,000 test pictures of Fashion-MNIST, trained by this project.\n")
-    _show(table(predictions, _metrics(USUAL)), "table", title=repr(predictions))
+    show(table(predictions, _metrics(USUAL)), "table", title=_described(predictions))
     click.echo("\nThe same by how much ink a picture has:\n")
-    _show(table(predictions, _metrics(("accuracy", "ece", "mcs")), by="ink"), "table", title="")
+    show(table(predictions, _metrics(("accuracy", "ece", "mcs")), by="ink"), "table", title="")
     mcs = calibrant.MCS(predictions).value
     worst = max(calibrant.CWMCS(predictions).parts.items(), key=lambda part: part[1].value)
     click.echo(
@@ -130,7 +177,7 @@ def demo() -> None:
     click.echo(f"\nTry it on your own: calibrant measure FILE   (this one: {io.SHIPPED / 'fashion_mnist_test.npz'})")
 
 
-@group.command()
+@group.command(short_help="Versions, installed extras and recipes.")
 def info() -> None:
     """Versions, installed extras and the recipes that `--metric` knows.
 
@@ -138,15 +185,37 @@ def info() -> None:
     Example:
       calibrant info
     """
-    import numpy as np
-
     click.echo(f"calibrant {calibrant.__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+    distributions = importlib.metadata.packages_distributions()
     for package in ("scipy", "click", "rich", "pyarrow", "pandas", "polars", "sklearn", "torch"):
-        installed = importlib.util.find_spec(package) is not None
-        click.echo(f"  {package:10s} {_version(package) if installed else 'not installed'}")
+        there = importlib.util.find_spec(package) is not None
+        version = importlib.metadata.version(distributions.get(package, [package])[0]) if there else "not installed"
+        click.echo(f"  {package:10s} {version}")
     click.echo("\nRecipes:")
     for name, recipe in calibrant.RECIPES.items():
         click.echo(f"  {name.lower():14s} {_spelled(recipe)}")
+
+
+def narrowed(metric: Metric, selected: Selection) -> Metric:
+    """The metric on the selected rows only: the selection becomes part of its specification."""
+    if isinstance(selected, Everything):
+        return metric
+    before = metric.select  # type: ignore[attr-defined]
+    select = selected if isinstance(before, Everything) else before & selected
+    return dataclasses.replace(metric, select=select)  # type: ignore[type-var]
+
+
+def _described(predictions: Predictions) -> str:
+    what = {"event": "one event", "confidence": "the top answers"}.get(
+        predictions.kind, f"{predictions.n_classes} classes"
+    )
+    soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)} rows are no 0 or 1)"
+    return f"{len(predictions):,} rows, {what}, {'logits' if predictions.logits else 'probabilities'}{soft}"
+
+
+def _fractions(predictions: Predictions) -> int:
+    soft = np.asarray(predictions.soft).reshape(len(predictions), -1)
+    return int(((soft > 0) & (soft < 1)).any(axis=1).sum())
 
 
 def _usual(predictions: Predictions) -> Sequence[str]:
@@ -156,6 +225,8 @@ def _usual(predictions: Predictions) -> Sequence[str]:
         left_out.add("accuracy")
     if predictions.soft is not None:
         left_out.add("ece_debiased")
+    if predictions.weight is not None and (predictions.weight % 1).any():
+        left_out |= {"ece_sweep", "ece_debiased", "ace"}
     return [name for name in USUAL if name not in left_out]
 
 
@@ -166,91 +237,78 @@ def _metrics(names: Sequence[str]) -> dict[str, Metric]:
     return made
 
 
+_OPTIONS = {
+    "Predictions.from_logits": "--logits KEY",
+    "y_proba": "the forecasts (--probs)",
+    "y_true": "the labels (--label)",
+    "sample_weight": "the weights (--weight)",
+    "label, probs and weight": "--label, --probs and --weight",
+    "normalize=True": "--normalize",
+    "ignore_index=": "--ignore-index ",
+    "label=...": "--label KEY",
+    "probs=...": "--probs KEY",
+    "logits=...": "--logits KEY",
+    "classes=[...]": "--classes NAMES",
+    "classes=(name when it did not happen, name when it did)": "--classes NAME_IF_NOT,NAME_IF_SO",
+}
+
+
+def _in_options(message: str) -> str:
+    """What an error advises, in the words of the command."""
+    for python, option in _OPTIONS.items():
+        message = message.replace(python, option)
+    return message
+
+
 def _usage(read: Callable[[str], Any], text: str) -> Any:
     """What the text spells; a misspelling is wrong usage, not wrong data."""
     try:
         return read(text)
     except CalibrationInputError as error:
-        raise click.UsageError(inert(str(error), 400)) from None
+        message = str(error)
+        if read is spelling.selection:
+            message = "--select: " + message.removeprefix("--select: ").removeprefix("metric: ")
+        raise click.UsageError(inert(message, 400)) from None
+
+
+def _apart(args: list[str]) -> Iterator[str]:
+    """--metric=ece as --metric ece."""
+    for word in args:
+        if word.startswith("--metric="):
+            yield from word.split("=", 1)
+        elif word.startswith("-m") and len(word) > 2:
+            yield from ("-m", word[2:])
+        else:
+            yield word
 
 
 def _is_file(word: str) -> bool:
-    return os.path.splitext(word)[1].lower() in _ENDINGS or os.path.exists(word)
+    return os.path.splitext(word)[1].lower() in _ENDINGS or os.path.isfile(word)
+
+
+def _discard_output() -> None:
+    """What is left in the buffers goes nowhere, so that the interpreter does not try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _limits(texts: Sequence[str], metrics: dict[str, Metric]) -> dict[str, float]:
-    limits = {}
+    limits: dict[str, float] = {}
+    plain = {spelling.plain(name): name for name in metrics}
     for text in texts:
         name, equals, number = text.rpartition("=")
         try:
-            limits[name] = float(number)
+            limit = float(number)
         except ValueError:
-            equals = ""
-        if not equals or limits.get(name) != limits.get(name):
+            limit = math.nan
+        if not equals or math.isnan(limit):
             raise click.UsageError(f"--fail-above takes METRIC=LIMIT, got {text!r}; such as --fail-above ece=0.05")
-        if name not in metrics:
+        if spelling.plain(name) not in plain:
             raise click.UsageError(
                 f"--fail-above names {name!r}, which is not measured; measured: {', '.join(metrics)}"
             )
+        known = plain[spelling.plain(name)]
+        limits[known] = min(limit, limits.get(known, math.inf))
     return limits
-
-
-def _show(made: Table, style: str, title: str) -> None:
-    if style == "json":
-        click.echo(json.dumps({"calibrant": calibrant.__version__, **made.to_dict()}, allow_nan=False, indent=1))
-    elif made.by is not None:
-        click.echo(made.to_csv() if style == "csv" else _drawn(made.header, made.rows(), title), nl=style != "csv")
-    else:
-        results = made["all"]
-        rows = [[name, f"{result.value:.4f}", _words(result)] for name, result in results.items()]
-        if style == "csv":
-            click.echo("metric,value,n,question,choices")
-            for name, result in results.items():
-                cells = [safe_cell(name), repr(result.value), str(result.n), result.question, result.choices]
-                click.echo(",".join(_quoted(cell) for cell in cells))
-        else:
-            click.echo(_drawn(["metric", "value", "what it asks"], rows, title))
-    if style == "table":
-        for note in dict.fromkeys(
-            note for results in made.results.values() for one in results.values() for note in one.notes
-        ):
-            click.echo(f"note: {inert(note, 200)}")
-
-
-def _words(result: Any) -> str:
-    return ", ".join(word for word in (result.question, result.choices) if word)
-
-
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if any(mark in cell for mark in ',"\n') else cell
-
-
-def _drawn(header: list[str], rows: list[list[str]], title: str) -> str:
-    """A table for the terminal, every cell inert."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table as Drawing
-    from rich.text import Text
-
-    drawing = Drawing(box=SIMPLE_HEAD)
-    for index, name in enumerate(header):
-        number = index > 0 and all(_is_number(row[index]) for row in rows)
-        drawing.add_column(Text(inert(name, 40)), justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        drawing.add_row(*(Text(inert(cell, 120)) for cell in row))
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    with console.capture() as captured:
-        console.print(drawing)
-    lines = [line.rstrip() for line in captured.get().rstrip().splitlines() if line.strip()]
-    return "\n".join([inert(title, 200), "", *lines] if title else lines)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _enforce(made: Table, limits: dict[str, float]) -> None:
@@ -270,13 +328,8 @@ def _stop(message: str, code: int) -> None:
     sys.exit(code)
 
 
-def _version(package: str) -> str:
-    names: Callable[[], Any] = importlib.metadata.packages_distributions
-    return importlib.metadata.version(names().get(package, [package])[0])
-
-
 def _spelled(recipe: Metric) -> str:
-    fields = vars(recipe)
-    return " / ".join(
-        getattr(piece, "__name__", repr(piece)) for piece in fields.values() if repr(piece) != "everything"
-    )
+    """A recipe as --metric would take it."""
+    pieces = [piece for piece in vars(recipe).values() if not isinstance(piece, (Selection, float))]
+    kind = [] if isinstance(recipe, (BinnedError, MeanScore)) else [spelling.snake(type(recipe).__name__)]
+    return "/".join([*kind, *(spelling.spelled(piece) for piece in pieces)])

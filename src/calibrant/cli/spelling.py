@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import json
 import operator
 import re
@@ -34,7 +35,11 @@ _FIELDS = {
 }
 _ACROSS = {"mean_of", "mean_of_all", "weighted_by_size", "contraharmonic", "signed_balance"}
 _COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
-_FILE = re.compile(r"@([^\s,()\[\]]+)")
+_FILE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|@([^\s,()\[\]'"]+)""")
+
+
+_MARK = "_"
+_KINDS = {*_FIELDS.values(), "across"}
 
 
 def metrics(text: str) -> dict[str, Metric]:
@@ -49,11 +54,15 @@ def metrics(text: str) -> dict[str, Metric]:
     EqualMass(n_bins=30)
     """
     made = _evaluate(_parsed(text), text)
-    if isinstance(made, list):
+    if isinstance(made, _Several):
         return {text: _composed(made, text)}
-    if isinstance(made, dict) and made:
+    if isinstance(made, dict) and made and all(isinstance(metric, Metric) for metric in made.values()):
         return {f"{text} {name}": metric for name, metric in made.items()}
     return {text: _composed([made], text)}
+
+
+class _Several(list[Any]):
+    """Pieces joined by `/`."""
 
 
 def selection(text: str) -> Selection:
@@ -70,6 +79,8 @@ def selection(text: str) -> Selection:
 
 def _composed(pieces: list[Any], text: str) -> Metric:
     """Pieces put where they belong, on top of the recipe that is named first, if any."""
+    if sum(isinstance(piece, Metric) for piece in pieces) > 1:
+        raise CalibrationInputError("metric", "must have one recipe", got=f"several in {text!r}")
     base = next((piece for piece in pieces if isinstance(piece, Metric)), None)
     fields: dict[str, Any] = {}
     for piece in pieces:
@@ -80,7 +91,7 @@ def _composed(pieces: list[Any], text: str) -> Metric:
             raise CalibrationInputError("metric", f"must have one {field}", got=f"several in {text!r}")
         fields[field] = piece
     if base is None:
-        return MeanScore(**fields) if "score" in fields else BinnedError(**fields)
+        base = MeanScore() if "score" in fields else BinnedError()
     known = {field.name for field in dataclasses.fields(base)}  # type: ignore[arg-type]
     if unknown := fields.keys() - known:
         raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
@@ -101,7 +112,8 @@ def _field(piece: Any, text: str) -> str:
 def _parsed(text: str) -> ast.expr:
     """The text as a syntax tree; @file stands for the JSON in a file."""
     try:
-        return ast.parse(_FILE.sub(lambda found: f"_file({found.group(1)!r})", text.strip()), mode="eval").body
+        marked = _FILE.sub(lambda found: found[1] or f"({_MARK}:={found[2]!r})", text.strip())
+        return ast.parse(marked, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise CalibrationInputError(
             "metric",
@@ -115,25 +127,24 @@ def _evaluate(node: ast.expr, text: str) -> Any:
     match node:
         case ast.Constant(value=value) if isinstance(value, (int, float, str)) or value is None:
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, text)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
-            return ~_evaluate(operand, text)
+            return ~_selection(_evaluate(operand, text), text)
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [_evaluate(item, text) for item in items]
         case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):
-            return {
-                _evaluate(key, text): _evaluate(value, text) for key, value in zip(keys, values, strict=True) if key
-            }
+            return {_key(key, text): _evaluate(value, text) for key, value in zip(keys, values, strict=True) if key}
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             before = _evaluate(left, text)
-            return [*(before if isinstance(before, list) else [before]), _evaluate(right, text)]
+            return _Several([*(before if isinstance(before, _Several) else [before]), _evaluate(right, text)])
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINE:
-            return _COMBINE[type(op)](_evaluate(left, text), _evaluate(right, text))
+            sides = [_selection(_evaluate(side, text), text) for side in (left, right)]
+            return _COMBINE[type(op)](*sides)
         case ast.Name(id=name):
             return _bare(_piece(name))
-        case ast.Call(func=ast.Name(id="_file"), args=[ast.Constant(value=str(name))]):
-            return json.loads(Path(name).read_text(encoding="utf-8"))
+        case ast.NamedExpr(target=ast.Name(id="_"), value=ast.Constant(value=str(name))):
+            return _from_file(name)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if all(word.arg for word in keywords):
             return _called(
                 name,
@@ -147,10 +158,49 @@ def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     piece = _piece(name)
     if not callable(piece) or isinstance(piece, Metric):
         raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
+    if inspect.isfunction(piece) and piece is not calibrant.likert:
+        raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
     try:
+        given = inspect.signature(piece).bind(*args, **keywords).arguments
+        for field, value in given.items():
+            if field in _KINDS and _field(value, name) != field:
+                raise CalibrationInputError("metric", f"{name} needs a {field}", got=repr(value)[:40])
         return piece(*args, **keywords)
-    except TypeError as reason:
+    except CalibrationInputError:
+        raise
+    except (TypeError, ValueError) as reason:
         raise CalibrationInputError("metric", f"{name} cannot be made so", got=str(reason)) from None
+
+
+def _selection(made: Any, text: str) -> Selection:
+    if not isinstance(made, Selection):
+        raise CalibrationInputError("metric", "combines selections by & | ~ only", got=repr(text[:80]))
+    return made
+
+
+def _key(node: ast.expr, text: str) -> Any:
+    key = _evaluate(node, text)
+    if not isinstance(key, (str, int)):
+        raise CalibrationInputError("metric", "names groups by text", got=repr(text[:80]))
+    return key
+
+
+def _from_file(name: str) -> Any:
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+    except ValueError as reason:
+        raise CalibrationInputError(name, "must be JSON", got=str(reason)[:80]) from None
+
+
+def _no_constant(token: str) -> Any:
+    raise ValueError(f"{token} is no number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
 
 
 def _piece(name: str) -> Any:
@@ -158,7 +208,7 @@ def _piece(name: str) -> Any:
     plain = {_plain(known): known for known in calibrant.__all__}
     known = plain.get(_plain(name))
     if known is None:
-        spelled = [_snake(one) for one in calibrant.__all__]
+        spelled = [snake(one) for one in calibrant.__all__]
         raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=nearest(name.lower(), spelled)[:120])
     return getattr(calibrant, known)
 
@@ -173,11 +223,33 @@ def _bare(piece: Any) -> Any:
         return piece
 
 
+def spelled(piece: Any) -> str:
+    """A piece as it can be typed: arguments that are the default left out.
+
+    >>> spelled(calibrant.ByLabel(calibrant.TopLabel())), spelled(calibrant.KDTree(0.5))
+    ('by_label(top_label)', 'kd_tree(0.5)')
+    """
+    if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
+        return str(getattr(piece, "__name__", piece))
+    fields = dataclasses.fields(piece)
+    given = [getattr(piece, field.name) for field in fields]
+    while given and given[-1] == fields[len(given) - 1].default:
+        given.pop()
+    name = snake(type(piece).__name__)
+    return f"{name}({', '.join(spelled(value) for value in given)})" if given else name
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("_", "")
 
 
-def _snake(name: str) -> str:
+def plain(text: str) -> str:
+    """A spelling without what does not matter in it."""
+    return _plain("".join(text.split()))
+
+
+def snake(name: str) -> str:
+    """A class name as it is typed: TopK becomes top_k."""
     if name.isupper() or name.islower():
         return name.lower()
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

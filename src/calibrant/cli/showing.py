@@ -1,0 +1,129 @@
+"""Showing: tables for the terminal, CSV and JSON, with every name inert."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from io import StringIO
+
+import click
+
+import calibrant
+from calibrant.metric import Result
+from calibrant.table import Table, inert, safe_cell
+
+WORST_PARTS = 12
+"""Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
+
+
+def show(made: Table, style: str, title: str, *, parts: bool = False) -> None:
+    """A table of results on standard output, as a table, CSV or JSON."""
+    if style == "json":
+        click.echo(json.dumps({"calibrant": calibrant.__version__, **made.to_dict()}, allow_nan=False, indent=1))
+    elif style == "csv":
+        click.echo(made.to_csv() if made.by is not None else _csv(made), nl=False)
+    else:
+        click.echo(_text(made, title))
+        if parts:
+            click.echo(_parts(made))
+        for note, names in _notes(made).items():
+            click.echo(f"note: {inert(note, 200)} ({inert(', '.join(names), 80)})")
+
+
+def _text(made: Table, title: str) -> str:
+    results = made["all"]
+    if made.by is None:
+        rows = [[name, f"{result.value:.4f}", words(result)] for name, result in results.items()]
+        return drawn(["metric", "value", "what it asks"], rows, title)
+    asked = [f"{inert(name)}: {inert(words(result), 120)}" for name, result in results.items()]
+    return "\n".join([drawn(made.header, made.rows(), title), *asked])
+
+
+def _csv(made: Table) -> str:
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["metric", "value", "n", "question", "choices"])
+    for name, result in made["all"].items():
+        spoken = [safe_cell(word) for word in (result.question, result.choices)]
+        writer.writerow([safe_cell(name), repr(result.value), str(result.n), *spoken])
+    return out.getvalue()
+
+
+def _parts(made: Table) -> str:
+    """The parts of each metric that has some, farthest from 0 first."""
+    blocks = []
+    for name, result in made["all"].items():
+        named = sorted(zip(result.about.names, result.values, strict=True), key=lambda part: -abs(part[1] or 0.0))
+        rows = [[part, f"{value:.4f}"] for part, value in named if value == value]
+        if rows:
+            more = f", {WORST_PARTS} of {len(rows)} farthest from 0" if len(rows) > WORST_PARTS else ""
+            blocks.append("\n" + drawn(["part", "value"], rows[:WORST_PARTS], f"{name}: {result.question}{more}"))
+    return "\n".join(blocks) if blocks else "note: none of these metrics has parts"
+
+
+def _notes(made: Table) -> dict[str, list[str]]:
+    """Each note with the metrics it belongs to."""
+    notes: dict[str, list[str]] = {}
+    for row, results in made.results.items():
+        for name, result in results.items():
+            for note in result.notes:
+                notes.setdefault(note, []).append(name if row == "all" else f"{name} of {row}")
+    return notes
+
+
+def words(result: Result) -> str:
+    """What a result answers and how, in words."""
+    return ", ".join(word for word in (result.question, result.choices) if word)
+
+
+def drawn(header: list[str], rows: list[list[str]], title: str) -> str:
+    """A table for the terminal, every cell inert."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table as Drawing
+    from rich.text import Text
+
+    drawing = Drawing(box=SIMPLE_HEAD)
+    for index, name in enumerate(header):
+        number = index > 0 and all(_is_number(row[index]) for row in rows)
+        drawing.add_column(
+            Text(inert(name, 40)), justify="right" if number else "left", overflow="fold", no_wrap=number
+        )
+    for row in rows:
+        drawing.add_row(*(Text(inert(cell, 120)) for cell in row))
+    to_terminal = sys.stdout is not None and sys.stdout.isatty()
+    console = Console(highlight=False, width=None if to_terminal else 120)
+    blocks = list(_blocks(header, rows, console.width))
+    if len(blocks) > 1:
+        parts = [drawn([header[i] for i in keep], [[row[i] for i in keep] for row in rows], "") for keep in blocks]
+        return "\n\n".join([inert(title, 200), *parts] if title else parts)
+    with console.capture() as captured:
+        console.print(drawing)
+    lines = [line.rstrip() for line in captured.get().rstrip().splitlines() if line.strip()]
+    return "\n".join([inert(title, 200), "", *lines] if title else lines)
+
+
+def _blocks(header: list[str], rows: list[list[str]], width: int) -> Iterator[list[int]]:
+    """Columns that fit side by side: the first with as many numbers as there is room for."""
+    widths = [max(len(inert(row[index])) for row in [header, *rows]) + 3 for index in range(len(header))]
+    numbers = [index for index in range(1, len(header)) if all(_is_number(row[index]) for row in rows)]
+    if len(numbers) < len(header) - 1:
+        yield list(range(len(header)))
+        return
+    keep = [0]
+    for index in numbers:
+        if len(keep) > 1 and sum(widths[one] for one in [*keep, index]) > width:
+            yield keep
+            keep = [0]
+        keep.append(index)
+    yield keep
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Inference: how sure we are. Intervals, nulls, comparisons, sensitivity."""

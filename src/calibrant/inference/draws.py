@@ -1,0 +1,133 @@
+"""Draws: rows resampled, whole clusters of rows resampled, labels redrawn; each block from a seed of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.progress import shown
+from calibrant.predictions import Predictions
+from calibrant.totals import Floats, Ints
+
+BLOCK = 20
+"""Replicates per seed: the same whatever the number of processes, so that results are too."""
+
+Work = Callable[[np.random.Generator, int], Floats]
+
+
+def replicate(work: Work, n: int, seed: int, *, stage: int, n_jobs: int = 1, what: str = "resampling") -> Floats:
+    """n replicates, stacked: `work(generator, count)` makes a few of them (count, ...).
+
+    Block b draws from SeedSequence(seed, spawn_key=(stage, b)).
+
+    >>> replicate(lambda rng, count: rng.random((count, 1)), 45, seed=0, stage=0).shape
+    (45, 1)
+    """
+    sizes = [min(BLOCK, n - start) for start in range(0, n, BLOCK)]
+    tasks = [(seed, stage, index, size) for index, size in enumerate(sizes)]
+    made = shown(_run(work, tasks, n_jobs), len(tasks), what)
+    return np.concatenate(list(made))
+
+
+def _run(work: Work, tasks: list[tuple[int, int, int, int]], n_jobs: int) -> Iterator[Floats]:
+    if n_jobs == 1 or len(tasks) == 1:
+        yield from (_one(work, task) for task in tasks)
+        return
+    with ProcessPoolExecutor(n_jobs, initializer=_receive, initargs=(work,)) as pool:
+        yield from pool.map(_one_elsewhere, tasks)
+
+
+def _one(work: Work, task: tuple[int, int, int, int]) -> Floats:
+    seed, stage, index, size = task
+    return work(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stage, index))), size)
+
+
+_received: list[Work] = []
+"""The work of a worker process, sent to it once."""
+
+
+def _receive(work: Work) -> None:
+    _received[:] = [work]
+
+
+def _one_elsewhere(task: tuple[int, int, int, int]) -> Floats:
+    return _one(_received[0], task)
+
+
+@dataclass(frozen=True, eq=False)
+class RowDraws:
+    """How often each row is drawn: rows with replacement, or whole clusters of rows.
+
+    >>> counts = RowDraws(4)(np.random.default_rng(0), 2)
+    >>> counts.shape, counts.sum(axis=1).tolist()
+    ((2, 4), [4.0, 4.0])
+    """
+
+    rows: int
+    cluster: Ints | None = None
+    """The cluster of each row, or None: every row is its own."""
+    share: float = 1.0
+    """The share of the rows (or clusters) that is drawn."""
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        """Counts (count, rows)."""
+        units = self.rows if self.cluster is None else int(self.cluster.max()) + 1
+        wanted = max(1, round(self.share * units))
+        drawn = rng.integers(0, units, (count, wanted), dtype=np.int32)
+        counts = np.stack([np.bincount(row, minlength=units) for row in drawn]).astype(np.float64)
+        return counts if self.cluster is None else counts[:, self.cluster]
+
+
+def clusters(predictions: Predictions, column: str | None) -> Ints | None:
+    """The cluster of each row by the values of a column."""
+    if column is None:
+        return None
+    values, codes = np.unique(predictions.column(column), return_inverse=True)
+    if len(values) < 2:
+        raise CalibrationInputError("groups", "needs at least two values to resample", got=f"one in {column!r}")
+    return codes.ravel()
+
+
+def redrawn_labels(probabilities: Array, rng: np.random.Generator, block: int = 1 << 20) -> Ints:
+    """One class per row, drawn from the row's probabilities; for one event (n,), whether it happens.
+
+    >>> redrawn_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0)).tolist()
+    [1, 0]
+    """
+    uniform = rng.random(len(probabilities))
+    if probabilities.ndim == 1:
+        return (uniform < probabilities).astype(np.int64)
+    labels = np.empty(len(probabilities), np.int64)
+    step = max(1, block // probabilities.shape[1])
+    for start in range(0, len(labels), step):
+        rows = slice(start, start + step)
+        running = np.cumsum(probabilities[rows], axis=1, dtype=np.float64)
+        labels[rows] = (running <= uniform[rows, None] * running[:, -1:]).sum(axis=1)
+    return labels
+
+
+def check_count(n: Any, parameter: str = "n") -> None:
+    """Refuse a number of replicates that is none."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise CalibrationInputError(parameter, "must be a whole number of at least 1", got=repr(n))
+
+
+def check_seed(seed: Any) -> None:
+    """Refuse what does not make a run repeatable."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise CalibrationInputError(
+            "seed", "must be a whole number, so that the run can be repeated", got=repr(seed), hint="such as seed=0"
+        )
+
+
+def check_level(level: Any) -> None:
+    """Refuse a level that is none, percentages above all."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        hint = f"{level}% is level={level / 100:g}" if isinstance(level, (int, float)) and 1 < level < 100 else None
+        raise CalibrationInputError("level", "must lie strictly between 0 and 1", got=repr(level), hint=hint)
