@@ -41,6 +41,9 @@ from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.comparison import Comparison, compare, compare_all
+from calibrant.inference.consistency import Null, consistency
+from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses import (
     Classwise,
     Flat,
@@ -129,6 +132,7 @@ __all__ = [
     "ByPrediction",
     "CalibrationInputError",
     "Classwise",
+    "Comparison",
     "Edges",
     "EqualMass",
     "EqualWidth",
@@ -142,11 +146,13 @@ __all__ = [
     "LabelBinnedError",
     "MeanScore",
     "Metric",
+    "Null",
     "OneClass",
     "Predictions",
     "Quantiles",
     "Ranked",
     "Result",
+    "Sensitivity",
     "Summary",
     "Sweep",
     "Table",
@@ -154,7 +160,10 @@ __all__ = [
     "TopLabel",
     "View",
     "brier_score",
+    "compare",
+    "compare_all",
     "confidence_between",
+    "consistency",
     "contraharmonic",
     "debiased_squared",
     "diagnostics",
@@ -179,6 +188,7 @@ __all__ = [
     "predicted_in",
     "root",
     "root_mean",
+    "sensitivity",
     "signed",
     "signed_balance",
     "squared",

@@ -100,7 +100,7 @@ class _Finder:
                 str(self.path),
                 f"must have one of the columns {', '.join(LABELS)}",
                 got=" and ".join(found) or "none of them",
-                hint=f"name it with label=...; there are: {', '.join(self.arrays)}"[:200],
+                hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}"[:200],
             )
         return self._take(found[0])
 

@@ -227,7 +227,7 @@ def spelled(piece: Any) -> str:
     """A piece as it can be typed: arguments that are the default left out.
 
     >>> spelled(calibrant.ByLabel(calibrant.TopLabel())), spelled(calibrant.KDTree(0.5))
-    ('by_label(top_label)', 'kd_tree(0.5)')
+    ('by_label(top_label)', 'kdtree(0.5)')
     """
     if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
         return str(getattr(piece, "__name__", piece))

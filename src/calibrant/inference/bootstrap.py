@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.distances import signed
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import RowDraws, check_count, check_level, check_seed, clusters, replicate
+from calibrant.inference.draws import BLOCK, RowDraws, check_count, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, exact
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
@@ -88,7 +88,9 @@ class Bootstrap:
         else:
             draws = RowDraws(len(predictions), self._clusters(predictions))
             work = Resampled(exact(metric, predictions), draws)
-        return replicate(work, self.n, self.seed, stage=0, n_jobs=self.n_jobs, what=f"bootstrap of {metric.name}")
+        block = BLOCK if self.engine == "exact" else 10 * BLOCK
+        what = f"bootstrap of {metric.name}"
+        return replicate(work, self.n, self.seed, stage=0, n_jobs=self.n_jobs, block=block, what=what)
 
     def _clusters(self, predictions: Predictions) -> Ints | None:
         return clusters(predictions, self.groups)
@@ -176,4 +178,4 @@ def _left_out(engine: Engine, rows: int, cluster: Ints | None) -> Floats:
     """The values with each block of rows (or cluster) left out in turn."""
     codes = np.arange(rows) if cluster is None else cluster
     block = codes % JACKKNIFE_BLOCKS
-    return engine((block != np.arange(block.max() + 1)[:, None]).astype(np.float64))
+    return engine((block != left_out).astype(np.int64) for left_out in range(block.max() + 1))

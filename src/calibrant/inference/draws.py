@@ -21,7 +21,9 @@ BLOCK = 20
 Work = Callable[[np.random.Generator, int], Floats]
 
 
-def replicate(work: Work, n: int, seed: int, *, stage: int, n_jobs: int = 1, what: str = "resampling") -> Floats:
+def replicate(
+    work: Work, n: int, seed: int, *, stage: int, n_jobs: int = 1, block: int = BLOCK, what: str = "resampling"
+) -> Floats:
     """n replicates, stacked: `work(generator, count)` makes a few of them (count, ...).
 
     Block b draws from SeedSequence(seed, spawn_key=(stage, b)).
@@ -29,7 +31,7 @@ def replicate(work: Work, n: int, seed: int, *, stage: int, n_jobs: int = 1, wha
     >>> replicate(lambda rng, count: rng.random((count, 1)), 45, seed=0, stage=0).shape
     (45, 1)
     """
-    sizes = [min(BLOCK, n - start) for start in range(0, n, BLOCK)]
+    sizes = [min(block, n - start) for start in range(0, n, block)]
     tasks = [(seed, stage, index, size) for index, size in enumerate(sizes)]
     made = shown(_run(work, tasks, n_jobs), len(tasks), what)
     return np.concatenate(list(made))
@@ -64,9 +66,8 @@ def _one_elsewhere(task: tuple[int, int, int, int]) -> Floats:
 class RowDraws:
     """How often each row is drawn: rows with replacement, or whole clusters of rows.
 
-    >>> counts = RowDraws(4)(np.random.default_rng(0), 2)
-    >>> counts.shape, counts.sum(axis=1).tolist()
-    ((2, 4), [4.0, 4.0])
+    >>> [counts.sum() for counts in RowDraws(4)(np.random.default_rng(0), 2)]
+    [np.int64(4), np.int64(4)]
     """
 
     rows: int
@@ -75,13 +76,13 @@ class RowDraws:
     share: float = 1.0
     """The share of the rows (or clusters) that is drawn."""
 
-    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
-        """Counts (count, rows)."""
+    def __call__(self, rng: np.random.Generator, count: int) -> Iterator[Ints]:
+        """How often each row is drawn, so many times; one at a time, so that a vector stays in cache."""
         units = self.rows if self.cluster is None else int(self.cluster.max()) + 1
         wanted = max(1, round(self.share * units))
-        drawn = rng.integers(0, units, (count, wanted), dtype=np.int32)
-        counts = np.stack([np.bincount(row, minlength=units) for row in drawn]).astype(np.float64)
-        return counts if self.cluster is None else counts[:, self.cluster]
+        for _ in range(count):
+            counts = np.bincount(rng.integers(0, units, wanted), minlength=units)
+            yield counts if self.cluster is None else counts[self.cluster]
 
 
 def clusters(predictions: Predictions, column: str | None) -> Ints | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from calibrant.aggregates import mean_of, mean_of_all, weighted_by_size
+from calibrant.arrays import Array
 from calibrant.binning import Edges, EqualWidth
 from calibrant.bins import Bins
 from calibrant.errors.asking import views
@@ -16,11 +18,11 @@ from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.totals import Floats, Totals
+from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import About, View
 
-Engine = Callable[[Floats], Floats]
-"""From counts (r, rows) to values (r, 1 + parts): the metric first, then its questions."""
+Engine = Callable[[Iterable[Ints]], Floats]
+"""From r vectors of counts, one a row, to values (r, 1 + parts): the metric first, then its questions."""
 
 MOST_ANSWERS = 1 << 26
 """Answers that the fast exact engine keeps sorted in memory."""
@@ -32,18 +34,18 @@ def view_of(metric: Any, predictions: Predictions) -> View:
     return view
 
 
-def exact(metric: Metric, predictions: Predictions) -> Engine:
+def exact(metric: Any, predictions: Predictions) -> Engine:
     """Rows reweighted: whole weights are repetition, so every replicate is what resampled rows would give."""
     if not hasattr(metric, "summarise_view"):
         return _Reweighted(metric, predictions)
-    selected = _selected(metric, predictions)
+    rows = np.flatnonzero(metric.select(predictions))
     view = view_of(metric, predictions)
     fixed = isinstance(metric, BinnedError) and isinstance(metric.binning, (EqualWidth, Edges))
-    if fixed and view.outputs.size <= MOST_ANSWERS:
-        return _FixedBins(metric, view, selected, len(predictions))
+    if fixed and view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS:
+        return _FixedBins(metric, view, rows, len(predictions))
     if isinstance(metric, MeanScore) and view.group is None and view.keep is None:
-        return _Scores(metric, view, selected, len(predictions))
-    return _Viewed(metric, view, selected, len(predictions))
+        return _Scores(metric, view, rows, len(predictions))
+    return _Viewed(metric, view, rows, len(predictions))
 
 
 class _Reweighted:
@@ -52,11 +54,13 @@ class _Reweighted:
     def __init__(self, metric: Metric, predictions: Predictions) -> None:
         self.metric, self.predictions = metric, predictions
 
-    def __call__(self, counts: Floats) -> Floats:
-        base = 1.0 if self.predictions.weight is None else self.predictions.weight
-        return np.stack([self._one(row * base) for row in counts])
+    def __call__(self, draws: Iterable[Ints]) -> Floats:
+        return np.stack([self._one(counts) for counts in draws])
 
-    def _one(self, weight: Floats) -> Floats:
+    def _one(self, counts: Ints) -> Floats:
+        weight = counts.astype(np.float64)
+        if self.predictions.weight is not None:
+            weight *= self.predictions.weight
         result = self.metric(dataclasses.replace(self.predictions, weight=weight))
         return np.array([result.value, *result.values])
 
@@ -64,87 +68,87 @@ class _Reweighted:
 class _Rows:
     """What engines on one view share: counts of all rows become weights of the view's rows."""
 
-    def __init__(self, metric: Any, view: View, selected: Any, rows: int) -> None:
-        self.metric, self.view, self.selected, self.rows = metric, view, selected, rows
+    def __init__(self, metric: Any, view: View, rows: Ints, n: int) -> None:
+        self.metric, self.view, self.rows = metric, view, rows
+        self.all = len(rows) == n
+        self.repeats = len(view.outputs) // max(1, len(rows))  # the flat lens has several answers a row
 
-    def weights(self, counts: Floats) -> Floats:
-        """Weights (r, view rows)."""
-        counts = counts[:, self.selected]
-        repeats = len(self.view.outputs) // max(1, counts.shape[1])
-        if repeats > 1:  # the flat lens has several answers a row, each a row of its own
-            counts = np.repeat(counts, repeats, axis=1)
+    def weights(self, counts: Ints) -> Array:
+        """The weight of each of the view's rows."""
+        counts = counts if self.all else counts[self.rows]
+        counts = counts if self.repeats <= 1 else np.repeat(counts, self.repeats)
         return counts if self.view.weight is None else counts * self.view.weight
 
-    def across(self, values: Floats, sizes: Floats) -> Floats:
+    def values(self, values: Floats, sizes: Floats) -> Floats:
         """The metric first, then its questions."""
-        first = [self.metric.across(row, size)["value"] for row, size in zip(values, sizes, strict=True)]
-        parts = values if self.view.about.names else values[:, :0]
-        return np.column_stack([first, parts])
+        return combined(self.metric, values, sizes, bool(self.view.about.names))
 
 
 class _Viewed(_Rows):
     """Any metric with a lens: what the lens sees is kept, only weights change."""
 
-    def __call__(self, counts: Floats) -> Floats:
-        return np.stack([self._one(weight) for weight in self.weights(counts)])
+    def __call__(self, draws: Iterable[Ints]) -> Floats:
+        return np.stack([self._one(self.weights(counts)) for counts in draws])
 
-    def _one(self, weight: Floats) -> Floats:
-        result = self.metric.conclude(self.metric.summarise_view(dataclasses.replace(self.view, weight=weight)))
+    def _one(self, weight: Array) -> Floats:
+        view = dataclasses.replace(self.view, weight=weight.astype(np.float64))
+        result = self.metric.conclude(self.metric.summarise_view(view))
         return np.array([result.value, *result.values])
 
 
 class _Scores(_Rows):
     """Mean scores: one product with the matrix of scores."""
 
-    def __init__(self, metric: MeanScore, view: View, selected: Any, rows: int) -> None:
-        super().__init__(metric, view, selected, rows)
+    def __init__(self, metric: MeanScore, view: View, rows: Ints, n: int) -> None:
+        super().__init__(metric, view, rows, n)
         self.scores = np.asarray(metric.score(view), np.float64)
 
-    def __call__(self, counts: Floats) -> Floats:
-        weights = self.weights(counts)
+    def __call__(self, draws: Iterable[Ints]) -> Floats:
+        weights = np.stack([self.weights(counts) for counts in draws]).astype(np.float64)
         sizes = weights.sum(axis=1, keepdims=True)
         infinite = (weights > 0) @ np.isinf(self.scores) > 0
         with np.errstate(invalid="ignore", divide="ignore"):
             values = weights @ np.where(np.isinf(self.scores), 0.0, self.scores) / sizes
-        return self.across(np.where(infinite, np.inf, values), np.broadcast_to(sizes, values.shape))
+        return self.values(np.where(infinite, np.inf, values), np.broadcast_to(sizes, values.shape))
 
 
 class _FixedBins(_Rows):
-    """Binned errors at fixed edges: answers sorted by bin once, then summed by stretches."""
+    """Binned errors at fixed edges: answers sorted by bin and outcome once, then summed by stretches."""
 
-    def __init__(self, metric: Any, view: View, selected: Any, rows: int) -> None:
-        super().__init__(metric, view, selected, rows)
+    def __init__(self, metric: Any, view: View, rows: Ints, n: int) -> None:
+        super().__init__(metric, view, rows, n)
         codes = metric.binning.assign(view)
         self.shape = view.questions, len(metric.binning.edges) - 1
         row, column = np.nonzero(codes >= 0)
         group = 0 if view.group is None else view.group[row]
         cell = (group * view.v + column) * self.shape[1] + codes[row, column]
-        order = np.lexsort((view.outputs[row, column, 0], cell))  # by forecast, too: no row order can matter
-        self.row, cell = row[order].astype(np.int32), cell[order]
-        self.output = view.outputs[self.row, column[order], 0].astype(np.float64)
-        self.truth = view.truth_rows[self.row, column[order], 0].astype(np.float64)
-        self.cells, self.starts = np.unique(cell, return_index=True)
+        happened = view.targets[row] == column
+        output = view.outputs[row, column, 0].astype(np.float64)
+        order = np.lexsort((output, happened, cell))  # by forecast, too: no row order can matter
+        self.row, self.output = row[order], output[order]
+        self.cells, self.starts = np.unique(cell[order], return_index=True)
+        self.halves, self.turns = np.unique(2 * cell[order] + happened[order], return_index=True)
 
-    def __call__(self, counts: Floats) -> Floats:
-        replicates = len(counts)
-        if not len(self.row):
-            return np.full((replicates, 1 + len(self.view.about.names)), np.nan)
-        weight = self.weights(counts)[:, self.row]
-        questions = self.shape[0]
-        size, outputs, targets = (
-            self._table(np.add.reduceat(weight * factor, self.starts, axis=1))
-            for factor in (1.0, self.output, self.truth)
+    def __call__(self, draws: Iterable[Ints]) -> Floats:
+        halves, outputs = [], []
+        for counts in draws:
+            weight = self.weights(counts).take(self.row)
+            halves.append(np.add.reduceat(weight, self.turns) if len(self.row) else np.zeros(0))
+            outputs.append(np.add.reduceat(weight * self.output, self.starts) if len(self.row) else np.zeros(0))
+        both = self._wide(np.stack(halves), self.halves, 2)
+        table = _bins(
+            self.view.about, both.sum(axis=-1), self._wide(np.stack(outputs), self.cells, 1)[..., 0], both[..., 1]
         )
-        table = _bins(self.view.about, size, outputs, targets)
-        metric = self.metric
-        distances = np.where(table.counts > 0, metric.distance(table), 0.0)
-        values = metric.aggregate(distances, table).reshape(replicates, questions)
-        return self.across(values, table.counts.sum(axis=1).reshape(replicates, questions))
+        distances = np.where(table.counts > 0, self.metric.distance(table), 0.0)
+        shape = len(halves), self.shape[0]
+        values = self.metric.aggregate(distances, table).reshape(shape)
+        return self.values(values, table.counts.sum(axis=1).reshape(shape))
 
-    def _table(self, sums: Floats) -> Floats:
-        wide = np.zeros((len(sums), self.shape[0] * self.shape[1]))
-        wide[:, self.cells] = sums
-        return wide.reshape(len(sums) * self.shape[0], self.shape[1])
+    def _wide(self, sums: Floats, cells: Ints, each: int) -> Floats:
+        """Sums of the occupied cells in a table of all: (replicates x questions, bins, each)."""
+        wide = np.zeros((len(sums), self.shape[0] * self.shape[1] * each))
+        wide[:, cells] = sums
+        return wide.reshape(-1, self.shape[1], each)
 
 
 class Cells:
@@ -181,12 +185,19 @@ class Cells:
         distances = np.where(size > 0, self.metric.distance(table), 0.0)
         values = self.metric.aggregate(distances, table).reshape(count, questions)
         sizes = size.sum(axis=1).reshape(count, questions)
-        first = [self.metric.across(row, of)["value"] for row, of in zip(values, sizes, strict=True)]
-        return np.column_stack([first, values if self.bins.about.names else values[:, :0]])
+        return combined(self.metric, values, sizes, bool(self.bins.about.names))
 
 
-def _selected(metric: Any, predictions: Predictions) -> Any:
-    return np.flatnonzero(metric.select(predictions))
+def combined(metric: Any, values: Floats, sizes: Floats, several: bool) -> Floats:
+    """The metric first, then its questions: (r, questions) to (r, 1 + parts)."""
+    if not several and metric.across in _MEANS:
+        return values
+    first = [metric.across(row, size)["value"] for row, size in zip(values, sizes, strict=True)]
+    return np.column_stack([first, values if several else values[:, :0]])
+
+
+_MEANS = (mean_of, mean_of_all, weighted_by_size)
+"""Rules that leave a single question's value as it is."""
 
 
 def _bins(about: About, size: Floats, outputs: Floats, targets: Floats) -> Bins:

@@ -1,0 +1,188 @@
+"""Consistency: what a metric would be if the model were calibrated. Its noise floor, and a test."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.errors.asking import views
+from calibrant.exceptions import CalibrationInputError
+from calibrant.forecasts import Forecasts
+from calibrant.inference.draws import check_count, check_seed, redrawn_labels, replicate
+from calibrant.lenses import Classwise, Full, Groups, InTopK, OneClass, Ranked, TopK, TopLabel
+from calibrant.metric import Metric, Result
+from calibrant.narrowing import Above, Between, ByPrediction
+from calibrant.predictions import Predictions
+from calibrant.selections import Both, Either, Neither, Selection, label_in
+from calibrant.totals import Floats
+from calibrant.views import View
+
+_OF_FORECASTS = (TopLabel, Ranked, InTopK, OneClass, Classwise, TopK, Groups, Full)
+"""Lenses whose coordinates are disjoint outcomes with known probabilities, whatever the label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Null:
+    """The distribution of a metric under perfect calibration, with these forecasts.
+
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(300)
+    >>> null = cal.consistency(cal.ECE, cal.Predictions.from_probs(rng.random(300) < p, p), n=99, seed=0)
+    >>> bool(0 < null.mean < 0.1), bool(null.p_value > 0.05)
+    (True, True)
+    """
+
+    result: Result
+    """The observed result."""
+    values: Floats
+    """The metric's values under redrawn labels."""
+    parts: Floats
+    """The questions' values (n, questions), where there are several."""
+
+    @property
+    def mean(self) -> float:
+        """The noise floor: the metric's mean under calibration."""
+        return float(np.mean(self.values))
+
+    @property
+    def sd(self) -> float:
+        """The metric's standard deviation under calibration."""
+        return float(np.std(self.values))
+
+    @property
+    def excess(self) -> float:
+        """The observed value less the noise floor."""
+        return self.result.value - self.mean
+
+    @property
+    def p_value(self) -> float:
+        """(1 + number of null values at least as extreme) / (n + 1); by absolute value, which signed metrics need."""
+        return _p_value(self.result.value, self.values)
+
+    @property
+    def part_p_values(self) -> dict[str, float]:
+        """The p-value of each question."""
+        columns = zip(self.result.about.names, self.result.values, self.parts.T, strict=True)
+        return {name: _p_value(value, null) for name, value, null in columns}
+
+    def quantile(self, q: float) -> float:
+        """A quantile of the metric under calibration."""
+        return float(np.quantile(self.values, q))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.result.name} {self.result.value:.4f}; under calibration {self.mean:.4f} "
+            f"(95% below {self.quantile(0.95):.4f}), p = {self.p_value:.3g}"
+        )
+
+
+def consistency(metric: Metric, predictions: Predictions, n: int = 1000, seed: int = 0, *, n_jobs: int = 1) -> Null:
+    """The null distribution of a metric: rows are kept, labels are redrawn from the forecasts, n times.
+
+    Results depend on `seed`, not on `n_jobs`.
+
+    References: Broecker & Smith (2007); Vaicenavicius et al. (2019), section 4.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 1, 0, 1], [.9, .6, .2, .8])
+    >>> 0 < cal.consistency(cal.ECE, p, n=50, seed=0).p_value <= 1
+    True
+    """
+    check_count(n)
+    check_seed(seed)
+    if predictions.soft is not None:
+        raise CalibrationInputError("consistency", "redraws hard labels", got="soft labels")
+    result = metric(predictions)
+    values = replicate(
+        _work(metric, predictions), n, seed, stage=1, n_jobs=n_jobs, what=f"consistency of {metric.name}"
+    )
+    return Null(result, values[:, 0], values[:, 1:])
+
+
+def _work(metric: Any, predictions: Predictions) -> Any:
+    if not hasattr(metric, "summarise_view") or not _label_free(metric.lens) or not _label_free_rows(metric.select):
+        return _Relabelled(metric, predictions)
+    (view,) = views(metric, predictions, None)
+    if view.questions == 1 and view.weight is None:
+        summary = metric.summarise_view(view)
+        if isinstance(summary, Forecasts):
+            return _RedrawnTable(metric, summary)
+    return _RedrawnView(metric, view)
+
+
+@dataclass(frozen=True, eq=False)
+class _Relabelled:
+    """Labels redrawn at the door: right for every metric."""
+
+    metric: Metric
+    predictions: Predictions
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        probabilities = self.predictions.probabilities
+        return np.stack([self._one(redrawn_labels(probabilities, rng)) for _ in range(count)])
+
+    def _one(self, labels: Array) -> Floats:
+        result = self.metric.conclude(self.metric.summarise(dataclasses.replace(self.predictions, labels=labels)))
+        return np.array([result.value, *result.values])
+
+
+@dataclass(frozen=True, eq=False)
+class _RedrawnView:
+    """Targets redrawn among a view's coordinates: the lens is asked once."""
+
+    metric: Any
+    view: View
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        n, v, d = self.view.outputs.shape
+        shares = self.view.outputs.reshape(n, v * d).astype(np.float64)
+        rest = 1.0 - shares.sum(axis=1)
+        whole = np.column_stack([shares, np.maximum(rest, 0.0)]) if rest.max(initial=0.0) > 1e-9 else shares
+        return np.stack([self._one(redrawn_labels(whole, rng), v * d) for _ in range(count)])
+
+    def _one(self, targets: Array, coordinates: int) -> Floats:
+        view = dataclasses.replace(self.view, targets=np.where(targets < coordinates, targets, -1))
+        result = self.metric.conclude(self.metric.summarise_view(view))
+        return np.array([result.value, *result.values])
+
+
+@dataclass(frozen=True, eq=False)
+class _RedrawnTable:
+    """Outcomes of each distinct forecast redrawn at once: no sorting again."""
+
+    metric: Any
+    table: Forecasts
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        counts = self.table.counts.astype(np.int64)
+        chances = np.clip(self.table.values.astype(np.float64), 0.0, 1.0)
+        made = []
+        for _ in range(count):
+            happened = rng.binomial(counts, chances)
+            made.append([self.metric.conclude(dataclasses.replace(self.table, targets=happened)).value])
+        return np.array(made)
+
+
+def _label_free(lens: Any) -> bool:
+    if isinstance(lens, (ByPrediction, Between, Above)):
+        return _label_free(lens.lens)
+    return isinstance(lens, _OF_FORECASTS)
+
+
+def _label_free_rows(select: Selection) -> bool:
+    if isinstance(select, (Both, Either)):
+        return _label_free_rows(select.left) and _label_free_rows(select.right)
+    if isinstance(select, Neither):
+        return _label_free_rows(select.selection)
+    return type(select).__module__ == "calibrant.selections" and not isinstance(select, label_in)
+
+
+def _p_value(observed: float, null: Floats) -> float:
+    if not np.isfinite(observed):
+        return float("nan")
+    return float((1 + np.sum(np.abs(null) >= abs(observed))) / (len(null) + 1))

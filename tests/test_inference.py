@@ -1,0 +1,353 @@
+"""Inference: intervals, nulls, comparisons, sensitivity."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.inference import bootstrap, consistency, draws, engines
+from calibrant.inference.comparison import holm
+from strategies import rows
+
+replace = dataclasses.replace
+RECIPES = pytest.mark.parametrize("metric", cal.RECIPES.values(), ids=cal.RECIPES.keys())
+
+
+def calibrated(n=400, seed=0, power=1.0, **columns):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 1, n)
+    return cal.Predictions.from_probs((rng.random(n) < p**power).astype(int), p, **columns)
+
+
+def classes(n=300, k=5, seed=0, sharper=1.0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 1.5, (n, k))
+    p, truth = (np.exp(s * z) / np.exp(s * z).sum(axis=1, keepdims=True) for s in (sharper, 1.0))
+    return cal.Predictions.from_probs(draws.redrawn_labels(truth, rng), p)
+
+
+# Engines
+
+
+@RECIPES
+@settings(max_examples=15)
+@given(data=rows(most=20), seed=st.integers(0, 1000))
+def test_a_replicate_is_what_the_drawn_rows_give(metric, data, seed):
+    p, y = data
+    predictions = cal.Predictions.from_probs(y, p)
+    (counts,) = draws.RowDraws(len(y))(np.random.default_rng(seed), 1)
+    drawn = metric(np.repeat(y, counts), np.repeat(p, counts, axis=0))
+    found = engines.exact(metric, predictions)([counts])
+    assert found[0] == pytest.approx([drawn.value, *drawn.values], rel=0, abs=1e-12, nan_ok=True)
+
+
+LENSES = [
+    cal.Flat(), cal.ByLabel(cal.Classwise()), cal.Above(cal.Classwise(), 0.1), cal.Between(cal.TopLabel(), 0.2, 0.9),
+    cal.ByPrediction(cal.TopLabel()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lens", LENSES, ids=repr)
+@pytest.mark.parametrize("binning", [cal.EqualWidth(7), cal.EqualMass(4), cal.Edges([0, 0.3, 1])], ids=repr)
+def test_replicates_of_every_lens_are_what_the_drawn_rows_give(lens, binning):
+    predictions = classes(60, 3)
+    metric = cal.BinnedError(select=~cal.predicted_in(1), lens=lens, binning=binning, across=cal.weighted_by_size)
+    for counts in draws.RowDraws(60)(np.random.default_rng(1), 3):
+        drawn = metric(np.repeat(predictions.labels, counts), np.repeat(predictions.values, counts, axis=0))
+        found = engines.exact(metric, predictions)([counts])[0]
+        assert found == pytest.approx([drawn.value, *drawn.values], rel=0, abs=1e-12, nan_ok=True)
+
+
+def test_sample_weights_are_kept_under_resampling():
+    base = calibrated(50)
+    weighted = cal.Predictions.from_probs(base.labels, base.values, sample_weight=np.arange(50) % 3 + 1)
+    for metric in (cal.ECE, cal.ADAPTIVE_ECE, cal.BRIER):
+        for counts in draws.RowDraws(50)(np.random.default_rng(0), 2):
+            direct = metric(
+                cal.Predictions.from_probs(base.labels, base.values, sample_weight=weighted.weight * counts)
+            )
+            assert engines.exact(metric, weighted)([counts])[0, 0] == pytest.approx(direct.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.3, 3.0])
+def test_cells_and_rows_agree_within_monte_carlo_error(power):
+    predictions = calibrated(2000, seed=3, power=power)
+    for metric in (cal.ECE, cal.ADAPTIVE_ECE, cal.MCS):
+        exact, cells = (
+            cal.Bootstrap(600, seed=1, engine=e).replicates(metric, predictions)[:, 0] for e in ("exact", "cells")
+        )
+        assert cells.mean() == pytest.approx(exact.mean(), abs=5 * exact.std() / np.sqrt(300))  # fails once in 10^6
+        assert cells.std() == pytest.approx(exact.std(), rel=0.2)
+
+
+def test_cells_refuse_what_they_cannot_do():
+    predictions = classes()
+    for metric in (cal.SCE, cal.FULL_ECE, cal.BRIER):
+        with pytest.raises(cal.CalibrationInputError, match="cells needs"):
+            metric(predictions, interval=cal.Bootstrap(10, engine="cells"))
+    assert cal.CWECE(predictions, interval=cal.Bootstrap(50, engine="cells")).intervals
+
+
+# Intervals
+
+
+@RECIPES
+def test_every_recipe_and_every_part_has_an_interval(metric):
+    result = metric(classes(80), interval=cal.Bootstrap(20, seed=0))
+    assert result.interval.low <= result.interval.high
+    assert len(result.intervals) == len(result.values)
+    for part in result.parts.values():
+        assert part.interval is not None
+
+
+def test_an_interval_is_printed_and_travels():
+    result = cal.SCE(classes(80), interval=cal.Bootstrap(20, seed=0))
+    assert f"{result.interval.low:.4f}" in str(result)
+    again = cal.Result.from_json(result.to_json())
+    assert again.interval == result.interval
+    assert again.intervals == result.intervals
+
+
+def test_results_depend_on_the_seed_and_not_on_the_number_of_processes():
+    predictions = classes(100)
+    one, two = (cal.Bootstrap(50, seed=7, n_jobs=jobs).replicates(cal.ACE, predictions) for jobs in (1, 2))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, cal.Bootstrap(50, seed=8).replicates(cal.ACE, predictions))
+    nulls = [cal.consistency(cal.SCE, predictions, n=40, seed=7, n_jobs=jobs).values for jobs in (1, 2)]
+    assert np.array_equal(*nulls)
+
+
+def test_row_order_changes_no_interval_of_a_fixed_design():
+    """Replicates are of rows, so the draws differ; but blocks of draws never overlap between seeds or stages."""
+    first = draws.replicate(lambda rng, count: rng.random((count, 1)), 60, seed=0, stage=0)
+    assert len(np.unique(first)) == 60
+    for seed, stage in ((0, 1), (1, 0)):
+        other = draws.replicate(lambda rng, count: rng.random((count, 1)), 60, seed=seed, stage=stage)
+        assert not np.isin(first, other).any()
+
+
+def test_an_interval_of_a_mean_has_the_width_that_theory_says():
+    predictions = calibrated(3000)
+    result = cal.MCS(predictions, interval=cal.Bootstrap(2000, seed=0))
+    gaps = predictions.values - predictions.labels
+    width = 2 * 1.6449 * gaps.std() / np.sqrt(len(gaps))
+    assert result.interval.high - result.interval.low == pytest.approx(width, rel=0.06)  # sd of the quantiles: 2 %
+
+
+def test_the_three_kinds_agree_where_there_is_no_bias():
+    predictions = calibrated(1000)
+    ends = []
+    for kind in ("basic", "percentile", "bca"):
+        interval = cal.MCS(predictions, interval=cal.Bootstrap(2000, seed=0, kind=kind)).interval
+        ends.append((interval.low, interval.high))
+        assert interval.kind == kind
+    assert np.ptp(ends, axis=0).max() < 0.004  # a tenth of the interval's width
+
+
+def test_bca_equals_its_textbook_formula():
+    replicates = np.random.default_rng(0).normal(1.2, 1, 1999)
+    left_out = np.random.default_rng(1).gamma(1, 1, 50)
+    normal = __import__("statistics").NormalDist()
+    shift = normal.inv_cdf(np.mean(replicates < 1.0))
+    gaps = left_out.mean() - left_out
+    speed = (gaps**3).sum() / (6 * (gaps**2).sum() ** 1.5)
+    wanted = []
+    for tail in (0.05, 0.95):
+        z = shift + normal.inv_cdf(tail)
+        wanted.append(np.quantile(replicates, normal.cdf(shift + z / (1 - speed * z))))
+    assert bootstrap.bca(replicates, 1.0, 0.9, left_out) == pytest.approx(tuple(wanted))
+    assert np.isnan(bootstrap.bca(replicates, 100.0, 0.9, left_out)[0])
+
+
+def test_unsigned_errors_have_no_negative_ends():
+    assert cal.ECE(calibrated(300), interval=cal.Bootstrap(100, seed=0)).interval.low >= 0
+    assert cal.MCS(calibrated(300, power=0.7), interval=cal.Bootstrap(100, seed=0)).interval.low < 0
+
+
+def test_clusters_that_repeat_themselves_widen_the_interval():
+    base = calibrated(200, power=1.5)
+    tenfold = cal.Predictions.from_probs(
+        np.repeat(base.labels, 10), np.repeat(base.values, 10), prompt=np.repeat(np.arange(200), 10)
+    )
+    narrow = cal.MCS(tenfold, interval=cal.Bootstrap(500, seed=0)).interval
+    wide = cal.MCS(tenfold, interval=cal.Bootstrap(500, seed=0, groups="prompt")).interval
+    assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx(np.sqrt(10), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "n: must be a whole number"),
+        ({"level": 95}, "95% is level=0.95"),
+        ({"level": 0}, "strictly between 0 and 1"),
+        ({"level": 1}, "strictly between 0 and 1"),
+        ({"seed": None}, "so that the run can be repeated"),
+        ({"seed": -1}, "seed"),
+        ({"kind": "wald"}, "must be one of basic, percentile, bca"),
+        ({"engine": "fast"}, 'must be "exact" or "cells"'),
+        ({"engine": "cells", "groups": "prompt"}, "cells knows no rows"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_wrong_use_of_the_bootstrap_is_a_clear_error(arguments, message):
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        cal.Bootstrap(**arguments)
+
+
+def test_clusters_must_exist_and_differ():
+    with pytest.raises(cal.CalibrationInputError, match="unknown"):
+        cal.ECE(calibrated(50), interval=cal.Bootstrap(10, groups="prompt"))
+    with pytest.raises(cal.CalibrationInputError, match="at least two values"):
+        cal.ECE(calibrated(50, prompt=["a"] * 50), interval=cal.Bootstrap(10, groups="prompt"))
+
+
+# Nulls
+
+
+def test_the_three_ways_to_redraw_labels_have_one_distribution():
+    predictions = classes(150, 4)
+    for metric in (cal.ADAPTIVE_ECE, cal.ECE):
+        table_or_view = consistency._work(metric, predictions)
+        assert isinstance(table_or_view, (consistency._RedrawnTable, consistency._RedrawnView))
+        rng = np.random.default_rng(0)
+        quick = table_or_view(rng, 1500)[:, 0]
+        slow = consistency._Relabelled(metric, predictions)(rng, 1500)[:, 0]
+        assert quick.mean() == pytest.approx(slow.mean(), abs=5 * slow.std() / np.sqrt(750))  # fails once in 10^6
+        assert quick.std() == pytest.approx(slow.std(), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [cal.WSMCS, cal.CWECE, replace(cal.ECE, select=cal.label_in(0)), replace(cal.ECE, lens=cal.Flat()), cal.BRIER],
+    ids=["by label", "parts by label", "selected by label", "flat", "score"],
+)
+def test_questions_that_look_at_the_label_are_asked_anew(metric):
+    work = consistency._work(metric, classes(50))
+    assert isinstance(work, consistency._Relabelled) == (metric is not cal.BRIER)
+
+
+def test_vector_lenses_redraw_among_their_coordinates():
+    predictions = classes(400, 4)
+    for lens in (cal.TopK(2), cal.Groups({"a": [0, 1], "b": [2, 3]}), cal.Full()):
+        metric = cal.BinnedError(lens=lens, binning=cal.KDTree(0.2))
+        rng = np.random.default_rng(0)
+        quick = consistency._work(metric, predictions)(rng, 300)[:, 0]
+        slow = consistency._Relabelled(metric, predictions)(rng, 300)[:, 0]
+        assert quick.mean() == pytest.approx(slow.mean(), abs=5 * slow.std() / np.sqrt(150))  # fails once in 10^6
+
+
+def test_the_null_tells_floor_excess_and_p_value():
+    off, fine = (cal.consistency(cal.ECE, calibrated(500, power=power), n=199, seed=0) for power in (2.0, 1.0))
+    assert off.p_value == 1 / 200
+    assert fine.p_value > 0.05
+    assert off.excess == off.result.value - off.mean > 0.05
+    assert fine.quantile(0.5) <= fine.quantile(0.95)
+    assert "under calibration" in str(fine)
+
+
+def test_signed_metrics_are_tested_by_absolute_value():
+    for power in (0.6, 1.7):
+        assert cal.consistency(cal.MCS, calibrated(500, power=power), n=99, seed=0).p_value == 0.01
+
+
+def test_parts_have_p_values_of_their_own():
+    sharp = cal.consistency(cal.SCE, classes(2000, 3, sharper=3.0), n=99, seed=0)
+    assert set(sharp.part_p_values) == {"0", "1", "2"}
+    assert max(sharp.part_p_values.values()) == 0.01
+
+
+def test_soft_labels_and_bad_counts_have_no_null():
+    soft = cal.Predictions.from_probs([0.5, 1.0], [0.4, 0.9])
+    with pytest.raises(cal.CalibrationInputError, match="soft labels"):
+        cal.consistency(cal.ECE, soft)
+    with pytest.raises(cal.CalibrationInputError, match="at least 1"):
+        cal.consistency(cal.ECE, calibrated(20), n=0)
+
+
+def test_redrawn_labels_follow_the_forecasts():
+    p = np.array([0.1, 0.0, 0.6, 0.3])
+    labels = draws.redrawn_labels(np.tile(p, (20_000, 1)), np.random.default_rng(0))
+    assert np.bincount(labels, minlength=4) / 20_000 == pytest.approx(p, abs=0.02)  # five standard errors
+    assert not (labels == 1).any()
+
+
+# Comparisons
+
+
+def test_a_better_model_is_found_better_and_itself_equal():
+    rng = np.random.default_rng(0)
+    truth = rng.beta(2, 1, 1500)
+    y = (rng.random(1500) < truth).astype(int)
+    good, bad = (cal.Predictions.from_probs(y, p) for p in (truth, truth**3))
+    found = cal.compare(cal.ECE, good, bad, n=200, seed=0, margin=0.01)
+    assert found.difference < 0
+    assert found.interval.high < 0
+    assert found.p_value < 0.01
+    assert found.equivalent is False
+    itself = cal.compare(cal.ECE, good, good, n=50, seed=0, margin=0.01)
+    assert (itself.difference, itself.p_value, itself.equivalent) == (0.0, 1.0, True)
+    assert "equivalent within 0.01" in str(itself)
+
+
+def test_pairing_cancels_what_both_models_share():
+    rng = np.random.default_rng(0)
+    truth = rng.beta(2, 1, 800)
+    y = (rng.random(800) < truth).astype(int)
+    a, b = cal.Predictions.from_probs(y, truth), cal.Predictions.from_probs(y, np.clip(truth + 0.01, 0, 1))
+    paired = cal.compare(cal.BRIER, a, b, n=300, seed=0).interval
+    alone = cal.BRIER(a, interval=cal.Bootstrap(300, seed=0)).interval
+    assert paired.high - paired.low < (alone.high - alone.low) / 5
+
+
+def test_models_of_other_rows_are_not_compared():
+    with pytest.raises(cal.CalibrationInputError, match="rows of a"):
+        cal.compare(cal.ECE, calibrated(50), calibrated(60))
+    with pytest.raises(cal.CalibrationInputError, match="labels of a"):
+        cal.compare(cal.ECE, calibrated(50), calibrated(50, seed=1))
+    with pytest.raises(cal.CalibrationInputError, match="margin"):
+        cal.compare(cal.ECE, calibrated(50), calibrated(50), margin=0)
+
+
+def test_holm_is_never_below_the_p_value_and_keeps_its_order():
+    assert holm(np.array([0.04, 0.01, 0.03])).tolist() == pytest.approx([0.06, 0.03, 0.06])
+    assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
+
+
+# Sensitivity
+
+
+def test_sensitivity_follows_the_number_of_bins():
+    curve = cal.sensitivity(cal.ECE, calibrated(500), values=[2, 20, 200], bootstrap=40, seed=0)
+    assert curve.values.tolist() == [
+        replace(cal.ECE, binning=cal.EqualWidth(bins))(calibrated(500)).value for bins in (2, 20, 200)
+    ]
+    assert np.all(np.diff(curve.values) > 0)
+    assert np.all(np.diff(curve.bin_sizes[:, 1]) < 0)
+    assert not curve.stable.all()
+
+
+def test_sensitivity_to_gamma_and_to_fewer_rows():
+    predictions = classes(300, 3)
+    curve = cal.sensitivity(cal.FULL_ECE, predictions, over="gamma", values=[0.5, 0.1, 0.02], bootstrap=20, seed=0)
+    assert np.all(np.diff(curve.values) > 0)
+    assert np.all(curve.bin_sizes[:, 2] < [150, 30, 6])
+    fewer = cal.sensitivity(cal.FULL_ECE, predictions, over="share", values=[0.1, 1.0], bootstrap=40, seed=0)
+    assert fewer.sds[0] > fewer.sds[1]
+    assert fewer.means[0] > fewer.means[1]
+
+
+def test_sensitivity_knows_what_can_be_varied():
+    with pytest.raises(cal.CalibrationInputError, match="it has: closed, n_bins"):
+        cal.sensitivity(cal.ECE, calibrated(20), over="gamma", values=[0.1])
+    with pytest.raises(cal.CalibrationInputError, match="share"):
+        cal.sensitivity(cal.ECE, calibrated(20), over="share", values=[2])
+    with pytest.raises(cal.CalibrationInputError, match="values"):
+        cal.sensitivity(cal.ECE, calibrated(20), values=[])
+
+
+def test_progress_is_silent_where_there_is_no_terminal(capfd):
+    cal.Bootstrap(40, seed=0).replicates(cal.FULL_ECE, classes(500))
+    assert capfd.readouterr().err == ""
