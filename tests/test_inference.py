@@ -351,3 +351,10 @@ def test_sensitivity_knows_what_can_be_varied():
 def test_progress_is_silent_where_there_is_no_terminal(capfd):
     cal.Bootstrap(40, seed=0).replicates(cal.FULL_ECE, classes(500))
     assert capfd.readouterr().err == ""
+
+
+def test_an_error_that_is_mostly_noise_says_so():
+    noisy = cal.ECE(calibrated(300), interval=cal.Bootstrap(100, seed=0))
+    assert any("noise" in note for note in noisy.notes)
+    clear = cal.ECE(calibrated(2000, power=3.0), interval=cal.Bootstrap(100, seed=0))
+    assert not any("noise" in note for note in clear.notes)

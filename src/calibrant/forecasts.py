@@ -98,9 +98,12 @@ class Forecasts(Summary):
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:
         """The bins when each question's samples, in order of forecast, are cut at the ranks that `cuts` names."""
-        rows: list[Any] = [ladder.cut(cuts(ladder)) for ladder in self.ladders()]  # one ladder in memory at a time
+        rows: list[Any] = []
+        for ladder in self.ladders():  # one in memory at a time
+            ranks = cuts(ladder)
+            check_memory(len(self.starts) - 1, len(ranks) - 1, 1)
+            rows.append(ladder.cut(ranks))
         width = max(len(low) for *_, low, _ in rows)
-        check_memory(len(rows), width, 1)
         size, outputs, targets = (Totals.stack([row[part] for row in rows], width) for part in range(3))
         low, high = np.full((2, len(rows), width), np.nan)
         for index, row in enumerate(rows):

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
 
@@ -90,8 +93,19 @@ class Table:
         return json.dumps(self.to_dict(), allow_nan=False)
 
 
-def table(predictions: Predictions, metrics: Mapping[str, Metric], *, by: str | None = None) -> Table:
+def table(
+    predictions: Predictions,
+    metrics: Mapping[str, Metric],
+    *,
+    by: str | None = None,
+    interval: Bootstrap | None = None,
+    null: int | None = None,
+    seed: int = 0,
+) -> Table:
     """Several metrics of all rows and, with `by`, of the rows of each value of a column.
+
+    With `interval`, each number has one; with `null`, each calibration error has its noise floor and p-value, from so
+    many redraws of the labels, among its details.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6])
@@ -100,7 +114,14 @@ def table(predictions: Predictions, metrics: Mapping[str, Metric], *, by: str | 
     """
     if not metrics:
         raise CalibrationInputError("metrics", "must name at least one metric", got="none")
-    results = {"all": {name: metric(predictions) for name, metric in metrics.items()}}
+
+    def measured(rows: Predictions) -> dict[str, Result]:
+        made = {name: metric(rows, interval=interval) for name, metric in metrics.items()}
+        if null is None:
+            return made
+        return {name: _with_null(metrics[name], rows, result, null, seed) for name, result in made.items()}
+
+    results = {"all": measured(predictions)}
     if by is not None:
         column = predictions.column(by)
         values = np.unique(column)
@@ -113,8 +134,15 @@ def table(predictions: Predictions, metrics: Mapping[str, Metric], *, by: str | 
             )
         for value in values:
             part = predictions[(column == value) | ((column != column) & (value != value))]
-            results[_free(str(value), results)] = {name: metric(part) for name, metric in metrics.items()}
+            results[_free(str(value), results)] = measured(part)
     return Table(by, results)
+
+
+def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:
+    """The result with its noise floor; a mean score has none."""
+    if isinstance(metric, MeanScore) or rows.soft is not None or not len(rows):
+        return result
+    return consistency(metric, rows, n=n, seed=seed, result=result).annotated()
 
 
 def safe_cell(text: str) -> str:

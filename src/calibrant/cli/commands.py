@@ -93,6 +93,9 @@ class _Measure(click.Command):
 @click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
 @click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option("--interval", type=int, metavar="N", help="Add bootstrap intervals from N resamples.")
+@click.option("--null", type=int, metavar="N", help="Add noise floors and p-values from N redraws of the labels.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
 @click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
 @click.option(
     "--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it, in any row."
@@ -110,6 +113,9 @@ def measure(
     by: str | None,
     select: str | None,
     style: str,
+    interval: int | None,
+    null: int | None,
+    seed: int,
     parts: bool,
     limits: tuple[str, ...],
     classes: str | None,
@@ -123,6 +129,7 @@ def measure(
       calibrant measure predictions.npz --metric ece sce --by region
       calibrant measure predictions.npz --metric 'top_k(5)/kdtree(0.1)/tvd' --format json
       calibrant measure predictions.npz --metric ece --fail-above ece=0.05
+      calibrant measure predictions.npz --metric ece full_ece --interval 200 --null 200
       calibrant measure labels.npy probabilities.npy
 
     \b
@@ -149,7 +156,8 @@ def measure(
     predictions = io.read(files, classes=None if classes is None else classes.split(","), **keys)
     metrics = {name: narrowed(metric, selected) for name, metric in (metrics or _metrics(_usual(predictions))).items()}
     thresholds = _limits(limits, metrics)
-    made = table(predictions, metrics, by=by)
+    resampling = None if interval is None else _usage(lambda _: calibrant.Bootstrap(interval, seed=seed), "")
+    made = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
     show(made, style, title=f"{', '.join(files)}: {_described(predictions)}", parts=parts)
     _enforce(made, thresholds)
 

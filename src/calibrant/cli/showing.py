@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import StringIO
 
 import click
@@ -35,10 +35,27 @@ def show(made: Table, style: str, title: str, *, parts: bool = False) -> None:
 def _text(made: Table, title: str) -> str:
     results = made["all"]
     if made.by is None:
-        rows = [[name, f"{result.value:.4f}", words(result)] for name, result in results.items()]
-        return drawn(["metric", "value", "what it asks"], rows, title)
+        header, rows = _columns(results)
+        return drawn(header, rows, title)
     asked = [f"{inert(name)}: {inert(words(result), 120)}" for name, result in results.items()]
     return "\n".join([drawn(made.header, made.rows(), title), *asked])
+
+
+def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]:
+    """A row a metric, with an interval and a noise floor where there are any."""
+    level = next((result.interval.level for result in results.values() if result.interval), None)
+    floors = any("noise_floor" in result.details for result in results.values())
+    header = ["metric", "value", *([f"{100 * level:g}% interval"] if level else [])]
+    header += ["noise floor", "p"] if floors else []
+    rows = []
+    for name, result in results.items():
+        row = [name, f"{result.value:.4f}"]
+        if level:
+            row.append(f"{result.interval.low:.4f} to {result.interval.high:.4f}" if result.interval else "")
+        if floors:
+            row += [f"{result.details[key]:.4f}" if key in result.details else "" for key in ("noise_floor", "p_value")]
+        rows.append([*row, words(result)])
+    return [*header, "what it asks"], rows
 
 
 def _csv(made: Table) -> str:

@@ -20,6 +20,14 @@ from calibrant.totals import Floats, Ints
 JACKKNIFE_BLOCKS = 100
 """Blocks of rows that are left out in turn for the acceleration of BCa intervals."""
 
+NOISE = (
+    "about half of this error or more is noise, and no bootstrap interval covers well there: "
+    "see the interval of ECE_DEBIASED, or test with consistency"
+)
+NOISE_RATIO = 0.2
+"""Resampling doubles the noise of an error: with true error t and noise f the estimate is about sqrt(t^2 + f^2) and
+its replicates sqrt(t^2 + 2 f^2), a ratio of 1.22 where t = f."""
+
 _NORMAL = NormalDist()
 
 
@@ -78,7 +86,10 @@ class Bootstrap:
             if not is_signed(metric):
                 low, high = max(0.0, low), max(0.0, high)
             intervals.append(Interval(low, high, self.level, self.kind, self.engine, self.n))
-        return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]))
+        notes = result.notes
+        if not is_signed(metric) and _mostly_noise(replicates[:, 0], result.value):
+            notes = (*notes, NOISE)
+        return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
     def replicates(self, metric: Metric, predictions: Predictions) -> Floats:
         """The metric's values under resampling (n, 1 + parts): the metric first, then its questions."""
@@ -164,6 +175,11 @@ def is_signed(metric: Metric) -> bool:
     (True, False)
     """
     return getattr(metric, "distance", None) is signed or bool(getattr(metric, "signed", False))
+
+
+def _mostly_noise(replicates: Floats, estimate: float) -> bool:
+    finite = replicates[np.isfinite(replicates)]
+    return bool(len(finite)) and bool(finite.mean() > (1 + NOISE_RATIO) * estimate)
 
 
 def _quantiles(replicates: Floats, low: float, high: float) -> tuple[float, float]:

@@ -70,6 +70,11 @@ class Null:
         columns = zip(self.result.about.names, self.result.values, self.parts.T, strict=True)
         return {name: _p_value(value, null) for name, value, null in columns}
 
+    def annotated(self) -> Result:
+        """The observed result with `noise_floor`, `noise_95` and `p_value` among its details."""
+        found = {"noise_floor": self.mean, "noise_95": self.quantile(0.95), "p_value": self.p_value}
+        return dataclasses.replace(self.result, details={**self.result.details, **found})
+
     def quantile(self, q: float) -> float:
         """A quantile of the metric under calibration."""
         return float(np.quantile(self.values, q))
@@ -81,10 +86,18 @@ class Null:
         )
 
 
-def consistency(metric: Metric, predictions: Predictions, n: int = 1000, seed: int = 0, *, n_jobs: int = 1) -> Null:
+def consistency(
+    metric: Metric,
+    predictions: Predictions,
+    n: int = 1000,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    result: Result | None = None,
+) -> Null:
     """The null distribution of a metric: rows are kept, labels are redrawn from the forecasts, n times.
 
-    Results depend on `seed`, not on `n_jobs`.
+    `result` is the observed one, where it is known already. Results depend on `seed`, not on `n_jobs`.
 
     References: Broecker & Smith (2007); Vaicenavicius et al. (2019), section 4.
 
@@ -97,7 +110,7 @@ def consistency(metric: Metric, predictions: Predictions, n: int = 1000, seed: i
     check_seed(seed)
     if predictions.soft is not None:
         raise CalibrationInputError("consistency", "redraws hard labels", got="soft labels")
-    result = metric(predictions)
+    result = result or metric(predictions)
     values = replicate(
         _work(metric, predictions), n, seed, stage=1, n_jobs=n_jobs, what=f"consistency of {metric.name}"
     )

@@ -43,14 +43,16 @@ def normalisers(logits: Array) -> tuple[Floats, Floats]:
     for rows in _blocks(*logits.shape):
         block = logits[rows].astype(np.float64)
         top[rows] = block.max(axis=1)
-        block -= top[rows, None]
+        with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
+            block -= top[rows, None]
         total[rows] = np.exp(block, out=block).sum(axis=1)
     return top, total
 
 
 def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
     """exp(z - maximum) / total, in float64 whatever the logits are."""
-    scores = np.subtract(logits, top[:, None], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        scores = np.subtract(logits, top[:, None], dtype=np.float64)
     np.exp(scores, out=scores)
     scores /= total[:, None]
     return scores

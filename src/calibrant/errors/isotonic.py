@@ -1,0 +1,155 @@
+"""The isotonic error: what a score would gain if forecasts were recalibrated without losing their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.aggregates import Across, mean_of
+from calibrant.errors.asking import choices, combine, views
+from calibrant.exceptions import CalibrationInputError
+from calibrant.forecasts import Forecasts, Ladder
+from calibrant.lenses import Lens, TopLabel
+from calibrant.metric import Metric, Result
+from calibrant.predictions import Predictions
+from calibrant.selections import Selection, everything
+from calibrant.totals import Floats, Ints
+from calibrant.views import View
+
+Score = Callable[[Floats, Floats], Floats]
+"""The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
+
+
+def quadratic(forecast: Floats, rate: Floats) -> Floats:
+    r"""The Brier score of an event, :math:`r (1 - x)^2 + (1 - r) x^2`.
+
+    >>> quadratic(np.array([.75, .5]), np.array([1., 0.])).tolist()
+    [0.0625, 0.25]
+    """
+    return rate * np.square(1.0 - forecast) + (1.0 - rate) * np.square(forecast)
+
+
+def logarithmic(forecast: Floats, rate: Floats) -> Floats:
+    r"""The log loss in nats, :math:`-r \ln x - (1 - r) \ln(1 - x)` with 0 ln 0 = 0.
+
+    Infinite where what was ruled out came true.
+
+    >>> logarithmic(np.array([1., 1., .5]), np.array([1., .9, 1.])).round(4).tolist()
+    [0.0, inf, 0.6931]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        happened = np.where(rate > 0, rate * np.log(forecast), 0.0)
+        failed = np.where(rate < 1, (1.0 - rate) * np.log1p(-forecast), 0.0)
+    return 0.0 - happened - failed
+
+
+@dataclass(frozen=True)
+class IsotonicError(Metric):
+    r"""How much worse are the forecasts than the best non-decreasing function of them?
+
+    .. math:: \mathrm{MCB} = \frac1n \sum_i \big( S(p_i, r_i) - S(\hat r_i, r_i) \big)
+
+    S is the proper `score`, r_i the rate at which forecasts equal to p_i came true, and r-hat the isotonic regression
+    of these rates on the forecasts (`isotonic_curve`), the best recalibration under every proper score at once. The
+    details are `miscalibration`, MCB; `discrimination`, DSC, the mean of S(y-bar, r_i) - S(r-hat_i, r_i);
+    `uncertainty`, UNC = S(y-bar, y-bar); and `score`, which is MCB - DSC + UNC. Where there are several questions, each
+    part is combined as the value is. What rounding leaves of MCB or DSC below 0 is cut off. The bins of the result are
+    the pools of equal r-hat.
+
+    Tied forecasts are one; soft labels count as rates. Under `logarithmic`, a forecast of 0 that came true (or of 1
+    that did not) makes MCB and score infinite; DSC and UNC stay finite. Where all outcomes are equal, DSC and UNC are
+    0. Cost: one sort, then linear. Asks events (one coordinate) only.
+
+    References: Dimitriadis, Gneiting & Jordan (2021), the CORP score decomposition.
+
+    >>> result = IsotonicError()([0, 1, 0, 1], [.1, .3, .6, .8])  # r-hat is 0, .5, .5, 1
+    >>> {name: round(part, 10) for name, part in result.details.items()}
+    {'miscalibration': 0.1, 'discrimination': 0.125, 'uncertainty': 0.25, 'score': 0.225}
+    """
+
+    select: Selection = everything
+    lens: Lens = TopLabel()
+    score: Score = quadratic
+    across: Across = mean_of
+
+    def __post_init__(self) -> None:
+        if not callable(self.score):
+            raise CalibrationInputError(
+                "score",
+                "must be a function of forecasts and rates",
+                got=repr(self.score),
+                hint="use quadratic or logarithmic",
+            )
+
+    def summarise(self, predictions: Predictions) -> Forecasts:
+        """The table of distinct forecasts."""
+        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
+
+    def summarise_view(self, view: View) -> Forecasts:
+        """The table of what the lens saw."""
+        view.require_event("IsotonicError", "TopLabel(), OneClass(c) or Classwise()")
+        return Forecasts.of(view, "IsotonicError")
+
+    def conclude(self, summary: Any) -> Result:
+        """Pool the table, score it as it is, recalibrated and flat."""
+        bins = summary.cut(lambda ladder: ladder.ranks[_corners(ladder)])
+        sizes = bins.counts.sum(axis=1)
+        parts = np.array([self._parts(ladder) for ladder in summary.ladders()]).T
+        mcb, dsc, unc = (self.across(part, sizes)["value"] for part in parts)
+        details = {"miscalibration": mcb, "discrimination": dsc, "uncertainty": unc, "score": mcb - dsc + unc}
+        named = getattr(self.score, "__name__", str(self.score)).replace("_", " ")
+        words = ", ".join(word for word in (choices(self), "isotonic", f"{named} score") if word)
+        return combine(self, bins.about, parts[0], sizes, words, bins=bins, details=details)
+
+    def _parts(self, ladder: Ladder) -> tuple[float, float, float]:
+        """MCB, DSC and UNC of one question."""
+        if ladder.n == 0:
+            return np.nan, np.nan, np.nan
+        share = np.diff(ladder.ranks) / ladder.n
+        base = ladder.targets[-1:].value / ladder.n
+        best = self.score(isotonic_curve(ladder), ladder.rates)
+        losses = (self.score(forecast, ladder.rates) - best for forecast in (ladder.values.astype(np.float64), base))
+        mcb, dsc = (float(np.maximum((share * loss).sum(), 0.0)) for loss in losses)
+        return mcb, dsc, float(self.score(base, base)[0])
+
+
+def isotonic_curve(ladder: Ladder) -> Floats:
+    r"""The isotonic regression of outcomes on forecasts, at each distinct forecast: the CORP reliability curve.
+
+    .. math:: \hat r_k = \max_{i \le k} \min_{j \ge k} \frac{t_i + \dots + t_j}{n_i + \dots + n_j}
+
+    with n_k forecasts of the k-th distinct value, t_k of which came true.
+
+    >>> import calibrant as cal
+    >>> summary = IsotonicError().summarise(cal.Predictions.from_probs([0, 1, 0, 1], [.1, .3, .6, .8]))
+    >>> [isotonic_curve(ladder).tolist() for ladder in summary.ladders()]
+    [[0.0, 0.5, 0.5, 1.0]]
+    """
+    corners = _corners(ladder)
+    return np.repeat(_rates(ladder, corners), np.diff(corners))
+
+
+def _rates(ladder: Ladder, corners: Ints) -> Floats:
+    """How often the forecasts between neighbouring corners came true."""
+    return ladder.targets[corners].differences().value / np.maximum(np.diff(ladder.ranks[corners]), 1)
+
+
+def _corners(ladder: Ladder) -> Ints:
+    """The entries at which pools of rising rate begin, and the end."""
+    if ladder.n == 0:
+        return np.zeros(2, np.int64)
+    corners, before = np.arange(len(ladder.ranks)), np.inf
+    while len(corners) < 0.9 * before:  # an entry whose rate does not rise above the one before begins no pool: most go
+        before, rates = len(corners), _rates(ladder, corners)
+        corners = corners[np.concatenate([[True], rates[:-1] < rates[1:], [True]])]
+    sizes, totals = np.diff(ladder.ranks[corners]).tolist(), ladder.targets[corners].differences().value.tolist()
+    pools: list[tuple[int, int, float]] = []
+    for start, size, total in zip(corners[:-1].tolist(), sizes, totals, strict=True):
+        while pools and pools[-1][2] * size >= total * pools[-1][1]:
+            start, *last = pools.pop()
+            size, total = size + last[0], total + last[1]
+        pools.append((start, size, total))
+    return np.array([*(start for start, *_ in pools), corners[-1]])
