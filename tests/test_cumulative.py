@@ -114,7 +114,7 @@ def test_four_forecasts_worked_by_hand():
     assert result.value == close(0.1)
     assert CumulativeError(statistic=kuiper)(outcomes, p).value == close(0.15)
     assert result.details["p_value"] == close(brownian_reach(0.4 / math.sqrt(0.16 + 3 * 0.24)))
-    assert str(result) == "CumulativeError 0.1000 (n=4, event, ks of cumulative differences)"
+    assert str(result) == "ECCE_MAD 0.1000 (n=4, event, ks of cumulative differences)"
     assert result.bins is None
 
 

@@ -92,9 +92,8 @@ def test_fractional_weights_are_order_free_or_refused(metric, data, seed):
     rng = np.random.default_rng(seed)
     weight = rng.random(len(y)) + 0.01
     order = rng.permutation(len(y))
-    counts = (
-        isinstance(getattr(metric, "binning", None), (cal.EqualMass, cal.Sweep, cal.KDTree)) or metric is cal.ECE_LB
-    )
+    pooled = isinstance(metric, cal.BinnedError) and isinstance(metric.binning, cal.EqualWidth)
+    counts = not pooled and not isinstance(metric, cal.MeanScore)
     if counts:
         with pytest.raises(cal.CalibrationInputError, match="whole"):
             metric(cal.Predictions.from_probs(y, p, sample_weight=weight))
@@ -127,7 +126,9 @@ def test_float32_and_float64_copies_of_the_same_decimals_agree(metric, seed, n):
     tenths = rng.multinomial(20, np.full(5, 0.2), size=n) / 20
     y = rng.integers(0, 5, size=n)
     double, single = metric(y, tenths), metric(y, tenths.astype(np.float32))
-    assert single.value == pytest.approx(double.value, rel=0, abs=1e-6 if metric is cal.LOG_LOSS else 1e-7)
+    # logarithms, kernels and their bandwidths carry the rounding of the forecasts further than sums do
+    tolerance = 1e-7 if isinstance(metric, cal.BinnedError) else 1e-6
+    assert single.value == pytest.approx(double.value, rel=0, abs=tolerance, nan_ok=True)
     if double.bins is not None:
         assert np.array_equal(double.bins.counts, single.bins.counts)
 

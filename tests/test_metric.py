@@ -182,3 +182,12 @@ def test_summaries_of_the_same_questions_remember_notes_and_rows():
 def test_a_table_too_large_to_hold_is_refused_before_it_is_made():
     with pytest.raises(cal.CalibrationInputError, match="GiB"):
         replace(cal.SCE, binning=cal.EqualWidth(1_000_000))([0], [np.full(1000, 0.001)])
+
+
+def test_a_metric_prints_as_python_would_make_it():
+    assert repr(cal.MCS) == (
+        "BinnedError(select=everything, lens=TopLabel(), binning=EqualWidth(n_bins=1, closed='right'), "
+        "distance=signed, aggregate=mean, across=mean_of)"
+    )
+    for metric in METRICS:
+        assert eval(repr(metric), vars(cal)) == metric

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.bins import Bins
+from calibrant.checks import order
 from calibrant.exceptions import CalibrationInputError
 from calibrant.totals import Floats
 
@@ -56,8 +57,7 @@ class root:  # noqa: N801 - an aggregate reads as a function
     p: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < np.inf:
-            raise CalibrationInputError("root", "needs a finite order p of at least 1", got=repr(self.p))
+        order(self.p, "root")
 
     def __call__(self, distances: Floats, bins: Bins) -> Floats:
         return np.power(np.maximum(mean(distances, bins), 0.0), 1 / self.p)

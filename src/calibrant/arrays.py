@@ -2,68 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.elsewhere import from_elsewhere, is_sparse
 from calibrant.exceptions import CalibrationInputError
 
 Array = NDArray[Any]
 
 _BITS = {2: 11, 4: 24, 8: 53}
+_PLAIN = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How samples lie in the array that was given: along the first axis, or in maps along all but the class axis.
+
+    >>> layout = Layout((2, 3, 4), class_axis=1)
+    >>> layout.samples, layout.rows(np.zeros((2, 3, 4))).shape, layout.place(5, 2)
+    ((2, 4), (8, 3), 'index (1, 2, 1)')
+    """
+
+    shape: tuple[int, ...]
+    class_axis: int | None = None
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """The shape without the class axis."""
+        return tuple(size for axis, size in enumerate(self.shape) if axis != self.class_axis)
+
+    def rows(self, array: Array) -> Array:
+        """One row per sample, in C order."""
+        if self.class_axis is None:
+            return array
+        moved = np.moveaxis(array, self.class_axis, -1)
+        return np.ascontiguousarray(moved.reshape(-1, moved.shape[-1]))
+
+    def place(self, row: Any, column: Any = None) -> str:
+        """Where a row, or an entry of it, lies in the array that was given."""
+        where = [int(index) for index in np.unravel_index(row, self.samples)]
+        if len(where) == 1 and self.class_axis != 0:
+            return f"row {where[0]}" if column is None else f"row {where[0]}, column {column}"
+        if column is not None and self.class_axis is not None:
+            where.insert(self.class_axis, int(column))
+        return f"index {tuple(where)}" if len(where) > 1 else f"row {where[0]}"
 
 
 def as_array(data: Any, parameter: str) -> tuple[Array, int]:
     """A NumPy array in native byte order, and the significand bits its numbers were given with.
 
     NumPy, lists, pandas, polars, pyarrow and torch (on any device, with or without gradients)
-    are read without importing those packages.
+    are read without importing those packages; text is read as `str`.
 
     >>> array, bits = as_array([0.5, 1], "y_proba")
     >>> array, bits
     (array([0.5, 1. ]), 53)
     """
-    if data is None:
-        raise CalibrationInputError(parameter, "is required", got="None")
-    if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
-        raise CalibrationInputError(
-            parameter,
-            "must have no masked entries",
-            got=f"{int(np.ma.getmaskarray(data).sum())} of them",
-            hint="drop those rows first",
-        )
-    if isinstance(data, Iterator):
-        raise CalibrationInputError(
-            parameter, "must be an array", got=f"a {type(data).__name__}", hint="collect it with list(...) first"
-        )
-    if hasattr(data, "toarray") and hasattr(data, "nnz"):
-        raise CalibrationInputError(parameter, "must be dense", got="a sparse matrix", hint="pass .toarray()")
-    data, bits = _from_elsewhere(data)
-    try:
-        array = np.asarray(data)
-    except (ValueError, TypeError) as reason:
-        raise CalibrationInputError(
-            parameter, "must be a rectangular array of numbers", got="rows of different lengths", hint=str(reason)[:80]
-        ) from None
+    _refuse_what_is_no_array(data, parameter)
+    array, bits = _read(data, parameter)
     if array.ndim == 0:
-        raise CalibrationInputError(parameter, "must be an array", got=f"the single value {data!r}"[:80])
+        raise CalibrationInputError(parameter, "must be an array", got=f"the single value {data!r}")
     if array.dtype.kind == "O":
-        array = _objects(array, parameter)
-    if array.dtype.kind in "cmMV":
+        array = _plain(array, parameter)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", "backslashreplace")
+    if array.dtype.kind == "T":
+        array = array.astype(str)
+    if array.dtype.kind not in "fiubU":
         raise CalibrationInputError(parameter, "must hold numbers or names", got=f"dtype {array.dtype}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array, bits or _BITS.get(array.dtype.itemsize if array.dtype.kind == "f" else 8, 53)
 
 
-def as_numbers(data: Any, parameter: str) -> tuple[Array, int]:
-    """As `as_array`, for floats in C order: float16 becomes float32, whole numbers become float64."""
+def as_numbers(data: Any, parameter: str, *, hint: str | None = None) -> tuple[Array, int]:
+    """As `as_array`, for floats in C order: float16 becomes float32, whole numbers become float64.
+
+    The hint is for those who gave names.
+    """
     array, bits = as_array(data, parameter)
-    if array.dtype.kind not in "fiub":
-        raise CalibrationInputError(
-            parameter, "must hold numbers", got=f"dtype {array.dtype}", hint=_swapped(array, parameter)
-        )
+    if array.dtype.kind == "U":
+        raise CalibrationInputError(parameter, "must hold numbers", got=f"dtype {array.dtype}", hint=hint)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         array = array.astype(np.float64)
     elif array.dtype.itemsize == 2:
@@ -72,65 +94,80 @@ def as_numbers(data: Any, parameter: str) -> tuple[Array, int]:
 
 
 def place(index: int, shape: tuple[int, ...]) -> str:
-    """Where a flat index lies, in words: 'row 3' or 'row 3, column 1'."""
-    where = np.unravel_index(index, shape)
-    words = [f"row {int(where[0])}"]
-    if len(where) == 2:
-        words.append(f"column {int(where[1])}")
-    elif len(where) > 2:
-        words = [f"index {tuple(int(i) for i in where)}"]
-    return ", ".join(words)
+    """Where a flat index lies, in words: 'row 3' or 'row 3, column 1', and in maps 'index (0, 2, 3)'."""
+    where = tuple(int(i) for i in np.unravel_index(index, shape))
+    if len(where) > 2:
+        return f"index {where}"
+    return ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), where, strict=False))
 
 
-def _from_elsewhere(data: Any) -> tuple[Any, int | None]:
-    """Torch, pandas, polars and pyarrow objects by their own way to NumPy; bits where NumPy has no such dtype."""
-    home = type(data).__module__.partition(".")[0]
-    if home == "torch":
-        data = data.detach().cpu().resolve_conj()
-        if str(data.dtype) == "torch.bfloat16":
-            return data.float().numpy(), 8
-        return data.numpy(), None
-    if home == "pyarrow":
-        if hasattr(data, "null_count") and data.null_count:
-            return np.array([None] * len(data), dtype=object), None
-        if hasattr(data, "to_pylist") and str(data.type).startswith(("list", "fixed_size_list", "large_list")):
-            return data.to_pylist(), None
-        return data.to_numpy(zero_copy_only=False) if hasattr(data, "type") and _is_plain(
-            data
-        ) else data.to_numpy(), None
-    if home in ("pandas", "polars") and hasattr(data, "to_numpy"):
-        return data.to_numpy(), None
-    return data, None
+def shown(number: Any) -> str:
+    """A number as one would write it: with the digits that tell it from its neighbours, and whole ones without a point.
+
+    >>> shown(np.float32(0.1)), shown(np.float64(95))
+    ('0.1', '95')
+    """
+    return str(number).removesuffix(".0")
 
 
-def _is_plain(data: Any) -> bool:
-    return type(data).__name__ != "ChunkedArray"
+def _refuse_what_is_no_array(data: Any, parameter: str) -> None:
+    if data is None:
+        raise CalibrationInputError(parameter, "is required", got="None")
+    if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
+        masked = int(np.ma.getmaskarray(data).sum())
+        raise CalibrationInputError(
+            parameter, "must have no masked entries", got=f"{masked} of them", hint="drop those rows first"
+        )
+    if isinstance(data, Iterator):
+        raise CalibrationInputError(
+            parameter, "must be an array", got=f"a {type(data).__name__}", hint="collect it with list(...) first"
+        )
+    if is_sparse(data):
+        raise CalibrationInputError(parameter, "must be dense", got="a sparse array", hint="pass .toarray()")
+    if not isinstance(data, (Sequence, *_PLAIN)) and not hasattr(data, "__array__"):
+        raise CalibrationInputError(parameter, "must be an array", got=f"a {type(data).__name__}")
 
 
-def _objects(array: Array, parameter: str) -> Array:
-    """Object arrays are accepted when they are plain strings; missing values and the rest are named."""
-    flat = array.ravel()
-    for index, item in enumerate(flat):
-        if isinstance(item, str):
-            continue
-        if item is None or type(item).__name__ in ("NAType", "NaTType") or item != item:
+def _read(data: Any, parameter: str) -> tuple[Array, int | None]:
+    try:
+        data, bits = from_elsewhere(data)
+        array = np.asarray(data)
+        if array.dtype.kind == "O" and array.ndim == 1 and all(isinstance(row, (list, np.ndarray)) for row in array):
+            array = np.asarray(list(array))  # rows in a column, as pandas and polars hold them
+    except (ValueError, TypeError, RuntimeError) as reason:
+        where = _uneven_row(data)
+        raise CalibrationInputError(
+            parameter,
+            "must be a rectangular array of numbers",
+            got=str(reason) if where is None else "rows of different lengths",
+            where=where,
+        ) from None
+    return array, bits
+
+
+def _uneven_row(data: Any) -> str | None:
+    """The first row that is not as long as the one before it."""
+    if not isinstance(data, (Sequence, np.ndarray)):
+        return None
+    lengths = [len(row) if hasattr(row, "__len__") else None for row in data]
+    return next((f"row {row}" for row, length in enumerate(lengths) if length != lengths[0]), None)
+
+
+def _plain(array: Array, parameter: str) -> Array:
+    """Objects as what they are, all numbers or all text; a missing value and anything else is named."""
+    for index, item in enumerate(array.flat):
+        if item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item):
             raise CalibrationInputError(
                 parameter, "must have no missing values", got=repr(item), where=place(index, array.shape)
             )
-        if isinstance(item, (list, tuple, np.ndarray)):
+    kinds: Any = str if array.size and isinstance(array.flat[0], str) else _PLAIN
+    for index, item in enumerate(array.flat):
+        if not isinstance(item, kinds):
             raise CalibrationInputError(
-                parameter, "must be a rectangular array", got="nested sequences", where=place(index, array.shape)
+                parameter,
+                "must hold plain numbers or strings",
+                got=f"a {type(item).__name__}",
+                where=place(index, array.shape),
+                hint="convert them to one kind first",
             )
-        raise CalibrationInputError(
-            parameter,
-            "must hold plain numbers or strings",
-            got=f"a {type(item).__name__}",
-            where=place(index, array.shape),
-            hint="convert it with .astype(float) first",
-        )
-    return array.astype(str)
-
-
-def _swapped(array: Array, parameter: str) -> str | None:
-    names = array.dtype.kind == "U" and parameter in ("y_proba", "logits")
-    return "names are labels, and the truth comes first" if names else None
+    return np.array(array.tolist())

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.bins import Bins, check_memory
+from calibrant.checks import numbers, whole, word
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.totals import Floats, Ints
@@ -53,8 +54,8 @@ class EqualWidth:
     closed: str = "right"
 
     def __post_init__(self) -> None:
-        _check_bins(self.n_bins)
-        _check_closed(self.closed)
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
+        word(self.closed, "closed", "left", "right")
 
     @property
     def block(self) -> int:
@@ -99,12 +100,12 @@ class Edges:
     closed: str
 
     def __init__(self, edges: Any, closed: str = "right") -> None:
-        made = tuple(float(edge) for edge in edges)
+        made = numbers(edges, "edges", "must be a sequence of numbers")
         if len(made) < 2 or made[0] != 0 or made[-1] != 1:
-            raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made)[:80])
+            raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made))
         if not all(low < high for low, high in pairwise(made)):
-            raise CalibrationInputError("edges", "must increase", got=str(made)[:80])
-        _check_closed(closed)
+            raise CalibrationInputError("edges", "must increase", got=str(made))
+        word(closed, "closed", "left", "right")
         object.__setattr__(self, "edges", made)
         object.__setattr__(self, "closed", closed)
 
@@ -148,7 +149,7 @@ class EqualMass:
     n_bins: int = 15
 
     def __post_init__(self) -> None:
-        _check_bins(self.n_bins)
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
     @property
     def block(self) -> None:
@@ -190,7 +191,7 @@ class Quantiles:
     n_bins: int = 15
 
     def __post_init__(self) -> None:
-        _check_bins(self.n_bins)
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
     @property
     def block(self) -> None:
@@ -277,14 +278,3 @@ def assign_by_rank(view: View, binning: Any) -> Ints:
 
 def _bins(count: int, kind: str) -> str:
     return f"{count} {kind} bin{'' if count == 1 else 's'}"
-
-
-def _check_bins(n_bins: Any) -> None:
-    whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
-    if not whole or not 1 <= n_bins <= MOST_BINS:
-        raise CalibrationInputError("n_bins", f"must be a whole number in 1..{MOST_BINS:,}", got=repr(n_bins))
-
-
-def _check_closed(closed: str) -> None:
-    if closed not in ("left", "right"):
-        raise CalibrationInputError("closed", 'must be "left" or "right"', got=repr(closed))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.bins import Bins
+from calibrant.checks import interval, numbers, order
 from calibrant.exceptions import CalibrationInputError
-from calibrant.selections import check_interval
 from calibrant.totals import Floats
 
 Distance = Callable[[Bins], Floats]
@@ -85,7 +85,7 @@ class power:  # noqa: N801 - a distance reads as a function
     p: float
 
     def __post_init__(self) -> None:
-        _check_order(self.p, "power")
+        order(self.p, "power")
 
     def __call__(self, bins: Bins) -> Floats:
         return np.power(np.abs(bins.gap), self.p).sum(axis=2)
@@ -104,7 +104,7 @@ class lp:  # noqa: N801
     p: float
 
     def __post_init__(self) -> None:
-        _check_order(self.p, "lp")
+        order(self.p, "lp")
 
     def __call__(self, bins: Bins) -> Floats:
         return np.power(np.power(np.abs(bins.gap), self.p).sum(axis=2), 1 / self.p)
@@ -123,11 +123,10 @@ class weighted:  # noqa: N801
     w: tuple[float, ...]
 
     def __init__(self, w: Sequence[float]) -> None:
-        made = tuple(float(weight) for weight in w)
-        if not made or not all(0 <= weight < np.inf for weight in made) or not any(made):
-            raise CalibrationInputError(
-                "weighted", "needs finite weights of at least 0, some above", got=str(made)[:80]
-            )
+        expected = "needs finite weights of at least 0, some above"
+        made = numbers(w, "weighted", expected)
+        if not all(0 <= weight < np.inf for weight in made) or not any(made):
+            raise CalibrationInputError("weighted", expected, got=str(made))
         object.__setattr__(self, "w", made)
 
     def __call__(self, bins: Bins) -> Floats:
@@ -150,9 +149,7 @@ class mahalanobis:  # noqa: N801
     M: tuple[tuple[float, ...], ...]
 
     def __init__(self, M: Any) -> None:  # noqa: N803 - the paper's letter
-        matrix = np.array(M, dtype=np.float64)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-            raise CalibrationInputError("mahalanobis", "needs a square finite matrix", got=f"shape {matrix.shape}")
+        matrix = _square(M)
         if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-12 * max(1.0, np.abs(matrix).max())):
             raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not")
         smallest = np.linalg.eigvalsh(matrix).min()
@@ -186,7 +183,7 @@ class inter_interval:  # noqa: N801
     high: float
 
     def __post_init__(self) -> None:
-        check_interval(self.low, self.high, "inter_interval")
+        interval(self.low, self.high, "inter_interval")
 
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "inter_interval")
@@ -210,7 +207,7 @@ class interval_tvd:  # noqa: N801
     high: float
 
     def __post_init__(self) -> None:
-        check_interval(self.low, self.high, "interval_tvd")
+        interval(self.low, self.high, "interval_tvd")
 
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "interval_tvd")
@@ -218,9 +215,19 @@ class interval_tvd:  # noqa: N801
         return np.where((rate >= self.low) & (rate <= self.high), 0.0, tvd(bins))
 
 
-def _check_order(p: Any, distance: str) -> None:
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 1 <= p < np.inf:
-        raise CalibrationInputError(distance, "needs a finite order p of at least 1", got=repr(p))
+def _square(values: Any) -> Floats:
+    try:
+        matrix = np.asarray(values)
+    except ValueError:
+        raise CalibrationInputError(
+            "mahalanobis", "needs a square finite matrix", got="rows of different lengths"
+        ) from None
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
+    if not square or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
+        raise CalibrationInputError(
+            "mahalanobis", "needs a square finite matrix", got=f"shape {matrix.shape} of {matrix.dtype}"
+        )
+    return matrix.astype(np.float64)
 
 
 def _require_event(bins: Bins, distance: str) -> None:

@@ -22,13 +22,13 @@ class CalibrationInputError(ValueError):
         self.got = got
         self.where = where
         self.hint = hint
-        message = f"{parameter}: {expected}"
+        message = f"{_inert(parameter, 240)}: {_inert(expected)}"
         if got is not None:
-            message += f", got {got}"
+            message += f", got {_inert(str(got))}"
         if where is not None:
-            message += f" at {where}"
+            message += f" at {_inert(where)}"
         if hint is not None:
-            message += f"; {hint}"
+            message += f"; {_inert(hint)}"
         super().__init__(message)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -48,6 +48,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"there are: {', '.join(names)}" if names else "there are none"
+
+
+def _inert(text: str, most: int = 120) -> str:
+    """Text from anywhere on one line: control and direction marks spelled out, the middle of long text left out."""
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+    return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[-most // 2 + 1 :]}"
 
 
 def _rebuild(parameter: str, expected: str, got: object, where: str | None, hint: str | None) -> CalibrationInputError:

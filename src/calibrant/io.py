@@ -10,7 +10,8 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files import Columns, read_arrays
+from calibrant.files import read_arrays
+from calibrant.formats.columns import Columns
 from calibrant.predictions import Predictions
 
 LABELS = ("label", "labels", "y")
@@ -77,18 +78,18 @@ class _Finder:
             raise CalibrationInputError("probs", "and logits exclude each other", got="both")
         heavy = None if weight is None else self._take(weight)
         if options["classes"] is None and "classes" in self.arrays:
-            options["classes"] = [str(name) for name in self._take("classes")]
+            options["classes"] = self._take("classes")
         if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
-            correct, confidence = self._take("correct"), self._take("confidence")
-            return Predictions.from_confidence(
-                correct, confidence, sample_weight=heavy, **self._columns(len(confidence))
-            )
+            correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
+            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, **self._columns(confidence))
         truth = self._truth(label)
         forecasts, names, raw = self._forecasts(probs, logits)
         if options["classes"] is None:
             options["classes"] = names
         make = Predictions.from_logits if raw else Predictions.from_probs
-        columns = self._columns(len(truth))
+        if forecasts.ndim == 1 and options["classes"] is None:
+            truth = _outcomes(truth)
+        columns = self._columns(truth)
         return make(self._by_name(truth, names), forecasts, sample_weight=heavy, **options, **columns)
 
     def _truth(self, label: str | None) -> Array:
@@ -100,7 +101,7 @@ class _Finder:
                 str(self.path),
                 f"must have one of the columns {', '.join(LABELS)}",
                 got=" and ".join(found) or "none of them",
-                hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}"[:200],
+                hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
             )
         return self._take(found[0])
 
@@ -109,7 +110,7 @@ class _Finder:
         named = probs or logits
         if named is not None:
             if named in self.arrays:
-                return self._take(named), None, logits is not None
+                return self._numbers(named), None, logits is not None
             return *self._wide(f"{named}_"), logits is not None
         found = [name for name in ("p", "probs", "logits") if name in self.arrays]
         wide = any(name.startswith("p_") for name in self.arrays)
@@ -117,12 +118,12 @@ class _Finder:
             raise CalibrationInputError(
                 str(self.path),
                 "must have p, p_<class>, probs, logits, or confidence and correct",
-                got=" and ".join([*found, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}"[:200],
+                got=" and ".join([*found, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
                 hint="name the forecasts with probs=... or logits=...",
             )
         if wide:
             return *self._wide("p_"), False
-        return self._take(found[0]), None, found[0] == "logits"
+        return self._numbers(found[0]), None, found[0] == "logits"
 
     def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
         names = [name for name in self.arrays if name.startswith(prefix)]
@@ -133,7 +134,7 @@ class _Finder:
                 got=len(names),
                 hint=nearest(prefix[:-1], self.arrays),
             )
-        columns = [self._take(name) for name in names]
+        columns = [self._numbers(name) for name in names]
         for name, column in zip(names, columns, strict=True):
             if column.ndim != 1 or column.dtype.kind not in "fiub":
                 raise CalibrationInputError(
@@ -151,7 +152,7 @@ class _Finder:
         if all(name.isdigit() for name in names):
             raise CalibrationInputError(
                 str(self.path),
-                f"labels must be among the column names {', '.join(names)}"[:200],
+                f"labels must be among the column names {', '.join(names)}",
                 got=str(next(label for label in spelled.tolist() if label not in names)),
             )
         return truth
@@ -159,13 +160,21 @@ class _Finder:
     def _take(self, name: str) -> Array:
         if name not in self.arrays:
             raise CalibrationInputError(
-                str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)[:200]
+                str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
             )
         self.used.add(name)
         return self.arrays[name]
 
-    def _columns(self, n: int) -> dict[str, Any]:
+    def _numbers(self, name: str) -> Array:
+        """A column that makes sense as numbers only, so that the first cell that is none can be named."""
+        if name in self.arrays:
+            self.used.add(name)
+            return self.arrays.read_numbers(name)
+        return self._take(name)
+
+    def _columns(self, rows: Array) -> dict[str, Any]:
         """What else has one value per row."""
+        n = len(rows) if rows.ndim else 0
         names = [name for name in self.arrays if name and name not in self.used and name not in _RESERVED]
         found = {name: self.arrays.loose(name, n) for name in names}
         return {name: column for name, column in found.items() if column is not None}
@@ -176,6 +185,13 @@ _RESERVED = {
     "correct", "confidence", "self", "cls",
 }  # fmt: skip
 """Names that the constructors of `Predictions` keep for themselves."""
+
+
+def _outcomes(truth: Array) -> Array:
+    """Outcomes of an event in words, true and false, as Python and spreadsheets write them."""
+    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth), ("true", "false")).all():
+        return truth
+    return np.char.lower(truth) == "true"
 
 
 def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:

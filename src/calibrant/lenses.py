@@ -16,9 +16,9 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.arrays import Array
+from calibrant.checks import class_name, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import Predictions
-from calibrant.selections import check_class
 from calibrant.totals import Floats, Ints
 from calibrant.views import About, View
 
@@ -59,7 +59,7 @@ class Ranked:
     k: int
 
     def __post_init__(self) -> None:
-        _check_count(self.k, "k")
+        whole(self.k, "k", 1)
 
     def __call__(self, predictions: Predictions) -> View:
         if predictions.kind == "confidence" and self.k == 1:  # the top answer is the class of rank 1
@@ -84,7 +84,7 @@ class InTopK:
     k: int
 
     def __post_init__(self) -> None:
-        _check_count(self.k, "k")
+        whole(self.k, "k", 1)
 
     def __call__(self, predictions: Predictions) -> View:
         _check_k(self.k, predictions, "InTopK")
@@ -114,7 +114,7 @@ class OneClass:
     of: int | str
 
     def __post_init__(self) -> None:
-        check_class(self.of, "OneClass")
+        class_name(self.of, "OneClass")
 
     def __call__(self, predictions: Predictions) -> View:
         index = predictions.class_index(self.of)
@@ -209,7 +209,7 @@ class TopK:
     k: int
 
     def __post_init__(self) -> None:
-        _check_count(self.k, "k")
+        whole(self.k, "k", 1)
 
     def __call__(self, predictions: Predictions) -> View:
         _check_k(self.k, predictions, "TopK")
@@ -244,11 +244,7 @@ class Groups:
     groups: tuple[tuple[str, tuple[int | str, ...]], ...]
 
     def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[Any]) -> None:
-        pairs = groups.items() if isinstance(groups, Mapping) else groups
-        made = tuple((str(name), tuple(members)) for name, members in pairs)
-        if len(made) < 2:
-            raise CalibrationInputError("Groups", "needs at least two groups", got=len(made))
-        object.__setattr__(self, "groups", made)
+        object.__setattr__(self, "groups", _named_groups(groups))
 
     def __call__(self, predictions: Predictions) -> View:
         home = self.home(predictions)
@@ -330,9 +326,16 @@ def _labels(predictions: Predictions) -> Ints:
     return predictions.hard_labels("this lens")
 
 
-def _check_count(count: Any, parameter: str) -> None:
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise CalibrationInputError(parameter, "must be a whole number of at least 1", got=repr(count))
+def _named_groups(groups: Any) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
+    pairs = list(groups.items() if isinstance(groups, Mapping) else groups) if np.iterable(groups) else []
+    if len(pairs) < 2:
+        raise CalibrationInputError("Groups", "needs at least two groups", got=repr(groups))
+    for pair in pairs:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[1], (tuple, list, np.ndarray))):
+            raise CalibrationInputError("Groups", "needs a list of classes for each name", got=repr(pair))
+        for member in pair[1]:
+            class_name(member, "Groups")
+    return tuple((str(name), tuple(members)) for name, members in pairs)
 
 
 def _check_k(k: int, predictions: Predictions, lens: str) -> None:

@@ -70,6 +70,9 @@ class Metric(ABC):
         """The specification as JSON; `calibrant.from_json` rebuilds the metric."""
         return json.dumps(specification.encode(self))
 
+    def __repr__(self) -> str:
+        return specification.spelled(self)
+
     @property
     def name(self) -> str:
         """Its name among the recipes, or its kind."""

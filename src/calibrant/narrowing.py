@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.arrays import Array
-from calibrant.exceptions import CalibrationInputError
+from calibrant.checks import interval, number, word
 from calibrant.lenses import Lens
 from calibrant.predictions import Predictions
-from calibrant.selections import check_interval, within
+from calibrant.selections import within
 from calibrant.totals import Ints
 from calibrant.views import View
 
@@ -74,9 +74,8 @@ class Between:
     closed: str = "left"
 
     def __post_init__(self) -> None:
-        check_interval(self.low, self.high, "Between")
-        if self.closed not in ("left", "right", "both"):
-            raise CalibrationInputError("closed", 'must be "left", "right" or "both"', got=repr(self.closed))
+        interval(self.low, self.high, "Between")
+        word(self.closed, "closed", "left", "right", "both")
 
     def __call__(self, predictions: Predictions) -> View:
         view = self.lens(predictions)
@@ -108,8 +107,7 @@ class Above:
     t: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.t, bool) or not isinstance(self.t, (int, float)) or self.t != self.t:
-            raise CalibrationInputError("t", "must be a number", got=repr(self.t))
+        number(self.t, "t", "must be a number", lambda t: t == t)
 
     def __call__(self, predictions: Predictions) -> View:
         view = self.lens(predictions)

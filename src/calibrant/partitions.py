@@ -12,7 +12,7 @@ from calibrant import kernels
 from calibrant.arrays import Array
 from calibrant.binning import EqualWidth
 from calibrant.bins import Bins, check_memory
-from calibrant.exceptions import CalibrationInputError
+from calibrant.checks import number, word
 from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import View
 
@@ -43,10 +43,8 @@ class KDTree:
     threshold: str = "mean"
 
     def __post_init__(self) -> None:
-        if isinstance(self.gamma, bool) or not isinstance(self.gamma, (int, float)) or not 0 < self.gamma <= 1:
-            raise CalibrationInputError("gamma", "must lie in (0, 1]", got=repr(self.gamma))
-        if self.threshold not in ("mean", "median"):
-            raise CalibrationInputError("threshold", 'must be "mean" or "median"', got=repr(self.threshold))
+        number(self.gamma, "gamma", "must lie in (0, 1]", lambda gamma: 0 < gamma <= 1)
+        word(self.threshold, "threshold", "mean", "median")
 
     @property
     def block(self) -> None:

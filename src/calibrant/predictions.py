@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import kernels
-from calibrant.arrays import Array, as_array, as_numbers, place
-from calibrant.door import Door, normalised, refuse_swapped
+from calibrant.arrays import Array
+from calibrant.checks import class_name, is_whole
+from calibrant.door import Door, Truth
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.labels import check_probabilities
 from calibrant.precision import DOUBLE, Precision
 from calibrant.totals import Floats, Ints
 
@@ -69,21 +69,11 @@ class Predictions:
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
         Predictions(n=2, one event, probabilities)
         """
-        values, bits = as_numbers(y_proba, "y_proba")
-        truth, _ = as_array(y_true, "y_true")
-        refuse_swapped(truth, values)
-        door = Door(truth, values, class_axis, columns, sample_weight)
-        if door.values.size == 0:
-            raise CalibrationInputError("y_proba", "must not be empty", got=f"shape {values.shape}")
-        notes: list[str] = []
-        values = door.values
-        if normalize:
-            values = normalised(values)
-            notes.append("rows were divided by their sums")
-        if check_probabilities(values, "y_proba"):
-            values = np.clip(values, 0.0, 1.0)
-            notes.append("probabilities within 1e-6 of [0, 1] were clipped")
-        return cls._through(door, values, bits, classes, ignore_index, notes, logits=False)
+        door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis)
+        values, notes = door.probabilities(normalize)
+        truth = door.labels(classes, ignore_index)
+        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
+        return made._without(truth.kept, ignore_index)
 
     @classmethod
     def from_logits(
@@ -104,17 +94,11 @@ class Predictions:
         >>> p.probabilities.round(3).tolist()
         [[0.881, 0.119], [0.269, 0.731]]
         """
-        values, _ = as_numbers(logits, "logits")
-        truth, _ = as_array(y_true, "y_true")
-        door = Door(truth, values, class_axis, columns, sample_weight, "logits")
-        if door.values.size == 0:
-            raise CalibrationInputError("logits", "must not be empty", got=f"shape {values.shape}")
-        if not (np.isfinite(door.values.min()) and np.isfinite(door.values.max())):
-            index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
-            raise CalibrationInputError(
-                "logits", "must be finite", got=str(values.ravel()[index]), where=place(index, values.shape)
-            )
-        return cls._through(door, door.values, 53, classes, ignore_index, [], logits=True)
+        door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
+        values = door.logits()
+        truth = door.labels(classes, ignore_index)
+        made = cls._through(door, values, truth, columns, sample_weight, logits=True)
+        return made._without(truth.kept, ignore_index)
 
     @classmethod
     def from_confidence(
@@ -126,42 +110,32 @@ class Predictions:
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
         Predictions(n=2, the top answer, probabilities)
         """
-        values, _ = as_numbers(confidence, "confidence")
-        if values.ndim != 1:
-            raise CalibrationInputError("confidence", "must be 1-D", got=f"shape {values.shape}")
-        made = cls.from_probs(correct, values, sample_weight=sample_weight, **columns)
+        door = Door(correct, confidence, ("correct", "confidence"), event=True)
+        values, notes = door.probabilities()
+        truth = door.labels(None, None)
+        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
         return dataclasses.replace(made, kind="confidence")
 
     @classmethod
     def _through(
-        cls,
-        door: Door,
-        values: Array,
-        bits: int,
-        classes: Sequence[Any] | None,
-        ignore_index: int | None,
-        notes: list[str],
-        *,
-        logits: bool,
+        cls, door: Door, values: Array, truth: Truth, columns: Mapping[str, Any], weight: Any, **known: Any
     ) -> Predictions:
-        width = values.shape[1] if values.ndim == 2 else 0
-        labels, soft, names, kept = door.truth_of(width, classes, ignore_index)
-        made = cls(
+        return cls(
             values=values,
-            labels=labels,
-            soft=soft,
-            kind="classes" if width else "event",
-            classes=names,
-            columns=door.columns,
-            weight=door.weight,
-            precision=Precision(bits),
-            logits=logits,
-            notes=tuple(notes),
+            labels=truth.labels,
+            soft=truth.soft,
+            kind="classes" if door.width else "event",
+            classes=truth.classes,
+            columns={name: door.column(name, data) for name, data in columns.items()},
+            weight=None if weight is None else door.weight(weight, truth.kept),
+            **known,
         )
+
+    def _without(self, kept: Array | None, ignored: int | None) -> Predictions:
         if kept is None or kept.all():
-            return made
-        note = f"{int((~kept).sum())} rows with label {ignore_index} were left out"
-        return dataclasses.replace(made[kept], notes=(*made.notes, note))
+            return self
+        note = f"{int((~kept).sum())} rows with label {ignored} were left out"
+        return dataclasses.replace(self[kept], notes=(*self.notes, note))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -171,7 +145,9 @@ class Predictions:
         return f"Predictions(n={len(self)}, {what}, {'logits' if self.logits else 'probabilities'})"
 
     def __getitem__(self, rows: Any) -> Predictions:
-        """Some of the rows: a slice, a mask or indices; may be none."""
+        """Some of the rows: a slice, a mask, indices or one index; may be none."""
+        if is_whole(rows):
+            rows = [rows]
         return dataclasses.replace(
             self,
             values=self.values[rows],
@@ -238,12 +214,11 @@ class Predictions:
     def class_index(self, name: int | str) -> int:
         """The index of a class given by index or name."""
         self.require_classes("a class")
+        class_name(name, "class")
         if isinstance(name, str):
             if name not in self.classes:
                 raise CalibrationInputError("class", "is unknown", got=repr(name), hint=nearest(name, self.classes))
             return self.classes.index(name)
-        if isinstance(name, bool) or not isinstance(name, (int, np.integer)):
-            raise CalibrationInputError("class", "must be an index or a name", got=repr(name))
         if not 0 <= name < self.n_classes:
             raise CalibrationInputError("class", f"must lie in 0..{self.n_classes - 1}", got=name)
         return int(name)

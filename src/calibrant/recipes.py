@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from calibrant.aggregates import (
     contraharmonic,
     maximum,
@@ -15,10 +17,15 @@ from calibrant.aggregates import (
     weighted_by_size,
 )
 from calibrant.binning import Binning, EqualMass, EqualWidth
+from calibrant.checks import interval, is_number
 from calibrant.distances import debiased_squared, inter_interval, signed, squared
 from calibrant.errors.binned import BinnedError
+from calibrant.errors.cumulative import CumulativeError, ks, kuiper
+from calibrant.errors.kde import KDEError
+from calibrant.errors.kernel import KernelError
 from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
+from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError
 from calibrant.lenses import Classwise, Full, Lens, Ranked, TopK, TopLabel
 from calibrant.metric import Metric
@@ -33,6 +40,10 @@ ADAPTIVE_ECE = BinnedError(binning=EqualMass())
 ECE_SWEEP = BinnedError(binning=Sweep(EqualMass()))
 ECE_DEBIASED = BinnedError(binning=EqualMass(), distance=debiased_squared, aggregate=root_mean)
 ECE_LB = LabelBinnedError()
+ECE_KDE = KDEError()
+SMECE = SmoothError()
+ECCE_MAD = CumulativeError(statistic=ks)
+ECCE_R = CumulativeError(statistic=kuiper)
 SCE = BinnedError(lens=Classwise(), across=mean_of_all)
 ACE = BinnedError(lens=Classwise(), binning=EqualMass(), across=mean_of_all)
 TACE = BinnedError(lens=Above(Classwise(), 0.01), binning=EqualMass(), across=mean_of_all)
@@ -45,6 +56,7 @@ CWMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=si
 WSMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=signed, across=signed_balance)
 FULL_ECE = BinnedError(lens=Full(), binning=KDTree())
 TOP5_ECE = BinnedError(lens=TopK(5), binning=KDTree())
+SKCE = KernelError()
 BRIER = MeanScore(Full(), brier_score)
 LOG_LOSS = MeanScore(Full(), log_score)
 ACCURACY = MeanScore(Ranked(1), hit)
@@ -57,6 +69,10 @@ RECIPES: dict[str, Metric] = {
     "ECE_SWEEP": ECE_SWEEP,
     "ECE_DEBIASED": ECE_DEBIASED,
     "ECE_LB": ECE_LB,
+    "ECE_KDE": ECE_KDE,
+    "SMECE": SMECE,
+    "ECCE_MAD": ECCE_MAD,
+    "ECCE_R": ECCE_R,
     "SCE": SCE,
     "ACE": ACE,
     "TACE": TACE,
@@ -69,6 +85,7 @@ RECIPES: dict[str, Metric] = {
     "WSMCS": WSMCS,
     "FULL_ECE": FULL_ECE,
     "TOP5_ECE": TOP5_ECE,
+    "SKCE": SKCE,
     "BRIER": BRIER,
     "LOG_LOSS": LOG_LOSS,
     "ACCURACY": ACCURACY,
@@ -96,9 +113,12 @@ def likert(edges: Sequence[Any], *, lens: Lens = ECE.lens, binning: Binning = EC
     >>> round(scale["[0, 0.33)"]([1, 0, 1, 1], [.31, .31, .31, .9]).value, 10)
     0.3366666667
     """
-    pairs = list(pairwise(edges)) if all(isinstance(edge, (int, float)) for edge in edges) else edges
-    if not len(pairs) or not all(len(pair) == 2 for pair in pairs):
-        raise CalibrationInputError("likert", "needs at least two edges, or (low, high) pairs", got=repr(edges)[:80])
+    given = list(edges) if np.iterable(edges) else []
+    pairs = list(pairwise(given)) if all(map(is_number, given)) else given
+    if not pairs or not all(np.shape(pair) == (2,) for pair in pairs):
+        raise CalibrationInputError("likert", "needs at least two edges, or (low, high) pairs", got=repr(edges))
+    for low, high in pairs:
+        interval(low, high, "likert")
     return {
         f"[{low:g}, {high:g}{']' if high >= 1 else ')'}": BinnedError(
             lens=Between(lens, low, high), binning=binning, distance=inter_interval(low, high)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.arrays import Array
+from calibrant.checks import class_name, interval, is_number
 from calibrant.exceptions import CalibrationInputError
 from calibrant.precision import Precision
 from calibrant.predictions import Predictions
@@ -68,7 +69,7 @@ class label_in(Selection):  # noqa: N801 - a selection reads as a verb
     classes: tuple[int | str, ...]
 
     def __init__(self, *classes: int | str) -> None:
-        object.__setattr__(self, "classes", _some(classes, "label_in"))
+        object.__setattr__(self, "classes", _classes(classes, "label_in"))
 
     def __call__(self, predictions: Predictions) -> Mask:
         wanted = [predictions.class_index(name) for name in self.classes]
@@ -91,7 +92,7 @@ class predicted_in(Selection):  # noqa: N801
     classes: tuple[int | str, ...]
 
     def __init__(self, *classes: int | str) -> None:
-        object.__setattr__(self, "classes", _some(classes, "predicted_in"))
+        object.__setattr__(self, "classes", _classes(classes, "predicted_in"))
 
     def __call__(self, predictions: Predictions) -> Mask:
         wanted = [predictions.class_index(name) for name in self.classes]
@@ -118,7 +119,9 @@ class output_between(Selection):  # noqa: N801
     of: int | str | None = None
 
     def __post_init__(self) -> None:
-        check_interval(self.low, self.high, "output_between")
+        interval(self.low, self.high, "output_between")
+        if self.of is not None:
+            class_name(self.of, "output_between")
 
     def __call__(self, predictions: Predictions) -> Mask:
         if predictions.kind != "classes" and self.of is None:
@@ -143,7 +146,7 @@ class confidence_between(Selection):  # noqa: N801
     high: float
 
     def __post_init__(self) -> None:
-        check_interval(self.low, self.high, "confidence_between")
+        interval(self.low, self.high, "confidence_between")
 
     def __call__(self, predictions: Predictions) -> Mask:
         return within(predictions.confidence, self.low, self.high, "left", predictions.precision)
@@ -162,7 +165,11 @@ class where(Selection):  # noqa: N801
     columns: tuple[tuple[str, Any], ...]
 
     def __init__(self, **columns: Any) -> None:
-        _some(tuple(columns), "where")
+        if not columns:
+            raise CalibrationInputError("where", "needs at least one argument", got="none")
+        for name, value in columns.items():
+            if not (isinstance(value, (str, bool, np.bool_)) or (is_number(value) and value == value)):
+                raise CalibrationInputError("where", f"needs one value for {name!r}", got=repr(value))
         object.__setattr__(self, "columns", tuple(sorted(columns.items())))
 
     def __call__(self, predictions: Predictions) -> Mask:
@@ -227,24 +234,12 @@ def within(values: Array, low: float, high: float, closed: str, precision: Preci
     return above & below
 
 
-def check_interval(low: float, high: float, parameter: str) -> None:
-    """Refuse an interval that is none."""
-    if not 0 <= low <= high <= 1:
-        raise CalibrationInputError(parameter, "needs 0 <= low <= high <= 1", got=f"({low}, {high})")
-
-
-def _some(items: tuple[Any, ...], parameter: str) -> tuple[Any, ...]:
-    if not items:
+def _classes(classes: tuple[int | str, ...], parameter: str) -> tuple[int | str, ...]:
+    if not classes:
         raise CalibrationInputError(parameter, "needs at least one argument", got="none")
-    for item in items:
-        check_class(item, parameter)
-    return items
-
-
-def check_class(item: Any, parameter: str) -> None:
-    """Refuse what names no class."""
-    if isinstance(item, bool) or not isinstance(item, (int, np.integer, str)):
-        raise CalibrationInputError(parameter, "takes class indices and names", got=repr(item))
+    for name in classes:
+        class_name(name, parameter)
+    return classes
 
 
 def _equal(column: Array, value: Any) -> Mask:

@@ -54,6 +54,21 @@ def decode(made: Any, pieces: Mapping[str, Any]) -> Any:
         raise CalibrationInputError("specification", f"does not fit {made['piece']}", got=str(reason)) from None
 
 
+def spelled(piece: Any) -> str:
+    """A piece as Python would make it; functions by their names.
+
+    >>> import calibrant as cal
+    >>> spelled(cal.ByLabel(cal.tvd))
+    'ByLabel(lens=tvd)'
+    """
+    if isinstance(piece, Selection) or not callable(piece):
+        return repr(piece)
+    if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
+        return str(getattr(piece, "__name__", repr(piece)))
+    fields = (f"{field.name}={spelled(getattr(piece, field.name))}" for field in dataclasses.fields(piece))
+    return f"{type(piece).__name__}({', '.join(fields)})"
+
+
 def number(value: float) -> float | int | str:
     """A number as JSON holds it: nan and infinities as strings."""
     if isinstance(value, int):

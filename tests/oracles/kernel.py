@@ -20,7 +20,7 @@ def total_variation(p: Point, q: Point) -> float:
 
 
 def exponential(scale: float) -> Similarity:
-    """exp(-distance / scale) in the total variation distance, Widmann, Lindsten & Zachariah (2019), section 7."""
+    """exp(-distance / scale) in the total variation distance, Widmann, Lindsten & Zachariah (2019)."""
     return lambda p, q: math.exp(-total_variation(p, q) / scale)
 
 
@@ -38,7 +38,7 @@ def median_scale(outputs: Rows, distance: Callable[[Point, Point], float], most:
     return statistics.median(positive) if positive else 1.0
 
 
-# --- estimators: Widmann, Lindsten & Zachariah (2019), table 1 ------------------------------------
+# --- estimators: Widmann, Lindsten & Zachariah (2019) --------------------------------------------
 
 
 def term(outputs: Rows, targets: Rows, i: int, j: int, kernel: Similarity) -> float:

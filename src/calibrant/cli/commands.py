@@ -338,6 +338,8 @@ def _stop(message: str, code: int) -> None:
 
 def _spelled(recipe: Metric) -> str:
     """A recipe as --metric would take it."""
-    pieces = [piece for piece in vars(recipe).values() if not isinstance(piece, (Selection, float))]
+    pieces = [
+        piece for piece in vars(recipe).values() if piece is not None and not isinstance(piece, (Selection, float))
+    ]
     kind = [] if isinstance(recipe, (BinnedError, MeanScore)) else [spelling.snake(type(recipe).__name__)]
     return "/".join([*kind, *(spelling.spelled(piece) for piece in pieces)])

@@ -33,13 +33,21 @@ _FIELDS = {
     "calibrant.errors.mean_score": "score",
     "calibrant.selections": "select",
 }
-_ACROSS = {"mean_of", "mean_of_all", "weighted_by_size", "contraharmonic", "signed_balance"}
+_BY_NAME = {
+    **dict.fromkeys(("mean_of", "mean_of_all", "weighted_by_size", "contraharmonic", "signed_balance"), "across"),
+    **dict.fromkeys(("exponential", "gaussian"), "kernel"),
+    **dict.fromkeys(("biased", "unbiased", "unbiased_blocks"), "estimator"),
+    **dict.fromkeys(("quadratic", "logarithmic"), "score"),
+    **dict.fromkeys(("ks", "kuiper"), "statistic"),
+    **dict.fromkeys(("nearest_forecasts", "forecasts_within"), "neighbours"),
+}
+"""Pieces whose module does not tell which field they fill."""
 _COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 _FILE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|@([^\s,()\[\]'"]+)""")
 
 
 _MARK = "_"
-_KINDS = {*_FIELDS.values(), "across"}
+_KINDS = {*_FIELDS.values(), *_BY_NAME.values()}
 
 
 def metrics(text: str) -> dict[str, Metric]:
@@ -102,11 +110,11 @@ def _field(piece: Any, text: str) -> str:
     home = piece.__module__ if callable(piece) and hasattr(piece, "__name__") else type(piece).__module__
     if isinstance(piece, type):
         raise CalibrationInputError("metric", f"needs arguments for {piece.__name__}", got=repr(text))
-    if home not in _FIELDS:
+    name = getattr(piece, "__name__", type(piece).__name__)
+    field = _BY_NAME.get(name, _FIELDS.get(home))
+    if field is None:
         raise CalibrationInputError("metric", "must be made of pieces", got=repr(text))
-    if getattr(piece, "__name__", "") in _ACROSS:
-        return "across"
-    return _FIELDS[home]
+    return field
 
 
 def _parsed(text: str) -> ast.expr:

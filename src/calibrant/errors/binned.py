@@ -19,7 +19,7 @@ from calibrant.sweep import Sweep
 from calibrant.views import View
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BinnedError(Metric):
     r"""A calibration error as five choices.
 

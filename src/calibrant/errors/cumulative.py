@@ -42,7 +42,7 @@ def kuiper(path: Floats) -> float:
     return float(path.max() - path.min())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CumulativeError(Metric):
     r"""How far do outcomes ever run ahead of forecasts or behind, without any bins?
 

@@ -46,7 +46,7 @@ def logarithmic(forecast: Floats, rate: Floats) -> Floats:
     return 0.0 - happened - failed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IsotonicError(Metric):
     r"""How much worse are the forecasts than the best non-decreasing function of them?
 

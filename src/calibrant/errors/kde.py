@@ -26,7 +26,7 @@ FAINT = 1e-6
 """A density this small counts as none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KDEError(Metric):
     r"""How far are forecasts from the rate at which forecasts near them come true?
 
@@ -80,9 +80,8 @@ class KDEError(Metric):
         result = combine(self, summary.about, values, sizes, ", ".join(filter(None, words)), details=details)
         if not np.isnan(values[sizes > 0]).any():
             return result
-        return dataclasses.replace(
-            result, notes=(*result.notes, "no bandwidth: forecasts that came true are missing or all alike")
-        )
+        note = "no bandwidth: forecasts that came true are missing or all alike"
+        return dataclasses.replace(result, notes=(*result.notes, note))
 
     def _error(self, ladder: Ladder) -> tuple[float, float]:
         """One question's error and bandwidth."""
@@ -95,7 +94,7 @@ class KDEError(Metric):
         points = points[(points > 0) & (points < 1)]
         hits_near, near = _kernel_sums(values, np.array([hits, counts]), points, 3 * bandwidth)
         dense = near * 35 / (32 * 3 * bandwidth * ladder.n) > FAINT
-        rate = np.minimum(hits_near / np.where(dense, near, 1.0), 1.0)
+        rate = hits_near / np.where(dense, near, 1.0)
         near[[0, -1]] /= 2  # the trapezoid rule
         error = (np.where(dense, np.abs(points - rate), 0.0) ** self.order * near).sum() / near.sum()
         return float(error ** (1 / self.order)), bandwidth
@@ -131,4 +130,4 @@ def _kernel_sums(values: Floats, counts: Floats, points: Floats, width: float) -
             start, stop = (np.clip(np.searchsorted(block, home, side), first, last) for side in ("left", "right"))
             taylor = kernel.deriv(power)(at - home - 0.5) * (-1) ** power / factorial(power)
             sums += taylor * (running[:, stop] - running[:, start])
-    return np.maximum(sums, 0.0)
+    return sums

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
+from calibrant.checks import order
 from calibrant.errors.asking import choices, combine, views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
@@ -22,7 +23,7 @@ from calibrant.views import View
 RankBinning = EqualWidth | Edges | EqualMass | Quantiles | Sweep
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LabelBinnedError(Metric):
     r"""Forecasts are kept as they are; only labels are averaged in each bin.
 
@@ -52,8 +53,7 @@ class LabelBinnedError(Metric):
                 got=repr(self.binning),
                 hint="use EqualWidth, Edges, EqualMass, Quantiles or Sweep",
             )
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < np.inf:
-            raise CalibrationInputError("p", "must be a finite order of at least 1", got=repr(self.p))
+        order(self.p, "LabelBinnedError")
 
     def summarise(self, predictions: Predictions) -> Forecasts:
         """The table of distinct forecasts."""

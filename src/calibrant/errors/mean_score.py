@@ -44,7 +44,7 @@ class Scores(Summary):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeanScore(Metric):
     r"""The mean over samples of a score of each answer: :math:`\frac1n \sum_i s(o_i, t_i)`.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.checks import number, order, whole
 from calibrant.errors.asking import choices, combine, views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
@@ -39,8 +40,7 @@ class nearest_forecasts:  # noqa: N801 - neighbours read as a function
     k: int = 100
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1:
-            raise CalibrationInputError("k", "must be a whole number of at least 1", got=repr(self.k))
+        whole(self.k, "k", 1)
 
     def __call__(self, ladder: Ladder) -> tuple[Ints, Ints]:
         values = ladder.values.astype(np.float64)
@@ -72,8 +72,7 @@ class forecasts_within:  # noqa: N801 - neighbours read as a function
     radius: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.radius, bool) or not isinstance(self.radius, (int, float)) or not 0 <= self.radius < np.inf:
-            raise CalibrationInputError("radius", "must be a finite number of at least 0", got=repr(self.radius))
+        number(self.radius, "radius", "must be a finite number of at least 0", lambda radius: 0 <= radius < np.inf)
 
     def __call__(self, ladder: Ladder) -> tuple[Ints, Ints]:
         return _within(ladder, self.radius)
@@ -82,7 +81,7 @@ class forecasts_within:  # noqa: N801 - neighbours read as a function
         return f"forecasts within {self.radius:g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NeighbourError(Metric):
     r"""Is each forecast as large as the rate at which the samples near it, itself included, came true?
 
@@ -114,8 +113,7 @@ class NeighbourError(Metric):
             raise CalibrationInputError(
                 "neighbours", "must be a piece such as nearest_forecasts(100)", got=repr(self.neighbours)
             )
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p < np.inf:
-            raise CalibrationInputError("p", "must be a finite order of at least 1", got=repr(self.p))
+        order(self.p, "NeighbourError")
 
     def summarise(self, predictions: Predictions) -> Forecasts:
         """The table of distinct forecasts."""
@@ -129,8 +127,7 @@ class NeighbourError(Metric):
         """Compare each entry of the table with the mean label of the entries near it."""
         errors, sizes = zip(*((self._error(ladder), float(ladder.n)) for ladder in summary.ladders()), strict=True)
         named = getattr(self.neighbours, "__name__", str(self.neighbours))
-        order = f"order {self.p:g}" if self.p != 1 else ""
-        words = ", ".join(word for word in (choices(self), named, order) if word)
+        words = ", ".join(word for word in (choices(self), named, f"order {self.p:g}" if self.p != 1 else "") if word)
         return combine(self, summary.about, np.array(errors), np.array(sizes), words)
 
     def _error(self, ladder: Ladder) -> float:

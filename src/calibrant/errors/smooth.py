@@ -24,7 +24,7 @@ FINENESS = 256
 """Points per bandwidth at which smoothed residuals are integrated."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SmoothError(Metric):
     r"""How large are the residuals that remain when forecasts are blurred by as much as those residuals?
 

@@ -9,9 +9,10 @@ from statistics import NormalDist
 
 import numpy as np
 
+from calibrant.checks import whole
 from calibrant.distances import signed
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import BLOCK, RowDraws, check_count, check_level, check_seed, clusters, replicate
+from calibrant.inference.draws import BLOCK, RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, exact
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
@@ -61,10 +62,10 @@ class Bootstrap:
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        check_count(self.n)
+        whole(self.n, "n", 1)
         check_seed(self.seed)
         check_level(self.level)
-        check_count(self.n_jobs, "n_jobs")
+        whole(self.n_jobs, "n_jobs", 1)
         if self.kind not in KINDS:
             raise CalibrationInputError("kind", f"must be one of {', '.join(KINDS)}", got=repr(self.kind))
         if self.engine not in ("exact", "cells"):
@@ -77,17 +78,17 @@ class Bootstrap:
         replicates = self.replicates(metric, predictions)
         jackknife = None
         if self.kind == "bca":
-            jackknife = _left_out(exact(metric, predictions), len(predictions), self._clusters(predictions))
+            jackknife = left_out(exact(metric, predictions), len(predictions), self._clusters(predictions))
         estimates = np.array([result.value, *result.values])
         intervals = []
         for column, estimate in enumerate(estimates):
-            left_out = None if jackknife is None else jackknife[:, column]
-            low, high = KINDS[self.kind](replicates[:, column], estimate, self.level, left_out)
+            without = None if jackknife is None else jackknife[:, column]
+            low, high = KINDS[self.kind](replicates[:, column], estimate, self.level, without)
             if not is_signed(metric):
                 low, high = max(0.0, low), max(0.0, high)
             intervals.append(Interval(low, high, self.level, self.kind, self.engine, self.n))
         notes = result.notes
-        if not is_signed(metric) and _mostly_noise(replicates[:, 0], result.value):
+        if not is_signed(metric) and mostly_noise(replicates[:, 0], result.value):
             notes = (*notes, NOISE)
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
@@ -130,7 +131,7 @@ def percentile(
     return _quantiles(replicates, (1 - level) / 2, (1 + level) / 2)
 
 
-def basic(replicates: Floats, estimate: float, level: float, left_out: Floats | None = None) -> tuple[float, float]:
+def basic(replicates: Floats, estimate: float, level: float, without: Floats | None = None) -> tuple[float, float]:
     """The quantiles reflected about the estimate: 2 t - q_high, 2 t - q_low.
 
     >>> basic(np.arange(101.0), 40.0, 0.5)
@@ -140,7 +141,7 @@ def basic(replicates: Floats, estimate: float, level: float, left_out: Floats | 
     return 2 * estimate - high, 2 * estimate - low
 
 
-def bca(replicates: Floats, estimate: float, level: float, left_out: Floats | None = None) -> tuple[float, float]:
+def bca(replicates: Floats, estimate: float, level: float, without: Floats | None = None) -> tuple[float, float]:
     """Bias-corrected and accelerated: quantiles shifted by the share of replicates below the estimate and by skewness.
 
     Where every replicate lies on one side of the estimate no correction exists, and the interval is nan.
@@ -151,10 +152,10 @@ def bca(replicates: Floats, estimate: float, level: float, left_out: Floats | No
     """
     finite = replicates[np.isfinite(replicates)]
     share = (np.sum(finite < estimate) + np.sum(finite == estimate) / 2) / max(1, len(finite))
-    if not 0 < share < 1 or left_out is None:
+    if not 0 < share < 1 or without is None:
         return float("nan"), float("nan")
     shift = _NORMAL.inv_cdf(share)
-    gaps = left_out.mean() - left_out
+    gaps = without.mean() - without
     spread = (gaps**2).sum()
     acceleration = 0.0 if spread == 0 else (gaps**3).sum() / (6 * spread**1.5)
     ends = []
@@ -177,7 +178,12 @@ def is_signed(metric: Metric) -> bool:
     return getattr(metric, "distance", None) is signed or bool(getattr(metric, "signed", False))
 
 
-def _mostly_noise(replicates: Floats, estimate: float) -> bool:
+def mostly_noise(replicates: Floats, estimate: float) -> bool:
+    """Whether resampling raises an error so much that about half of it or more must be noise.
+
+    >>> mostly_noise(np.array([0.14, 0.15]), 0.1), mostly_noise(np.array([0.11, 0.1]), 0.1)
+    (True, False)
+    """
     finite = replicates[np.isfinite(replicates)]
     return bool(len(finite)) and bool(finite.mean() > (1 + NOISE_RATIO) * estimate)
 
@@ -190,8 +196,8 @@ def _quantiles(replicates: Floats, low: float, high: float) -> tuple[float, floa
     return float(ends[0]), float(ends[1])
 
 
-def _left_out(engine: Engine, rows: int, cluster: Ints | None) -> Floats:
+def left_out(engine: Engine, rows: int, cluster: Ints | None) -> Floats:
     """The values with each block of rows (or cluster) left out in turn."""
     codes = np.arange(rows) if cluster is None else cluster
     block = codes % JACKKNIFE_BLOCKS
-    return engine((block != left_out).astype(np.int64) for left_out in range(block.max() + 1))
+    return engine((block != one).astype(np.int64) for one in range(block.max() + 1))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import basic
-from calibrant.inference.draws import RowDraws, check_count, check_level, check_seed, clusters, replicate
+from calibrant.inference.draws import RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Engine, exact
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
@@ -84,7 +85,7 @@ def compare(
     >>> cal.compare(cal.ECE, p, p, n=50, seed=0).difference
     0.0
     """
-    check_count(n)
+    whole(n, "n", 1)
     check_seed(seed)
     check_level(level)
     if margin is not None and not margin > 0:

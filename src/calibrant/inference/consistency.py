@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import Array
+from calibrant.checks import whole
 from calibrant.errors.asking import views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts
-from calibrant.inference.draws import check_count, check_seed, redrawn_labels, replicate
+from calibrant.inference.draws import check_seed, redrawn_labels, replicate
 from calibrant.lenses import Classwise, Full, Groups, InTopK, OneClass, Ranked, TopK, TopLabel
 from calibrant.metric import Metric, Result
 from calibrant.narrowing import Above, Between, ByPrediction
@@ -106,7 +107,7 @@ def consistency(
     >>> 0 < cal.consistency(cal.ECE, p, n=50, seed=0).p_value <= 1
     True
     """
-    check_count(n)
+    whole(n, "n", 1)
     check_seed(seed)
     if predictions.soft is not None:
         raise CalibrationInputError("consistency", "redraws hard labels", got="soft labels")

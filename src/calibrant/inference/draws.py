@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import Array
+from calibrant.checks import is_number, is_whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions
@@ -113,15 +114,9 @@ def redrawn_labels(probabilities: Array, rng: np.random.Generator, block: int = 
     return labels
 
 
-def check_count(n: Any, parameter: str = "n") -> None:
-    """Refuse a number of replicates that is none."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise CalibrationInputError(parameter, "must be a whole number of at least 1", got=repr(n))
-
-
 def check_seed(seed: Any) -> None:
     """Refuse what does not make a run repeatable."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if not is_whole(seed) or seed < 0:
         raise CalibrationInputError(
             "seed", "must be a whole number, so that the run can be repeated", got=repr(seed), hint="such as seed=0"
         )
@@ -129,6 +124,6 @@ def check_seed(seed: Any) -> None:
 
 def check_level(level: Any) -> None:
     """Refuse a level that is none, percentages above all."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        hint = f"{level}% is level={level / 100:g}" if isinstance(level, (int, float)) and 1 < level < 100 else None
+    if not is_number(level) or not 0 < level < 1:
+        hint = f"{level}% is level={level / 100:g}" if is_number(level) and 1 < level < 100 else None
         raise CalibrationInputError("level", "must lie strictly between 0 and 1", got=repr(level), hint=hint)

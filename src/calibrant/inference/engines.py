@@ -16,6 +16,7 @@ from calibrant.errors.asking import views
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
+from calibrant.forecasts import Forecasts
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints, Totals
@@ -45,6 +46,9 @@ def exact(metric: Any, predictions: Predictions) -> Engine:
         return _FixedBins(metric, view, rows, len(predictions))
     if isinstance(metric, MeanScore) and view.group is None and view.keep is None:
         return _Scores(metric, view, rows, len(predictions))
+    plain = view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS and not view.about.fractional
+    if plain and isinstance(metric.summarise_view(view), Forecasts):
+        return _Tables(metric, view, rows, len(predictions))
     return _Viewed(metric, view, rows, len(predictions))
 
 
@@ -93,6 +97,38 @@ class _Viewed(_Rows):
     def _one(self, weight: Array) -> Floats:
         view = dataclasses.replace(self.view, weight=weight.astype(np.float64))
         result = self.metric.conclude(self.metric.summarise_view(view))
+        return np.array([result.value, *result.values])
+
+
+class _Tables(_Rows):
+    """Metrics that follow from the table of distinct forecasts: sorted once, then only counted anew."""
+
+    def __init__(self, metric: Any, view: View, rows: Ints, n: int) -> None:
+        super().__init__(metric, view, rows, n)
+        answering = [view.rows_of(question) for question in range(view.questions)]
+        question = np.repeat(np.arange(view.questions), [len(these) for these in answering])
+        row = np.concatenate(answering)
+        value = view.outputs[row, question % view.v, 0] + 0  # -0.0 becomes 0.0
+        order = np.lexsort((value, question))
+        self.row, question, value = row[order], question[order], value[order]
+        self.happened = (view.targets[self.row] == question % view.v).astype(np.int64)
+        changes = (value[1:] != value[:-1]) | (question[1:] != question[:-1])
+        self.starts = np.flatnonzero(np.append(True, changes)[: len(value)])
+        self.forecasts, self.question = value[self.starts], question[self.starts]
+
+    def __call__(self, draws: Iterable[Ints]) -> Floats:
+        return np.stack([self._one(self.weights(counts).take(self.row).astype(np.int64)) for counts in draws])
+
+    def _one(self, weight: Ints) -> Floats:
+        if not len(self.starts):
+            return np.full(1 + len(self.view.about.names), np.nan)
+        counts, targets = (np.add.reduceat(array, self.starts) for array in (weight, weight * self.happened))
+        there = counts > 0
+        starts = np.searchsorted(self.question[there], np.arange(self.view.questions + 1))
+        table = Forecasts(
+            self.view.about, self.forecasts[there], counts[there], targets[there], starts, self.view.precision
+        )
+        result = self.metric.conclude(table)
         return np.array([result.value, *result.values])
 
 

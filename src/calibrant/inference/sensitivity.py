@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Resampled
-from calibrant.inference.draws import RowDraws, check_count, check_seed, replicate
+from calibrant.inference.draws import RowDraws, check_seed, replicate
 from calibrant.inference.engines import exact
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
@@ -99,7 +100,7 @@ def sensitivity(
     >>> cal.sensitivity(cal.FULL_ECE, p, over="gamma", values=[0.5, 1.0], bootstrap=20, seed=0).values.round(4).tolist()
     [0.225, 0.125]
     """
-    check_count(bootstrap, "bootstrap")
+    whole(bootstrap, "bootstrap", 1)
     check_seed(seed)
     if not len(values):
         raise CalibrationInputError("values", "must not be empty", got="none")

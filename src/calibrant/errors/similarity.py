@@ -1,0 +1,151 @@
+"""Similarities: kernels of forecasts, and the residuals whose pairs they weigh."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.checks import number
+from calibrant.totals import Floats, Ints
+from calibrant.views import View
+
+Kernel = Callable[[Floats, Floats], Floats]
+"""Points (m, d) and (l, d) to their similarities (m, l), positive definite and at most 1."""
+TILE = 512
+"""Pairs are visited in squares of this side, so that memory is bounded."""
+FITTED_ON = 1000
+"""At most so many samples make the median distance."""
+
+
+@dataclass(frozen=True)
+class Radial(ABC):
+    """A similarity that falls with distance, at a scale: a given one, or the median distance of the sample."""
+
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            number(self.scale, "scale", "must be finite and above 0, or None", lambda scale: 0 < scale < math.inf)
+
+    @abstractmethod
+    def distances(self, a: Floats, b: Floats) -> Floats:
+        """The distance of each point of a, (m, d), to each of b, (l, d)."""
+
+    @abstractmethod
+    def __call__(self, a: Floats, b: Floats) -> Floats: ...
+
+    def fitted(self, sample: Residuals) -> Radial:
+        """Itself or, where it has no scale, with the median of the positive distances; with 1 if there are none."""
+        if self.scale is not None:
+            return self
+        size = min(sample.n, FITTED_ON)
+        ranks = np.arange(size) * sample.n // size
+        points = sample.points[np.searchsorted(np.cumsum(sample.counts), ranks, side="right")]
+        distances = self.distances(points, points)[np.triu_indices(size, 1)]
+        positive = distances[distances > 0]
+        return dataclasses.replace(self, scale=float(np.median(positive)) if len(positive) else 1.0)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} kernel of {'median scale' if self.scale is None else f'scale {self.scale:g}'}"
+
+
+@dataclass(frozen=True)
+class exponential(Radial):  # noqa: N801 - a kernel reads as a function
+    r"""Similarity :math:`e^{-d(p, q) / s}` in the total variation distance d (for an event, :math:`|p - q|`).
+
+    The scale s, if left out, is the median of the positive distances between samples, 1 where there are none; of
+    more than 1000 samples, 1000 that are evenly spaced in the order of their forecasts are compared.
+
+    >>> from calibrant import exponential
+    >>> exponential(0.5)(np.array([[.2, .8]]), np.array([[.7, .3]])).round(6).tolist()
+    [[0.367879]]
+    """
+
+    def distances(self, a: Floats, b: Floats) -> Floats:
+        """Half the summed absolute differences; of one coordinate, the whole."""
+        return _distances(a, b, "cityblock") / min(2, a.shape[1])
+
+    def __call__(self, a: Floats, b: Floats) -> Floats:
+        return np.exp(-self.distances(a, b) / (self.scale or 1.0))
+
+
+@dataclass(frozen=True)
+class gaussian(Radial):  # noqa: N801 - a kernel reads as a function
+    r"""Similarity :math:`e^{-\|p - q\|^2 / 2 s^2}`; the scale, if left out, is found as for `exponential`.
+
+    >>> from calibrant import gaussian
+    >>> gaussian(1)(np.array([[0., 1.]]), np.array([[1., 0.]])).round(6).tolist()
+    [[0.367879]]
+    """
+
+    def distances(self, a: Floats, b: Floats) -> Floats:
+        """Euclidean distances."""
+        return _distances(a, b, "euclidean")
+
+    def __call__(self, a: Floats, b: Floats) -> Floats:
+        return np.exp(-np.square(self.distances(a, b) / (self.scale or 1.0)) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """One question's distinct samples, sorted by forecast, then truth: where they lie and how far they miss."""
+
+    points: Floats
+    residuals: Floats
+    """Truth less forecast, (m, d)."""
+    counts: Ints
+
+    @classmethod
+    def of(cls, view: View, question: int) -> Residuals:
+        """The answers to one question; whole weights count as repetition."""
+        weight = np.ones(len(view.outputs)) if view.weight is None else view.weight
+        rows = view.rows_of(question)
+        rows = rows[weight[rows] > 0]
+        answers = np.concatenate([view.outputs[rows, question % view.v], view.truth_of(question, rows)], axis=1)
+        distinct, place = np.unique(answers.astype(np.float64), axis=0, return_inverse=True)
+        counts = np.bincount(place.ravel(), weight[rows], len(distinct)).astype(np.int64)
+        points = np.ascontiguousarray(distinct[:, : view.d])
+        return cls(points, distinct[:, view.d :] - points, counts)
+
+    def __getitem__(self, rows: Any) -> Residuals:
+        return Residuals(self.points[rows], self.residuals[rows], self.counts[rows])
+
+    @property
+    def n(self) -> int:
+        """How many samples there are."""
+        return int(self.counts.sum())
+
+    @property
+    def bound(self) -> int:
+        """The largest squared length that a residual can have: 1 for an event, 2 on the simplex."""
+        return min(2, self.points.shape[1])
+
+    def terms(self, other: Residuals, kernel: Kernel) -> Floats:
+        """h(i, j) for each of these samples and each of the others."""
+        across = np.ascontiguousarray(other.residuals.T)
+        inner = np.einsum("ic,cj->ij", self.residuals, across)  # unlike @, the same bits for any number of threads
+        return kernel(self.points, other.points) * inner
+
+    def sums(self, kernel: Kernel) -> tuple[float, float]:
+        """The sums of h over all n^2 ordered pairs, and over the n samples paired with themselves."""
+        heavy = dataclasses.replace(self, residuals=self.residuals * self.counts[:, None])
+        tiles = [heavy[start : start + TILE] for start in range(0, len(self.counts), TILE)]
+        pairs, selves = [], []
+        for index, tile in enumerate(tiles):
+            terms = tile.terms(tile, kernel)
+            pairs.append(terms.sum())
+            selves.append((terms.diagonal() / tile.counts).sum())
+            pairs += [2 * tile.terms(other, kernel).sum() for other in tiles[index + 1 :]]  # h is symmetric
+        return math.fsum(pairs), math.fsum(selves)
+
+
+def _distances(a: Floats, b: Floats, metric: str) -> Floats:
+    from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
+
+    return cdist(a, b, metric)

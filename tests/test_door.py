@@ -1,0 +1,1238 @@
+"""The door: which arrays are let in as they are, and what is said of those that are not."""
+
+import dataclasses
+import datetime
+import decimal
+import math
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import CalibrationInputError, Predictions
+
+Y = [0, 2, 1, 2]
+M = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]]
+E = [1, 0, 1, 0]
+P = [0.9, 0.2, 0.7, 0.4]
+NAMES = ["cat", "dog", "owl"]
+
+DOORS = {
+    "from_probs": Predictions.from_probs,
+    "from_logits": Predictions.from_logits,
+    "from_confidence": Predictions.from_confidence,
+    "ECE": cal.ECE,
+}
+FORECAST = {"from_probs": "y_proba", "from_logits": "logits", "from_confidence": "confidence", "ECE": "y_proba"}
+TRUTH = {"from_probs": "y_true", "from_logits": "y_true", "from_confidence": "correct", "ECE": "y_true"}
+OF_PROBABILITIES = ["from_probs", "from_confidence", "ECE"]
+OF_CLASSES = ["from_probs", "from_logits", "ECE"]
+
+
+def need(package):
+    return pytest.importorskip(package)
+
+
+def refusal(match, call, *arguments, **keywords):
+    """The error that the call raises; its message is one line of readable length."""
+    with pytest.raises(CalibrationInputError, match=match) as caught:
+        call(*arguments, **keywords)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+    return caught.value
+
+
+def assert_same(made, plain):
+    """Equal to the bit: the arrays behind the door and the numbers made of them."""
+    assert made.values.dtype == plain.values.dtype
+    assert made.values.flags.c_contiguous
+    assert made.precision == plain.precision
+    assert np.array_equal(made.values, plain.values)
+    assert np.array_equal(made.labels, plain.labels)
+    assert made.classes == plain.classes
+    assert made.notes == plain.notes
+    metrics = [cal.ECE, cal.ADAPTIVE_ECE, cal.BRIER] + ([cal.SCE, cal.FULL_ECE] if made.kind == "classes" else [])
+    for metric in metrics:
+        assert metric(made).value == metric(plain).value
+
+
+# ---- the error itself ------------------------------------------------------------------------------------------------
+
+
+def test_the_error_is_a_value_error_with_its_parts_as_fields():
+    error = refusal("y_proba: must be finite, got nan at row 1", cal.ECE, [0, 1], [0.5, np.nan])
+    assert isinstance(error, ValueError)
+    assert (error.parameter, error.expected, error.got, error.where) == ("y_proba", "must be finite", "nan", "row 1")
+
+
+def test_the_error_travels_between_processes():
+    error = CalibrationInputError("y_proba", "rows must sum to 1", got=0.93, where="row 17", hint="normalise them")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is CalibrationInputError
+    assert str(copy) == str(error) == "y_proba: rows must sum to 1, got 0.93 at row 17; normalise them"
+    assert vars(copy) == vars(error)
+
+
+# ---- forecasts that are no arrays of numbers -------------------------------------------------------------------------
+
+NO_NUMBERS = {
+    "nan": (lambda: [0.1, np.nan], "must be finite, got nan at row 1", "row 1"),
+    "infinity": (lambda: [np.inf, 0.1], "must be finite, got inf at row 0", "row 0"),
+    "minus infinity": (lambda: [0.1, -np.inf], "must be finite, got -inf at row 1", "row 1"),
+    "None": (lambda: None, "is required, got None", None),
+    "None among numbers": (lambda: [0.1, None], "must have no missing values, got None at row 1", "row 1"),
+    "single number": (lambda: 0.5, "must be an array, got the single value 0.5", None),
+    "0-D array": (lambda: np.array(0.5), "must be an array", None),
+    "dictionary": (lambda: {0: 0.1, 1: 0.2}, "must be an array", None),
+    "set": (lambda: {0.1, 0.2}, "must be an array", None),
+    "ragged rows": (lambda: [[0.5, 0.5], [0.2, 0.3, 0.5]], "must be a rectangular array", "row 1"),
+    "objects": (lambda: np.array([0.1, object()]), "must hold plain numbers or strings, got an? object", "row 1"),
+    "array of lists": (lambda: np.array([[0.5], [0.2, 0.3]], object), "must be a rectangular array", None),
+    "words": (lambda: ["low", "high"], "must hold numbers, got dtype <U4", None),
+    "digits as text": (lambda: ["0.1", "0.9"], "must hold numbers, got dtype <U3", None),
+    "bytes": (lambda: [b"a", b"b"], "must hold numbers", None),
+    "decimals": (lambda: [decimal.Decimal("0.1")] * 2, "must hold plain numbers or strings, got a Decimal", "row 0"),
+    "complex": (lambda: [0.1 + 0j, 0.2], "must hold numbers.*, got dtype complex128", None),
+    "dates": (lambda: np.array(["2020", "2021"], "M8[Y]"), "must hold numbers.*, got dtype datetime64", None),
+    "date objects": (lambda: [datetime.date(2020, 1, 1)] * 2, "must hold plain numbers.*, got a date", "row 0"),
+    "durations": (lambda: np.array([1, 2], "m8[D]"), "must hold numbers.*, got dtype timedelta64", None),
+    "records": (lambda: np.zeros(2, [("a", "f8")]), "must hold numbers.*, got dtype", None),
+    "masked": (lambda: np.ma.array([0.1, 0.2], mask=[0, 1]), "must have no masked entries, got 1 of them", None),
+    "sparse": (lambda: need("scipy.sparse").csr_matrix([[0.5, 0.5], [0.2, 0.8]]), "must be dense", None),
+    "sparse array": (lambda: need("scipy.sparse").coo_array(np.eye(2)), "must be dense, got a sparse", None),
+    "generator": (lambda: (p for p in [0.1, 0.2]), "must be an array, got a generator; collect it with list", None),
+    "map": (lambda: map(float, [0.1, 0.2]), "must be an array, got a map; collect it with list", None),
+    "pandas NA": (lambda: need("pandas").Series([0.1, need("pandas").NA]), "must have no missing values", "row 1"),
+    "pandas nullable": (lambda: need("pandas").Series([0.1, None], dtype="Float64"), "got (nan|<NA>)", "row 1"),
+    "pandas None": (lambda: need("pandas").Series([0.1, None]), "got nan at row 1", "row 1"),
+    "pandas arrow": (lambda: need("pandas").Series([0.1, None], dtype="double[pyarrow]"), "at row 1", "row 1"),
+    "polars null": (lambda: need("polars").Series([0.1, None]), "got (nan|None) at row 1", "row 1"),
+    "pyarrow null": (lambda: need("pyarrow").array([0.1, None]), "must have no missing values", "row 1"),
+    "pyarrow chunks": (lambda: need("pyarrow").chunked_array([[0.1], [None]]), "must have no missing values", "row 1"),
+    "pyarrow decimal": (lambda: need("pyarrow").array([decimal.Decimal("0.1")] * 2), "got a Decimal", "row 0"),
+    "polars lazy": (lambda: need("polars").LazyFrame({"p": [0.1, 0.2]}), "must be an array", None),
+    "predictions": (lambda: Predictions.from_probs([0, 1], [0.1, 0.2]), "Predictions", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("case", NO_NUMBERS)
+def test_forecasts_that_are_no_array_of_numbers_are_refused_at_every_door(door, case):
+    make, message, where = NO_NUMBERS[case]
+    error = refusal(message, DOORS[door], [0, 1], make())
+    if case == "predictions" and door == "ECE":
+        return  # the metric has its own word for it
+    assert error.parameter == FORECAST[door]
+    if where is not None:
+        assert error.where == where
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_matrix_with_a_value_that_is_not_finite_names_its_row_and_column(door, value):
+    forecasts = np.array(M)
+    forecasts[2, 1] = value
+    error = refusal("must be finite", DOORS[door], Y, forecasts)
+    assert (error.parameter, error.got, error.where) == (FORECAST[door], str(value), "row 2, column 1")
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: need("pyarrow").array([[0.5, 0.5], [0.5, None]]),
+        lambda: need("pandas").DataFrame([[0.5, 0.5], [0.5, None]]).astype("Float64"),
+        lambda: need("pandas").DataFrame([[0.5, 0.5], [0.5, None]], dtype=object),
+        lambda: [[0.5, 0.5], [0.5, None]],
+    ],
+    ids=["pyarrow lists", "pandas nullable", "pandas objects", "lists"],
+)
+def test_a_matrix_with_a_missing_value_names_its_row_and_column(door, make):
+    error = refusal("missing|finite", DOORS[door], [0, 1], make())
+    assert (error.parameter, error.where) == (FORECAST[door], "row 1, column 1")
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_empty_forecasts_of_an_event_are_refused(door):
+    error = refusal(r"must not be empty, got shape \(0,\)", DOORS[door], [], [])
+    assert error.parameter == FORECAST[door]
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("shape", [(0, 3), (0, 0), (2, 0)])
+def test_an_empty_matrix_is_refused(door, shape):
+    error = refusal(
+        "must not be empty|needs at least two columns", DOORS[door], np.zeros(shape[0], int), np.zeros(shape)
+    )
+    assert error.parameter == FORECAST[door]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("truth", [[1], [1, 0, 1], [[1, 0]], [[1, 0], [0, 1]], np.zeros((2, 2, 2), int)])
+def test_truth_of_another_length_or_shape_than_the_forecasts_is_refused(door, truth):
+    error = refusal(r"must match .* of shape \(2,\), got shape", DOORS[door], truth, [0.1, 0.2])
+    assert error.parameter == TRUTH[door]
+    assert error.got == f"shape {np.shape(truth)}"
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("truth", [[0], [0, 1, 2, 0, 1], [[0, 1, 2, 0]], np.zeros((4, 3, 1), int)])
+def test_truth_of_another_length_or_shape_than_the_matrix_is_refused(door, truth):
+    error = refusal(r"must match .* of shape \(4, 3\), got shape", DOORS[door], truth, M)
+    assert error.parameter == "y_true"
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+def test_a_matrix_of_one_column_is_refused_and_pointed_to_one_dimension(door):
+    error = refusal("needs at least two columns, got one", DOORS[door], [0, 1], [[0.1], [0.7]])
+    assert (error.parameter, error.hint) == (FORECAST[door], "pass a 1-D array for one event")
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("shape", [(2, 2, 2), (1, 2, 3, 4)])
+def test_more_than_two_dimensions_need_a_class_axis(door, shape):
+    error = refusal(
+        r"must be \(n,\) or \(n, K\)", DOORS[door], np.zeros(shape[:-1], int), np.full(shape, 1 / shape[-1])
+    )
+    assert error.parameter == FORECAST[door]
+    assert "class_axis" in error.hint
+
+
+def test_confidences_are_one_dimensional():
+    error = refusal(r"confidence: must be 1-D, got shape \(4, 3\)", Predictions.from_confidence, E, M)
+    assert error.parameter == "confidence"
+
+
+# ---- numbers that are no probabilities -------------------------------------------------------------------------------
+
+NO_PROBABILITIES = {
+    "negative": ([-0.1, 0.5], r"must lie in \[0, 1\], got -0.1 at row 0", None),
+    "above one": ([0.5, 1.02], r"must lie in \[0, 1\], got 1.02 at row 1", None),
+    "just above the tolerance": ([0.5, 1.000002], r"must lie in \[0, 1\], got 1.000002 at row 1", None),
+    "just below the tolerance": ([-0.000002, 0.5], r"must lie in \[0, 1\], got -2e-06 at row 0", None),
+    "logits": ([-3.0, 2.5], r"must lie in \[0, 1\], got -3 at row 0", "from_logits"),
+    "percentages": ([20.0, 95.0], r"must lie in \[0, 1\], got 95 at row 1", "percentages, divide by 100"),
+    "whole percentages": ([20, 95], r"must lie in \[0, 1\], got 95 at row 1", "percentages, divide by 100"),
+}
+
+
+@pytest.mark.parametrize("door", OF_PROBABILITIES)
+@pytest.mark.parametrize("case", NO_PROBABILITIES)
+def test_numbers_that_are_no_probabilities_are_refused(door, case):
+    forecasts, message, hint = NO_PROBABILITIES[case]
+    error = refusal(message, DOORS[door], [0, 1], forecasts)
+    assert error.parameter == FORECAST[door]
+    assert (error.hint is None) if hint is None else (hint in error.hint)
+
+
+NO_DISTRIBUTIONS = {
+    "negative": ([0.7, 0.4, -0.1], r"must lie in \[0, 1\], got -0.1 at row 1, column 2", None),
+    "above one": ([1.02, -0.01, -0.01], r"must lie in \[0, 1\], got 1.02 at row 1, column 0", None),
+    "logits": ([2.0, -1.0, 0.5], r"must lie in \[0, 1\], got 2 at row 1, column 0", "from_logits"),
+    "short of one": ([0.7, 0.2, 0.07], "rows must sum to 1, got 0.97 at row 1", "normalize=True"),
+    "beyond one": ([0.7, 0.2, 0.13], "rows must sum to 1, got 1.03 at row 1", "normalize=True"),
+    "just short": ([0.7, 0.2, 0.0989], "rows must sum to 1, got 0.9989 at row 1", "normalize=True"),
+    "zero": ([0.0, 0.0, 0.0], "rows must sum to 1, got 0 at row 1", None),
+}
+
+
+@pytest.mark.parametrize("door", ["from_probs", "ECE"])
+@pytest.mark.parametrize("case", NO_DISTRIBUTIONS)
+def test_rows_that_are_no_distributions_are_refused(door, case):
+    row, message, hint = NO_DISTRIBUTIONS[case]
+    error = refusal(message, DOORS[door], [0, 1, 2], [M[0], row, M[1]])
+    assert error.parameter == "y_proba"
+    if hint is not None:
+        assert hint in error.hint
+
+
+@pytest.mark.parametrize("door", ["from_probs", "ECE"])
+def test_rows_of_percentages_are_recognised(door):
+    error = refusal(r"must lie in \[0, 1\], got 70 at row 0, column 0", DOORS[door], Y, np.array(M) * 100)
+    assert error.hint == "these look like percentages: divide by 100"
+
+
+def test_a_row_of_zeros_is_not_told_to_normalise():
+    error = refusal("rows must sum to 1, got 0 at row 1", cal.ECE, [0, 1], [[0.5, 0.5], [0, 0]])
+    assert "normalize" not in (error.hint or "")
+
+
+def test_the_worst_row_is_found_far_down():
+    forecasts = np.full((300_000, 2), 0.5)
+    forecasts[287_654] = [0.5, 0.4]
+    error = refusal("rows must sum to 1, got 0.9", cal.ECE, np.zeros(300_000, int), forecasts)
+    assert error.where == "row 287654"
+
+
+def test_normalize_divides_rows_by_their_sums_and_says_so():
+    made = Predictions.from_probs([0, 1], [[2, 6], [0.5, 0.5]], normalize=True)
+    assert made.values.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    assert made.notes == ("rows were divided by their sums",)
+    assert cal.ECE(made).notes[0] == "rows were divided by their sums"
+
+
+@pytest.mark.parametrize("row", [[0, 0], [-1, 2], [np.nan, 1], [np.inf, 1]])
+def test_a_row_that_cannot_be_normalised_is_refused(row):
+    error = refusal("y_proba: ", Predictions.from_probs, [0, 1], [[0.5, 0.5], row], normalize=True)
+    assert error.where.startswith("row 1")
+
+
+def test_one_event_cannot_be_normalised():
+    refusal("normalize: needs rows of classes", Predictions.from_probs, E, P, normalize=True)
+
+
+# ---- labels ----------------------------------------------------------------------------------------------------------
+
+NO_TRUTH = {
+    "None": (lambda: None, "is required, got None", None),
+    "None among numbers": (lambda: [0, None], "must have no missing values, got None at row 1", "row 1"),
+    "nan": (lambda: [0, np.nan], "must have no missing values, got nan at row 1", "row 1"),
+    "single number": (lambda: 1, "must be an array, got the single value 1", None),
+    "text": (lambda: "01", "must be an array, got the single value '01'", None),
+    "masked": (lambda: np.ma.array([0, 1], mask=[1, 0]), "must have no masked entries", None),
+    "generator": (lambda: (y for y in [0, 1]), "must be an array, got a generator", None),
+    "sparse": (lambda: need("scipy.sparse").csr_matrix([[0, 1]]), "must be dense", None),
+    "ragged": (lambda: [[0], [0, 1]], "must be a rectangular array", "row 1"),
+    "complex": (lambda: [0j, 1], "got dtype complex128", None),
+    "dates": (lambda: np.array(["2020", "2021"], "M8[Y]"), "got dtype datetime64", None),
+    "objects": (lambda: [object(), object()], "must hold plain numbers or strings", "row 0"),
+    "pandas NA": (lambda: need("pandas").Series([0, None], dtype="Int64"), "must have no missing values", "row 1"),
+    "pandas object NA": (lambda: need("pandas").Series([0, need("pandas").NA]), "must have no missing values", "row 1"),
+    "polars null": (lambda: need("polars").Series([0, None]), "must have no missing values", "row 1"),
+    "pyarrow null": (lambda: need("pyarrow").array([0, None]), "must have no missing values", "row 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("case", NO_TRUTH)
+def test_truth_that_is_no_array_of_labels_is_refused_at_every_door(door, case):
+    make, message, where = NO_TRUTH[case]
+    error = refusal(message, DOORS[door], make(), [0.1, 0.2])
+    assert error.parameter == TRUTH[door]
+    if where is not None:
+        assert error.where == where
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("label", "shown"), [(2, "2"), (-1, "-1"), (1.5, "1.5"), (1.0000001, "1.0000001")])
+def test_an_outcome_of_an_event_is_between_0_and_1(door, label, shown):
+    error = refusal("must be 0 or 1", DOORS[door], [1, label], [0.1, 0.2])
+    assert (error.parameter, str(error.got), error.where) == (TRUTH[door], shown, "row 1")
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits", "ECE"])
+def test_names_of_an_event_need_two_class_names(door):
+    error = refusal("y_true: must be 0 or 1, got 'no'", DOORS[door], ["no", "yes"], [0.1, 0.2])
+    assert "classes=" in error.hint
+
+
+NO_CLASS = {
+    "fraction": ([0, 1, 1.5, 2], "must be whole class indices, got 1.5 at row 2", None),
+    "nearly whole": ([0, 1, 1.0000001, 2], "must be whole class indices, got 1.0000001 at row 2", None),
+    "beyond the classes": ([0, 1, 5, 2], r"must lie in 0\.\.2, got 5 at row 2", None),
+    "counted from one": ([1, 2, 3, 2], r"must lie in 0\.\.2, got 3 at row 2", "labels count from 0"),
+    "minus one": ([0, 1, -1, 2], r"must lie in 0\.\.2, got -1 at row 2", "ignore_index=-1"),
+    "255": (np.array([0, 1, 255, 2], np.uint8), r"must lie in 0\.\.2, got 255 at row 2", "ignore_index=255"),
+    "infinity": ([0, 1, np.inf, 2], "got inf at row 2", None),
+    "unsigned": (np.array([0, 1, 2**64 - 1, 2], np.uint64), "got 18446744073709551615 at row 2", None),
+    "None": ([0, 1, None, 2], "must have no missing values, got None at row 2", None),
+    "nan": ([0, 1, np.nan, 2], "must have no missing values, got nan at row 2", None),
+    "names": (["cat", "dog", "owl", "owl"], "must be class indices, got 'cat'", "pass classes="),
+    "digits as text": (["0", "1", "2", "2"], "must be class indices, got '0'", "pass classes="),
+}
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("case", NO_CLASS)
+def test_labels_that_are_no_classes_are_refused(door, case):
+    labels, message, hint = NO_CLASS[case]
+    error = refusal(message, DOORS[door], labels, M)
+    assert error.parameter == "y_true"
+    if hint is not None:
+        assert hint in error.hint
+
+
+NO_SOFT = {
+    "two columns": (np.full((4, 2), 0.5), "soft labels need 3 columns, got 2", None),
+    "negative": ([[1.5, -0.5, 0]] * 4, r"must lie in \[0, 1\], got 1.5 at row 0, column 0", "row 0, column 0"),
+    "short of one": ([[1, 0, 0]] * 3 + [[0.5, 0.2, 0.1]], "rows must sum to 1, got 0.8 at row 3", "row 3"),
+    "several classes": ([[1, 0, 0]] * 3 + [[1, 1, 0]], "rows must sum to 1, got 2 at row 3", "row 3"),
+    "no class": ([[1, 0, 0]] * 3 + [[0, 0, 0]], "rows must sum to 1, got 0 at row 3", "row 3"),
+    "nan": ([[1, 0, 0]] * 3 + [[np.nan, 0.5, 0.5]], "must be finite, got nan at row 3, column 0", "row 3, column 0"),
+    "text": ([["a", "b", "c"]] * 4, "must hold numbers", None),
+}
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("case", NO_SOFT)
+def test_rows_that_are_no_soft_labels_are_refused(door, case):
+    labels, message, where = NO_SOFT[case]
+    error = refusal(message, DOORS[door], labels, M)
+    assert (error.parameter, error.where) == ("y_true", where)
+
+
+def test_soft_labels_are_not_told_to_be_normalised_by_an_option_for_forecasts():
+    error = refusal("y_true: rows must sum to 1", cal.ECE, [[0.5, 0.2, 0.1]] * 4, M)
+    assert "normalize=True" not in (error.hint or "")
+
+
+# ---- swapped arguments -----------------------------------------------------------------------------------------------
+
+SWAPPED = {
+    "event": (P, E),
+    "event of classes": (P, [0, 2, 1, 2]),
+    "matrix": (M, Y),
+    "single precision": (np.array(M, np.float32), Y),
+    "one-hot": (M, np.eye(3)[Y]),
+    "one-hot of whole numbers": (M, np.eye(3, dtype=int)[Y]),
+}
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize("case", SWAPPED)
+def test_swapped_arguments_are_recognised_and_named(door, case):
+    error = refusal("y_true: must be the labels", DOORS[door], *SWAPPED[case])
+    assert "swapped" in error.hint
+    assert "truth comes first" in error.hint
+
+
+def test_swapped_confidences_are_recognised_and_named():
+    error = refusal("correct: ", Predictions.from_confidence, P, E)
+    assert "swapped" in error.hint
+
+
+def test_names_in_the_place_of_forecasts_point_to_the_order():
+    error = refusal("y_proba: must hold numbers", cal.ECE, P, ["no", "yes", "no", "yes"])
+    assert "truth comes first" in error.hint
+
+
+def test_logits_in_the_place_of_labels_are_recognised():
+    error = refusal("y_true: must be the labels", Predictions.from_logits, np.log(M), Y)
+    assert "swapped" in error.hint
+
+
+# ---- metrics and predictions -----------------------------------------------------------------------------------------
+
+
+def test_a_metric_takes_predictions_or_arrays_but_not_both():
+    made = Predictions.from_probs(Y, M)
+    refusal("y_proba: must be left out", cal.ECE, made, M)
+    refusal("y_true: must be left out", cal.ECE, Y, made)
+    refusal("y_proba: is required", cal.ECE, Y)
+    assert cal.ECE(made).value == cal.ECE(Y, M).value
+
+
+@pytest.mark.parametrize("name", cal.RECIPES)
+def test_no_recipe_makes_a_number_of_bad_arrays(name):
+    forecasts = np.full((3, 5), 0.2)
+    forecasts[1, 2] = np.nan
+    refusal("must be finite, got nan at row 1, column 2", cal.RECIPES[name], [0, 1, 2], forecasts)
+    refusal(r"must lie in 0\.\.4, got 5 at row 2", cal.RECIPES[name], [0, 1, 5], np.full((3, 5), 0.2))
+    refusal("rows must sum to 1, got 0.97", cal.RECIPES[name], [0], [[0.2, 0.2, 0.2, 0.2, 0.17]])
+
+
+# ---- arrays that count as their plain copies -------------------------------------------------------------------------
+
+MATRICES = {
+    "lists": lambda: M,
+    "tuples": lambda: tuple(map(tuple, M)),
+    "list of arrays": lambda: [np.array(row) for row in M],
+    "array": lambda: np.array(M),
+    "big-endian": lambda: np.array(M, ">f8"),
+    "Fortran order": lambda: np.asfortranarray(M),
+    "negative strides": lambda: np.array(M)[::-1, ::-1].copy()[::-1, ::-1],
+    "every other column": lambda: np.repeat(np.array(M), 2, axis=1)[:, ::2],
+    "longer precision": lambda: np.array(M, np.longdouble),
+    "masked without a mask": lambda: np.ma.array(M),
+    "pandas": lambda: need("pandas").DataFrame(M, columns=NAMES),
+    "pandas partly nullable": lambda: need("pandas").DataFrame(M).astype({0: "Float64"}),
+    "pandas nullable": lambda: need("pandas").DataFrame(M).astype("Float64"),
+    "pandas arrow": lambda: need("pandas").DataFrame(M).astype("double[pyarrow]"),
+    "polars": lambda: need("polars").DataFrame(M, orient="row"),
+    "polars arrays": lambda: need("polars").Series(M, dtype=need("polars").Array(need("polars").Float64, 3)),
+    "polars lists": lambda: need("polars").Series(M),
+    "pyarrow lists": lambda: need("pyarrow").array(M),
+    "pyarrow large lists": lambda: need("pyarrow").array(M, need("pyarrow").large_list(need("pyarrow").float64())),
+    "pyarrow fixed lists": lambda: need("pyarrow").array(M, need("pyarrow").list_(need("pyarrow").float64(), 3)),
+    "pyarrow chunked lists": lambda: need("pyarrow").chunked_array([M[:1], M[1:]]),
+    "pyarrow sliced lists": lambda: need("pyarrow").array([M[3], *M, M[3]])[1:5],
+    "pyarrow table": lambda: need("pyarrow").table(np.transpose(M).tolist(), names=NAMES),
+}
+
+
+@pytest.mark.parametrize("case", MATRICES)
+def test_a_matrix_of_any_kind_counts_as_its_plain_copy(case):
+    assert_same(Predictions.from_probs(Y, MATRICES[case]()), Predictions.from_probs(Y, np.array(M)))
+
+
+@pytest.mark.parametrize("case", MATRICES)
+def test_logits_of_any_kind_count_as_their_plain_copy(case):
+    made, plain = (Predictions.from_logits(Y, forecasts) for forecasts in (MATRICES[case](), np.array(M)))
+    assert np.array_equal(made.values, plain.values)
+    assert cal.ECE(made).value == cal.ECE(plain).value
+
+
+SINGLE = {
+    "big-endian": lambda: np.array(M, ">f4"),
+    "Fortran order": lambda: np.asfortranarray(np.array(M, np.float32)),
+    "pandas": lambda: need("pandas").DataFrame(M, dtype="float32"),
+    "pandas nullable": lambda: need("pandas").DataFrame(M).astype("Float32"),
+    "polars": lambda: need("polars").DataFrame(np.array(M, np.float32)),
+    "polars lists": lambda: need("polars").Series(M, dtype=need("polars").List(need("polars").Float32)),
+    "pyarrow lists": lambda: need("pyarrow").array(M, need("pyarrow").list_(need("pyarrow").float32())),
+    "pyarrow fixed lists": lambda: need("pyarrow").array(M, need("pyarrow").list_(need("pyarrow").float32(), 3)),
+}
+
+
+@pytest.mark.parametrize("case", SINGLE)
+def test_single_precision_of_any_kind_stays_single_precision(case):
+    assert_same(Predictions.from_probs(Y, SINGLE[case]()), Predictions.from_probs(Y, np.array(M, np.float32)))
+
+
+EVENTS = {
+    "list": lambda: P,
+    "tuple": lambda: tuple(P),
+    "array": lambda: np.array(P),
+    "big-endian": lambda: np.array(P, ">f8"),
+    "negative stride": lambda: np.array(P[::-1])[::-1],
+    "every third": lambda: np.repeat(P, 3)[::3],
+    "range of a memory": lambda: np.frombuffer(np.array(P).tobytes()),
+    "pandas": lambda: need("pandas").Series(P, index=[7, 3, 3, 1]),
+    "pandas nullable": lambda: need("pandas").Series(P, dtype="Float64"),
+    "pandas arrow": lambda: need("pandas").Series(P, dtype="double[pyarrow]"),
+    "pandas index": lambda: need("pandas").Index(P),
+    "polars": lambda: need("polars").Series(P),
+    "pyarrow": lambda: need("pyarrow").array(P),
+    "pyarrow slice": lambda: need("pyarrow").array([0.0, *P, 0.0])[1:5],
+    "pyarrow chunks": lambda: need("pyarrow").chunked_array([P[:1], P[1:]]),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS)
+def test_forecasts_of_an_event_of_any_kind_count_as_their_plain_copy(case):
+    assert_same(Predictions.from_probs(E, EVENTS[case]()), Predictions.from_probs(E, np.array(P)))
+    assert_same(Predictions.from_confidence(E, EVENTS[case]()), Predictions.from_confidence(E, np.array(P)))
+
+
+OUTCOMES = {
+    "small whole numbers": lambda: np.array(E, np.int8),
+    "unsigned": lambda: np.array(E, np.uint64),
+    "booleans": lambda: [bool(y) for y in E],
+    "floats": lambda: [float(y) for y in E],
+    "half precision": lambda: np.array(E, np.float16),
+    "column": lambda: np.array(E)[:, None],
+    "pandas": lambda: need("pandas").Series(E, index=[9, 8, 8, 7]),
+    "pandas booleans": lambda: need("pandas").Series(E).astype("boolean"),
+    "pandas nullable": lambda: need("pandas").Series(E, dtype="Int64"),
+    "pandas column": lambda: need("pandas").DataFrame({"y": E}),
+    "polars booleans": lambda: need("polars").Series(E).cast(need("polars").Boolean),
+    "pyarrow booleans": lambda: need("pyarrow").array([bool(y) for y in E]),
+    "pyarrow chunked booleans": lambda: need("pyarrow").chunked_array([[True, False], [True, False]]),
+}
+
+
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_outcomes_of_any_kind_count_as_their_plain_copy(case):
+    assert_same(Predictions.from_probs(OUTCOMES[case](), P), Predictions.from_probs(E, P))
+
+
+LABELS = {
+    "big-endian": lambda: np.array(Y, ">i2"),
+    "unsigned": lambda: np.array(Y, np.uint8),
+    "floats": lambda: [float(y) for y in Y],
+    "negative stride": lambda: np.array(Y[::-1])[::-1],
+    "column": lambda: np.array(Y)[:, None],
+    "one-hot": lambda: np.eye(3)[Y],
+    "one-hot whole numbers": lambda: np.eye(3, dtype=np.int8)[Y],
+    "one-hot booleans": lambda: np.eye(3, dtype=bool)[Y],
+    "one-hot lists": lambda: np.eye(3)[Y].tolist(),
+    "one-hot pandas": lambda: need("pandas").DataFrame(np.eye(3)[Y], columns=NAMES),
+    "one-hot within the tolerance": lambda: np.eye(3)[Y] * (1 + 5e-7),
+    "pandas": lambda: need("pandas").Series(Y),
+    "pandas nullable": lambda: need("pandas").Series(Y, dtype="Int32"),
+    "pandas categories": lambda: need("pandas").Categorical(Y),
+    "polars": lambda: need("polars").Series(Y, dtype=need("polars").UInt8),
+    "pyarrow": lambda: need("pyarrow").array(Y, need("pyarrow").int16()),
+    "pyarrow chunks": lambda: need("pyarrow").chunked_array([Y[:3], Y[3:]]),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_class_labels_of_any_kind_count_as_their_plain_copy(case):
+    assert_same(Predictions.from_probs(LABELS[case](), M), Predictions.from_probs(Y, M))
+
+
+SPELLED = [NAMES[y] for y in Y]
+NAMED = {
+    "list": lambda: SPELLED,
+    "array": lambda: np.array(SPELLED),
+    "objects": lambda: np.array(SPELLED, object),
+    "bytes": lambda: np.array(SPELLED, "S3"),
+    "pandas": lambda: need("pandas").Series(SPELLED),
+    "pandas strings": lambda: need("pandas").Series(SPELLED, dtype="string"),
+    "pandas objects": lambda: need("pandas").Series(SPELLED, dtype=object),
+    "pandas categories": lambda: need("pandas").Categorical(SPELLED, categories=["owl", "dog", "cat", "yak"]),
+    "pandas category column": lambda: need("pandas").Series(SPELLED, dtype="category"),
+    "polars": lambda: need("polars").Series(SPELLED),
+    "polars categories": lambda: need("polars").Series(SPELLED, dtype=need("polars").Categorical),
+    "polars enumeration": lambda: need("polars").Series(SPELLED, dtype=need("polars").Enum(NAMES[::-1])),
+    "pyarrow": lambda: need("pyarrow").array(SPELLED),
+    "pyarrow dictionary": lambda: need("pyarrow").array(SPELLED).dictionary_encode(),
+    "pyarrow chunks": lambda: need("pyarrow").chunked_array([SPELLED[:1], SPELLED[1:]]),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_labels_by_name_count_as_labels_by_index(case):
+    made = Predictions.from_probs(NAMED[case](), M, classes=NAMES)
+    assert_same(made, Predictions.from_probs(Y, M, classes=NAMES))
+    assert list(cal.SCE(made).parts) == NAMES
+
+
+def test_a_name_of_an_event_is_its_place_among_the_two_names():
+    made = Predictions.from_probs(["yes", "no", "yes", "no"], P, classes=("no", "yes"))
+    assert_same(made, Predictions.from_probs(E, P, classes=("no", "yes")))
+    assert cal.ECE(made).value == cal.ECE(E, P).value
+
+
+def test_a_missing_name_is_refused():
+    pandas = need("pandas")
+    for labels in (
+        ["cat", None, "owl", "owl"],
+        pandas.Series(["cat", None, "owl", "owl"]),
+        pandas.Series(["cat", None, "owl", "owl"], dtype="string"),
+        pandas.Categorical(["cat", None, "owl", "owl"]),
+        need("polars").Series(["cat", None, "owl", "owl"]),
+        need("pyarrow").array(["cat", None, "owl", "owl"]),
+    ):
+        error = refusal("y_true: must have no missing values", Predictions.from_probs, labels, M, classes=NAMES)
+        assert error.where == "row 1"
+
+
+def test_a_misspelled_name_is_told_the_closest_class():
+    error = refusal(
+        "y_true: must name one of the classes, got 'dgo' at row 1",
+        Predictions.from_probs, ["cat", "dgo", "owl", "owl"], M, classes=NAMES,
+    )  # fmt: skip
+    assert error.hint == "did you mean 'dog'?"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["cat", "dog"], "classes: must be 3 names, got 2 of them"),
+        (["cat", "dog", "dog"], "classes: must differ from each other, got 'dog' twice"),
+        ("cat", "classes: must be a sequence of names, got 'cat'"),
+        (3, "classes: must be a sequence of names"),
+        ({"cat", "dog", "owl"}, "classes: must be a sequence of names"),
+    ],
+)
+def test_class_names_are_a_sequence_with_one_name_a_column(names, message):
+    refusal(message, Predictions.from_probs, Y, M, classes=names)
+
+
+def test_an_event_has_two_class_names():
+    refusal("classes: must be 2 names, got 3 of them", Predictions.from_probs, E, P, classes=NAMES)
+
+
+def test_whole_numbers_that_name_the_classes_are_read_as_names():
+    made = Predictions.from_probs([3, 7, 5, 7], M, classes=[3, 5, 7])
+    assert made.labels.tolist() == Y
+    assert made.classes == ("3", "5", "7")
+    counted_from_one = Predictions.from_probs([1, 2, 2, 1], M, classes=np.array([1, 2, 3]))
+    assert counted_from_one.labels.tolist() == [0, 1, 1, 0]
+
+
+def test_whole_numbers_that_name_an_event_are_read_as_names():
+    assert Predictions.from_probs([5, 3, 5, 3], P, classes=[3, 5]).labels.tolist() == E
+
+
+def test_read_only_arrays_are_read_and_left_alone():
+    forecasts, labels = np.array(M), np.array(Y)
+    forecasts.setflags(write=False)
+    labels.setflags(write=False)
+    before = forecasts.copy()
+    for metric in cal.RECIPES.values():
+        if metric is not cal.TOP5_ECE:
+            assert metric(labels, forecasts).value == metric(Y, M).value
+    assert np.array_equal(forecasts, before)
+
+
+@pytest.mark.parametrize("metric", [cal.ECE, cal.SCE, cal.FULL_ECE, cal.ACE, cal.BRIER])
+def test_no_metric_writes_into_the_arrays_it_is_given(metric):
+    forecasts, weight = np.array([[1.0000001, 0, 0], *M[1:]], np.float32), np.array([1.0, 2, 0, 1])
+    before = forecasts.copy(), weight.copy()
+    metric(Predictions.from_probs(Y, forecasts, sample_weight=weight))
+    assert np.array_equal(forecasts, before[0])
+    assert np.array_equal(weight, before[1])
+
+
+# ---- precision and clipping ------------------------------------------------------------------------------------------
+
+GRID = [k / 10 for k in range(11)]
+ALTERNATING = [1, 0] * 5 + [1]
+
+
+@pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_confidence])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ">f4", ">f2"])
+@pytest.mark.parametrize(("closed", "counts"), [("right", [2] + [1] * 9), ("left", [1] * 9 + [2])])
+def test_decimals_of_every_precision_fall_into_the_same_bins(make, dtype, closed, counts):
+    metric = cal.BinnedError(binning=cal.EqualWidth(10, closed))
+    result = metric(make(ALTERNATING, np.array(GRID, dtype)))
+    assert result.bins.counts[0].tolist() == counts
+    plain = metric(make(ALTERNATING, GRID))
+    assert result.value == pytest.approx(
+        plain.value, abs=float(np.finfo(np.dtype(dtype)).eps)
+    )  # the forecasts' own rounding
+
+
+def test_half_precision_in_arrow_stays_half_precision():
+    forecasts = need("pyarrow").array(np.array(P, np.float16))
+    assert_same(Predictions.from_probs(E, forecasts), Predictions.from_probs(E, np.array(P, np.float16)))
+
+
+def test_single_and_double_precision_agree():
+    for metric in (cal.ECE, cal.SCE, cal.ACE, cal.FULL_ECE, cal.BRIER):
+        single, double = metric(Y, np.array(M, np.float32)).value, metric(Y, M).value
+        assert single == pytest.approx(double, abs=1e-7)  # the rounding of float32 decimals
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_a_rounding_outside_are_clipped_and_noted(dtype):
+    made = Predictions.from_probs([1, 0, 1], np.array([1.0000001, -1e-7, 0.5], dtype))
+    assert made.values.tolist() == [1.0, 0.0, 0.5]
+    assert made.notes == ("probabilities within 1e-6 of [0, 1] were clipped",)
+    assert made.notes[0] in cal.ECE(made).notes
+    assert cal.ECE(made).value == cal.ECE([1, 0, 1], np.array([1.0, 0.0, 0.5], dtype)).value
+
+
+def test_rows_a_rounding_outside_are_clipped_and_noted():
+    made = Predictions.from_probs([0, 1], [[1 + 5e-7, -5e-7], [0.5, 0.5]])
+    assert made.values.tolist() == [[1.0, 0.0], [0.5, 0.5]]
+    assert made.notes == ("probabilities within 1e-6 of [0, 1] were clipped",)
+
+
+def test_probabilities_inside_are_neither_clipped_nor_noted():
+    assert Predictions.from_probs([1, 0], [1.0, 0.0]).notes == ()
+
+
+def test_one_value_a_rounding_above_one_does_not_turn_probabilities_into_logits():
+    forecasts = np.linspace(0.05, 1.0, 20)
+    outcomes = [1, 0] * 10
+    above = np.append(forecasts[:-1], 1.0000001)
+    assert cal.ECE(outcomes, above).value == cal.ECE(outcomes, forecasts).value
+
+
+def test_a_forecast_of_one_falls_in_the_last_bin():
+    assert cal.ECE([1, 0], [0.95, 1.0]).value == pytest.approx(0.475, abs=1e-15)
+
+
+def test_rows_may_sum_to_one_within_a_thousandth():
+    assert cal.ECE([0, 1], [[0.9, 0.0995], [0.5, 0.5]]).value == pytest.approx(0.3, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logits_give_the_numbers_of_their_probabilities(dtype):
+    made = Predictions.from_logits(Y, (np.log(M) + 3).astype(dtype))
+    tolerance = 1e-12 if dtype == np.float64 else 1e-6  # the rounding of float32 logits
+    assert made.probabilities == pytest.approx(np.array(M), abs=tolerance)
+    for metric in (cal.ECE, cal.SCE, cal.BRIER, cal.LOG_LOSS):
+        assert metric(made).value == pytest.approx(metric(Y, M).value, abs=tolerance)
+
+
+def test_logits_of_an_event_go_through_the_sigmoid():
+    made = Predictions.from_logits(E, [math.log(p / (1 - p)) for p in P])
+    assert made.probabilities == pytest.approx(np.array(P), abs=1e-12)
+    assert cal.ECE(made).value == pytest.approx(cal.ECE(E, P).value, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e30, 1e308])
+def test_logits_of_any_finite_size_are_taken_without_a_warning(size):
+    made = Predictions.from_logits([0, 1], [[size, -size], [size, -size]])
+    assert made.probabilities.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert cal.ECE(made).value == 0.5
+    assert Predictions.from_logits([0, 1], [size, -size]).probabilities.tolist() == [1.0, 0.0]
+
+
+# ---- soft labels -----------------------------------------------------------------------------------------------------
+
+SOFT = [[0.8, 0.1, 0.1], [0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]
+
+
+def test_soft_labels_count_by_their_mass_on_the_predicted_class():
+    metric = cal.BinnedError(binning=cal.EqualWidth(1))
+    result = metric(SOFT, M)
+    assert result.value == pytest.approx(abs((0.7 + 0.6 + 0.5 + 0.4) - (0.8 + 0.5 + 1.0 + 0.6)) / 4, abs=1e-15)
+    for labels in (np.array(SOFT, order="F"), np.array(SOFT, ">f8"), np.array(SOFT)[::-1][::-1]):
+        assert metric(labels, M).value == result.value
+
+
+def test_soft_outcomes_of_an_event_are_averaged():
+    made = Predictions.from_probs([0.5, 1, 0, 0.25], P)
+    assert made.labels is None
+    assert made.soft.tolist() == [0.5, 1, 0, 0.25]
+    assert cal.BinnedError(binning=cal.EqualWidth(1))(made).value == pytest.approx((2.2 - 1.75) / 4, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [cal.WSECE, cal.CWMCS, cal.ECE_DEBIASED, cal.BinnedError(select=cal.label_in(0))],
+    ids=["wsECE", "cwMCS", "debiased", "label_in"],
+)
+def test_what_needs_one_true_class_refuses_soft_labels(metric):
+    refusal("needs one true class per row, got soft labels", metric, SOFT, M)
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in cal.RECIPES if name != "TOP5_ECE"])
+def test_whole_weights_are_repetition_to_the_bit(name):
+    weight = [3, 1, 0, 2]
+    weighted = cal.RECIPES[name](Predictions.from_probs(Y, M, sample_weight=weight))
+    repeated = cal.RECIPES[name](np.repeat(Y, weight), np.repeat(M, weight, axis=0))
+    assert weighted.value == repeated.value
+
+
+WEIGHTS = {
+    "tuple": lambda: (3, 1, 0, 2),
+    "booleans": lambda: [True, True, False, True],
+    "half precision": lambda: np.array([3, 1, 0, 2], np.float16),
+    "big-endian": lambda: np.array([3, 1, 0, 2], ">f4"),
+    "column": lambda: np.array([[3], [1], [0], [2]]),
+    "pandas": lambda: need("pandas").Series([3, 1, 0, 2]),
+    "polars": lambda: need("polars").Series([3, 1, 0, 2]),
+    "pyarrow": lambda: need("pyarrow").array([3, 1, 0, 2]),
+}
+
+
+@pytest.mark.parametrize("case", WEIGHTS)
+def test_weights_of_any_kind_count_as_their_plain_copy(case):
+    weight = WEIGHTS[case]()
+    made = Predictions.from_probs(Y, M, sample_weight=weight)
+    plain = [1, 1, 0, 1] if case == "booleans" else [3, 1, 0, 2]
+    assert made.weight.tolist() == plain
+    assert cal.ECE(made).value == cal.ECE(Predictions.from_probs(Y, M, sample_weight=plain)).value
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits", "from_confidence"])
+def test_every_door_takes_weights_and_columns(door):
+    made = DOORS[door](E, P, sample_weight=[1, 2, 3, 4], region=list("nnss"))
+    assert made.weight.tolist() == [1, 2, 3, 4]
+    assert made.columns["region"].tolist() == list("nnss")
+
+
+# ---- sample columns --------------------------------------------------------------------------------------------------
+
+COLUMNS = {
+    "list": lambda: ["n", "n", "s", "s"],
+    "objects": lambda: np.array(["n", "n", "s", "s"], object),
+    "pandas": lambda: need("pandas").Series(["n", "n", "s", "s"], index=[3, 2, 1, 0]),
+    "pandas categories": lambda: need("pandas").Categorical(["n", "n", "s", "s"]),
+    "polars": lambda: need("polars").Series(["n", "n", "s", "s"]),
+    "pyarrow": lambda: need("pyarrow").chunked_array([["n"], ["n", "s", "s"]]),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_a_sample_column_of_any_kind_selects_its_rows(case):
+    made = Predictions.from_probs(E, P, region=COLUMNS[case](), age=[30, 40, 30, 50])
+    assert cal.where(region="s")(made).tolist() == [False, False, True, True]
+    assert cal.where(age=30, region="n")(made).tolist() == [True, False, False, False]
+    assert list(cal.table(made, {"ece": cal.ECE}, by="region").results) == ["all", "n", "s"]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([1, 2, 3], r"region: must have one value per sample \(4\), got shape \(3,\)"),
+        (np.zeros((4, 2)), r"region: must have one value per sample \(4\), got shape \(4, 2\)"),
+        (np.zeros((2, 2)), r"region: must have one value per sample \(4\), got shape \(2, 2\)"),
+        ("north", "region: must be an array"),
+        ([1, None, 2, 3], "region: must have no missing values, got None at row 1"),
+        (["a", None, "b", "c"], "region: must have no missing values, got None at row 1"),
+        ([[1], [2, 3], [4], [5]], "region: must be a rectangular array"),
+        ((i for i in range(4)), "region: must be an array, got a generator"),
+    ],
+)
+def test_a_sample_column_has_one_value_a_row(column, message):
+    assert refusal(message, Predictions.from_probs, E, P, region=column).parameter == "region"
+
+
+def test_a_misspelled_keyword_is_taken_for_a_column_and_told_so():
+    error = refusal("ignore_indx: ", Predictions.from_probs, E, P, ignore_indx=255)
+    assert "sample columns" in error.hint
+
+
+def test_an_unknown_column_is_told_the_closest_one():
+    made = Predictions.from_probs(E, P, region=list("nnss"))
+    assert refusal("column: is unknown, got 'regoin'", made.column, "regoin").hint == "did you mean 'region'?"
+
+
+def test_confidences_may_have_columns_of_any_name():
+    made = Predictions.from_confidence(E, P, y_true=[1, 2, 3, 4], classes=list("abcd"))
+    assert made.columns["y_true"].tolist() == [1, 2, 3, 4]
+    assert made.columns["classes"].tolist() == list("abcd")
+
+
+# ---- ignored labels --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ignore", [-1, 255, -100])
+@pytest.mark.parametrize("door", ["from_probs", "from_logits"])
+def test_rows_with_the_ignored_label_are_left_out_and_noted(door, ignore):
+    labels = [0, ignore, 1, ignore]
+    made = DOORS[door](labels, M, ignore_index=ignore, sample_weight=[1, 2, 3, 4], region=list("abcd"))
+    plain = DOORS[door]([0, 1], [M[0], M[2]], sample_weight=[1, 3], region=["a", "c"])
+    assert len(made) == 2
+    assert made.weight.tolist() == [1, 3]
+    assert made.columns["region"].tolist() == ["a", "c"]
+    assert cal.ECE(made).value == cal.ECE(plain).value
+    assert made.notes == (f"2 rows with label {ignore} were left out",)
+
+
+def test_an_event_may_ignore_a_label():
+    made = Predictions.from_probs([1, 255, 1, 0], P, ignore_index=255)
+    assert made.values.tolist() == [0.9, 0.7, 0.4]
+    assert made.labels.tolist() == [1, 1, 0]
+
+
+def test_an_ignored_label_that_does_not_occur_changes_nothing():
+    assert_same(Predictions.from_probs(Y, M, ignore_index=-1), Predictions.from_probs(Y, M))
+
+
+def test_a_class_may_be_ignored():
+    assert Predictions.from_probs(Y, M, ignore_index=2).labels.tolist() == [0, 1]
+
+
+def test_labels_that_are_all_ignored_are_refused():
+    refusal("y_true: has no row left, got only ignore_index=-1", Predictions.from_probs, [-1] * 4, M, ignore_index=-1)
+
+
+def test_other_wrong_labels_are_still_refused_beside_ignored_ones():
+    error = refusal(r"must lie in 0\.\.2, got 7", Predictions.from_probs, [0, -1, 7, 1], M, ignore_index=-1)
+    assert error.where == "row 2"
+
+
+def test_weights_that_are_all_on_ignored_rows_are_refused():
+    refusal(
+        "sample_weight: must sum to more than 0",
+        Predictions.from_probs, [0, -1, 1, 2], M, ignore_index=-1, sample_weight=[0, 1, 0, 0],
+    )  # fmt: skip
+
+
+# ---- maps ------------------------------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(20)
+LAST = RNG.dirichlet(np.ones(3), (2, 4, 5))
+FIRST = np.moveaxis(LAST, -1, 1)
+PIXELS = RNG.integers(0, 3, (2, 4, 5))
+PLAIN = Predictions.from_probs(PIXELS.ravel(), LAST.reshape(-1, 3))
+
+
+@pytest.mark.parametrize(("maps", "axis"), [(FIRST, 1), (FIRST, -3), (LAST, 3), (LAST, -1)])
+def test_maps_count_as_their_pixels_wherever_the_class_axis_is(maps, axis):
+    assert_same(Predictions.from_probs(PIXELS, maps, class_axis=axis), PLAIN)
+    assert_same(Predictions.from_probs(PIXELS.ravel(), maps, class_axis=axis), PLAIN)
+
+
+def test_one_picture_and_a_transposed_matrix_are_maps_too():
+    made = Predictions.from_probs(PIXELS[0], FIRST[0], class_axis=0)
+    assert_same(made, Predictions.from_probs(PIXELS[0].ravel(), LAST[0].reshape(-1, 3)))
+    assert_same(Predictions.from_probs(Y, np.transpose(M), class_axis=0), Predictions.from_probs(Y, M))
+
+
+def test_maps_of_logits_count_as_their_pixels():
+    made = Predictions.from_logits(PIXELS, np.log(FIRST), class_axis=1)
+    plain = Predictions.from_logits(PIXELS.ravel(), np.log(LAST).reshape(-1, 3))
+    assert np.array_equal(made.values, plain.values)
+    assert cal.ECE(made).value == cal.ECE(plain).value
+
+
+def test_maps_of_one_hot_and_of_soft_labels_have_the_classes_where_the_forecasts_have():
+    one_hot = np.moveaxis(np.eye(3)[PIXELS], -1, 1)
+    assert_same(Predictions.from_probs(one_hot, FIRST, class_axis=1), PLAIN)
+    soft = Predictions.from_probs(FIRST, FIRST, class_axis=1)
+    assert np.array_equal(soft.soft, LAST.reshape(-1, 3))
+    assert cal.SCE(soft).value == 0
+
+
+def test_maps_of_names_count_as_maps_of_indices():
+    made = Predictions.from_probs(np.array(NAMES)[PIXELS], FIRST, class_axis=1, classes=NAMES)
+    assert np.array_equal(made.labels, PLAIN.labels)
+
+
+def test_volumes_are_maps_too():
+    volumes = RNG.dirichlet(np.ones(2), (2, 3, 4, 5))
+    labels = RNG.integers(0, 2, (2, 3, 4, 5))
+    made = Predictions.from_probs(labels, np.moveaxis(volumes, -1, 1), class_axis=1)
+    assert_same(made, Predictions.from_probs(labels.ravel(), volumes.reshape(-1, 2)))
+
+
+def test_a_column_has_a_value_for_every_picture_or_for_every_pixel():
+    made = Predictions.from_probs(
+        PIXELS, FIRST, class_axis=1, site=["a", "b"], depth=PIXELS * 10, place=np.arange(40), sample_weight=[1, 3]
+    )
+    assert made.columns["site"].tolist() == ["a"] * 20 + ["b"] * 20
+    assert made.columns["depth"].tolist() == (PIXELS * 10).ravel().tolist()
+    assert made.columns["place"].tolist() == list(range(40))
+    assert made.weight.tolist() == [1] * 20 + [3] * 20
+    first = cal.ECE(made[cal.where(site="a")(made)])
+    assert first.value == cal.ECE(PIXELS[0].ravel(), LAST[0].reshape(-1, 3)).value
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 5, 4), (5, 4, 2), (8, 5), (2, 20), (2, 4)])
+@pytest.mark.parametrize("name", ["site", "sample_weight"])
+def test_a_column_of_maps_in_any_other_shape_is_refused(name, shape):
+    error = refusal(
+        f"{name}: must have one value per sample", Predictions.from_probs,
+        PIXELS, FIRST, class_axis=1, **{name: np.ones(shape)},
+    )  # fmt: skip
+    assert error.got == f"shape {shape}"
+
+
+def test_ignored_pixels_are_left_out_of_maps_and_their_columns():
+    labels = np.where(PIXELS == 2, 255, PIXELS)
+    made = Predictions.from_probs(labels, FIRST, class_axis=1, ignore_index=255, site=["a", "b"])
+    kept = PIXELS.ravel() != 2
+    assert cal.ECE(made).value == cal.ECE(PLAIN[kept]).value
+    assert made.columns["site"].tolist() == np.repeat(["a", "b"], 20)[kept].tolist()
+
+
+@pytest.mark.parametrize("labels", [PIXELS[:1], PIXELS.transpose(0, 2, 1), PIXELS[:, :3], PIXELS.ravel()[:-1]])
+def test_labels_of_another_shape_than_the_maps_are_refused_by_the_shape_that_was_given(labels):
+    error = refusal("y_true: must match", Predictions.from_probs, labels, FIRST, class_axis=1)
+    assert "(2, 3, 4, 5)" in error.expected
+    assert error.got == f"shape {labels.shape}"
+
+
+def test_the_wrong_class_axis_is_noticed_by_the_sums():
+    square = np.moveaxis(RNG.dirichlet(np.ones(4), (2, 4, 4)), -1, 1)
+    labels = RNG.integers(0, 4, (2, 4, 4))
+    assert len(Predictions.from_probs(labels, square, class_axis=1)) == 32
+    refusal("y_proba: rows must sum to 1", Predictions.from_probs, labels, square, class_axis=2)
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits"])
+def test_a_bad_value_in_a_map_is_named_by_its_place_in_the_map(door):
+    maps = FIRST.copy()
+    maps[1, 0, 3, 2] = np.nan
+    error = refusal("must be finite, got nan", DOORS[door], PIXELS, maps, class_axis=1)
+    assert error.where == "index (1, 0, 3, 2)"
+
+
+# ---- one sample, one class, no sample --------------------------------------------------------------------------------
+
+ONE = {
+    "ECE": 0.4, "MCE": 0.4, "RMSCE": 0.4, "ADAPTIVE_ECE": 0.4, "ECE_SWEEP": 0.4, "ECE_DEBIASED": 0.0, "ECE_LB": 0.4,
+    "SCE": 0.16, "ACE": 0.16, "TACE": 0.16, "CWECE": 0.4, "WSECE": 0.4, "MSECE": 0.4, "CECE": 0.4, "MCS": -0.4,
+    "CWMCS": -0.4, "WSMCS": -0.4, "FULL_ECE": 0.4, "TOP5_ECE": 0.4, "BRIER": 0.2, "LOG_LOSS": -math.log(0.6),
+    "ACCURACY": 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("n", [1, 3])
+def test_one_sample_and_one_class_are_enough(name, n):
+    result = cal.RECIPES[name]([1] * n, [[0.1, 0.6, 0.1, 0.1, 0.1]] * n)
+    assert result.value == pytest.approx(ONE[name], abs=1e-12)
+    assert result.n == n
+
+
+EVENT = {
+    "ECE": 0.1, "MCE": 0.1, "RMSCE": 0.1, "ADAPTIVE_ECE": 0.1, "ECE_SWEEP": 0.1, "ECE_DEBIASED": 0.0, "ECE_LB": 0.1,
+    "MCS": -0.1, "FULL_ECE": 0.1, "BRIER": 0.01, "LOG_LOSS": -math.log(0.9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EVENT)
+@pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_confidence])
+def test_one_forecast_of_an_event_is_enough(name, make):
+    assert cal.RECIPES[name](make([1], [0.9])).value == pytest.approx(EVENT[name], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", cal.RECIPES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_empty_selection_is_nan_with_a_note(name, weighted):
+    made = Predictions.from_probs(
+        [0, 1, 2], np.full((3, 5), 0.2), region=list("abc"), sample_weight=[1, 2, 1] if weighted else None
+    )
+    none = made[np.zeros(3, bool)]
+    assert len(none) == 0
+    assert none.columns["region"].shape == (0,)
+    result = cal.RECIPES[name](none)
+    assert math.isnan(result.value)
+    assert result.n == 0
+    assert "no samples: the selection is empty" in result.notes
+
+
+@pytest.mark.parametrize("name", EVENT)
+def test_an_empty_selection_of_an_event_is_nan_with_a_note(name):
+    for rows in ([], slice(0, 0), np.zeros(4, bool), np.zeros(0, int)):
+        result = cal.RECIPES[name](Predictions.from_probs(E, P)[rows])
+        assert math.isnan(result.value)
+        assert "no samples: the selection is empty" in result.notes
+
+
+def test_a_selection_inside_a_metric_may_be_empty():
+    result = dataclasses.replace(cal.ECE, select=cal.label_in(0) & ~cal.label_in(0))(Y, M)
+    assert math.isnan(result.value)
+    assert result.n == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [slice(1, 3), [1, 2], np.array([1, 2]), np.array([False, True, True, False]), [False, True, True, False]],
+    ids=["slice", "list", "indices", "mask", "list mask"],
+)
+def test_some_of_the_rows_count_as_predictions_of_those_rows(rows):
+    made = Predictions.from_probs(Y, M, region=list("abcd"), sample_weight=[1, 2, 3, 4], classes=NAMES)[rows]
+    assert_same(made, Predictions.from_probs(Y[1:3], M[1:3], sample_weight=[2, 3], classes=NAMES))
+    assert made.weight.tolist() == [2, 3]
+    assert made.columns["region"].tolist() == ["b", "c"]
+
+
+def test_one_row_by_its_number_is_a_prediction_of_one_row():
+    made = Predictions.from_probs(Y, M, sample_weight=[1, 2, 3, 4])[2]
+    assert len(made) == 1
+    assert cal.ECE(made).value == cal.ECE([Y[2]], [M[2]]).value
+
+
+def test_a_mask_of_another_length_is_an_error():
+    with pytest.raises((IndexError, CalibrationInputError)):
+        Predictions.from_probs(Y, M)[np.array([True, False])]
+
+
+# ---- size ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_logits])
+def test_a_matrix_passes_the_door_without_a_copy(make):
+    forecasts = np.full((20_000, 50), 0.02, np.float32)
+    labels = np.zeros(20_000, int)
+    tracemalloc.start()
+    try:
+        made = make(labels, forecasts)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert np.shares_memory(made.values, forecasts)
+    assert peak < forecasts.nbytes
+
+
+# ---- torch -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_a_tensor_counts_as_its_array(torch, dtype):
+    tensor = torch.tensor(M, dtype=getattr(torch, dtype))
+    plain = Predictions.from_probs(Y, np.array(M, dtype))
+    assert_same(Predictions.from_probs(torch.tensor(Y), tensor), plain)
+    assert_same(Predictions.from_probs(torch.tensor(Y, dtype=torch.uint8), tensor.clone().requires_grad_()), plain)
+    assert_same(Predictions.from_probs(torch.tensor(Y), torch.nn.Parameter(tensor)), plain)
+    assert_same(Predictions.from_probs(torch.tensor(Y), tensor.T.contiguous().T), plain)
+
+
+def test_a_tensor_with_gradients_is_left_as_it_was(torch):
+    tensor = torch.tensor(M, requires_grad=True)
+    cal.ECE(torch.tensor(Y), tensor)
+    assert tensor.requires_grad
+    assert tensor.grad is None
+
+
+def test_tensors_of_an_event_count_as_their_arrays(torch):
+    plain = Predictions.from_probs(E, np.array(P))
+    forecasts = torch.tensor(P, dtype=torch.float64, requires_grad=True)
+    assert_same(Predictions.from_probs(torch.tensor(E, dtype=torch.bool), forecasts), plain)
+    assert_same(Predictions.from_probs(torch.tensor(E)[:, None], forecasts), plain)
+    made = Predictions.from_probs(E, P, sample_weight=forecasts, region=torch.tensor(E))
+    assert made.weight.tolist() == P
+    assert made.columns["region"].tolist() == E
+
+
+def test_lazily_negated_tensors_are_resolved(torch):
+    negated = (
+        torch.complex(torch.zeros(2, dtype=torch.float64), torch.tensor([2.0, -1.0], dtype=torch.float64)).conj().imag
+    )
+    assert negated.is_neg()
+    assert Predictions.from_logits([0, 1], negated).values.tolist() == [-2.0, 1.0]
+
+
+@pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_confidence])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("closed", "counts"), [("right", [2] + [1] * 9), ("left", [1] * 9 + [2])])
+def test_decimals_in_tensors_of_every_precision_fall_into_the_same_bins(torch, make, dtype, closed, counts):
+    dtype = getattr(torch, dtype)
+    forecasts = torch.tensor(GRID, dtype=torch.float64).to(dtype)
+    metric = cal.BinnedError(binning=cal.EqualWidth(10, closed))
+    result = metric(make(ALTERNATING, forecasts))
+    assert result.bins.counts[0].tolist() == counts
+    plain = metric(make(ALTERNATING, GRID)).value
+    assert result.value == pytest.approx(plain, abs=torch.finfo(dtype).eps)  # the forecasts' own rounding
+
+
+def test_rows_in_bfloat16_are_accepted_as_far_as_it_can_sum_to_one(torch):
+    forecasts = torch.tensor(M, dtype=torch.float64).to(torch.bfloat16)
+    made = Predictions.from_probs(Y, forecasts.requires_grad_())
+    assert made.values.dtype == np.float32
+    assert made.precision.bits == 8
+    assert np.array_equal(made.values, forecasts.detach().float().numpy())
+    assert cal.ECE(made).value == pytest.approx(cal.ECE(Y, M).value, abs=2**-8)  # the rounding of bfloat16
+    refusal("rows must sum to 1", cal.ECE, [0], torch.tensor([[0.7, 0.2, 0.05]]).to(torch.bfloat16))
+
+
+def test_logits_in_bfloat16_are_accepted(torch):
+    logits = torch.tensor([[2.0, 0.5], [-1.0, 3.0]])
+    made = Predictions.from_logits([0, 1], logits.to(torch.bfloat16))
+    assert cal.ECE(made).value == cal.ECE(Predictions.from_logits([0, 1], logits)).value
+
+
+def test_maps_of_tensors_count_as_their_pixels(torch):
+    made = Predictions.from_probs(torch.tensor(PIXELS), torch.tensor(FIRST.copy()), class_axis=1, site=["a", "b"])
+    assert_same(made, PLAIN)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_tensors_that_are_no_plain_numbers_are_refused_at_every_door(torch, door):
+    cases = {
+        "must be dense": torch.eye(2).to_sparse(),
+        "must be finite, got nan at row 1": torch.tensor([0.5, math.nan]),
+        "must be an array": torch.tensor(0.5),
+        "got dtype complex64": torch.tensor([0.5 + 0j, 0.5]),
+        "must not be empty": torch.zeros(0),
+    }
+    for message, forecasts in cases.items():
+        labels = torch.zeros(0) if forecasts.numel() == 0 else [0, 1]
+        assert refusal(message, DOORS[door], labels, forecasts).parameter == FORECAST[door]
+
+
+def test_tensors_that_hold_nothing_numpy_can_read_are_refused(torch):
+    for forecasts in (
+        torch.empty(2, device="meta"),
+        torch.tensor([0.5, 0.25]).to(torch.float8_e4m3fn),
+        [torch.tensor([0.5, 0.5], requires_grad=True)] * 2,
+        [torch.tensor([0.5, 0.5], dtype=torch.bfloat16)] * 2,
+    ):
+        error = refusal("y_proba: ", cal.ECE, [0, 1], forecasts)
+        assert error.got != "rows of different lengths"
+
+
+def test_a_size_of_torch_is_read_as_the_tuple_it_is(torch):
+    assert Predictions.from_probs(torch.Size([1, 0]), [0.9, 0.2]).labels.tolist() == [1, 0]
+
+
+def test_a_tensor_on_a_device_counts_as_its_array(torch):
+    if not torch.cuda.is_available():
+        pytest.skip("no device")
+    made = Predictions.from_probs(torch.tensor(Y, device="cuda"), torch.tensor(M, device="cuda", requires_grad=True))
+    assert_same(made, Predictions.from_probs(Y, np.array(M, np.float32)))

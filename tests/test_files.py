@@ -1,0 +1,873 @@
+"""Prediction files: what is read, and what is said of files that cannot be."""
+
+import csv
+import datetime
+import gzip
+import io
+import json
+import os
+import struct
+import tracemalloc
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import CalibrationInputError, Predictions
+from calibrant.io import SHIPPED, read
+
+Y = [0, 2, 1, 2]
+M = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]
+E = [1, 0, 1, 0]
+P = [0.9, 0.2, 0.7, 0.4]
+NAMES = ["cat", "dog", "owl"]
+SPELLED = [NAMES[y] for y in Y]
+REGION = ["north", "north", "south", "south"]
+
+CLASSES = Predictions.from_probs(Y, np.array(M))
+LOGITS = Predictions.from_logits(Y, np.log(M))
+EVENT = Predictions.from_probs(E, np.array(P))
+CONFIDENCE = Predictions.from_confidence(E, np.array(P))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write text, bytes, or rows of cells to a file of that name."""
+
+    def write(name, content):
+        path = tmp_path / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif isinstance(content, str):
+            path.write_bytes(content.encode())
+        else:
+            with path.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(content)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def npz(tmp_path):
+    """Save arrays as a NPZ file."""
+
+    def npz(**arrays):
+        np.savez(tmp_path / "predictions.npz", **arrays)
+        return tmp_path / "predictions.npz"
+
+    return npz
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Save columns as a Parquet file."""
+    pyarrow, files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def parquet(columns, **options):
+        path = tmp_path / "predictions.parquet"
+        files.write_table(pyarrow.table(columns), path, **options)
+        return path
+
+    return parquet
+
+
+def table(columns):
+    """Columns as rows of cells under a header."""
+    return [list(columns), *zip(*columns.values(), strict=True)]
+
+
+def jsonl(columns):
+    """Columns as one JSON object a line."""
+    return "".join(
+        json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in zip(*columns.values(), strict=True)
+    )
+
+
+def refused(path, match, **keys):
+    """The error that reading raises; it names the file, on one line of readable length."""
+    with pytest.raises(CalibrationInputError, match=match) as caught:
+        read(path, **keys)
+    error = caught.value
+    assert error.parameter == str(path)
+    assert str(error).isprintable()
+    assert len(str(error).removeprefix(str(path))) < 400
+    return error
+
+
+def assert_same(made, plain, **columns):
+    """Equal to the bit: the arrays that were read and the numbers made of them."""
+    assert made.kind == plain.kind
+    assert made.logits == plain.logits
+    assert np.array_equal(made.values, plain.values)
+    assert np.array_equal(made.labels, plain.labels)
+    assert cal.ECE(made).value == cal.ECE(plain).value
+    assert {name: column.tolist() for name, column in made.columns.items()} == columns
+
+
+# ---- files of every kind ---------------------------------------------------------------------------------------------
+
+WIDE = {"label": SPELLED, **{f"p_{name}": [row[k] for row in M] for k, name in enumerate(NAMES)}, "region": REGION}
+LISTS = {"label": Y, "probs": M, "region": REGION}
+SCORES = {"label": Y, "logits": np.log(M).tolist()}
+ONE = {"label": E, "p": P, "region": REGION}
+TOP = {"correct": E, "confidence": P, "region": REGION}
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "CSV"])
+def test_text_of_columns_is_read(write, ending):
+    wide = read(write(f"wide.{ending}", table(WIDE)))
+    assert_same(wide, CLASSES, region=REGION)
+    assert wide.classes == ("cat", "dog", "owl")
+    assert_same(read(write(f"event.{ending}", table(ONE))), EVENT, region=REGION)
+    assert_same(read(write(f"top.{ending}", table(TOP))), CONFIDENCE, region=REGION)
+    assert_same(read(write(f"lists.{ending}", table(LISTS))), CLASSES, region=REGION)
+    assert_same(read(write(f"logits.{ending}", table(SCORES))), LOGITS)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json"])
+def test_lines_of_json_are_read(write, ending):
+    assert_same(read(write(f"wide.{ending}", jsonl(WIDE))), CLASSES, region=REGION)
+    assert_same(read(write(f"event.{ending}", jsonl(ONE))), EVENT, region=REGION)
+    assert_same(read(write(f"top.{ending}", jsonl(TOP))), CONFIDENCE, region=REGION)
+    assert_same(read(write(f"lists.{ending}", jsonl(LISTS))), CLASSES, region=REGION)
+    assert_same(read(write(f"logits.{ending}", jsonl(SCORES))), LOGITS)
+
+
+def test_parquet_is_read(parquet):
+    assert_same(read(parquet(WIDE)), CLASSES, region=REGION)
+    assert_same(read(parquet(ONE)), EVENT, region=REGION)
+    assert_same(read(parquet(TOP)), CONFIDENCE, region=REGION)
+    assert_same(read(parquet(LISTS)), CLASSES, region=REGION)
+    assert_same(read(parquet(SCORES)), LOGITS)
+    assert_same(read(parquet(LISTS, row_group_size=1)), CLASSES, region=REGION)
+
+
+def test_parquet_lists_of_every_kind_keep_their_precision(parquet):
+    pyarrow = pytest.importorskip("pyarrow")
+    single = Predictions.from_probs(Y, np.array(M, np.float32))
+    for kind in (
+        pyarrow.list_(pyarrow.float32()),
+        pyarrow.list_(pyarrow.float32(), 3),
+        pyarrow.large_list(pyarrow.float32()),
+    ):
+        made = read(parquet({"label": Y, "probs": pyarrow.array(M, kind)}))
+        assert_same(made, single)
+        assert made.precision == single.precision
+
+
+def test_parquet_names_may_be_a_dictionary(parquet):
+    pyarrow = pytest.importorskip("pyarrow")
+    encoded = {**WIDE, "label": pyarrow.array(SPELLED).dictionary_encode()}
+    assert_same(read(parquet(encoded)), CLASSES, region=REGION)
+
+
+def test_npz_is_read(npz):
+    assert_same(read(npz(label=Y, probs=M, region=REGION)), CLASSES, region=REGION)
+    assert_same(read(npz(labels=Y, logits=np.log(M))), LOGITS)
+    assert_same(read(npz(y=E, p=P)), EVENT)
+    assert_same(read(npz(correct=np.array(E, bool), confidence=P, region=REGION)), CONFIDENCE, region=REGION)
+    soft = read(npz(label=np.array(M), probs=M))
+    assert np.array_equal(soft.soft, np.array(M))
+
+
+def test_npz_may_be_compressed_big_endian_and_in_fortran_order(tmp_path):
+    path = tmp_path / "predictions.npz"
+    np.savez_compressed(path, label=np.array(Y, ">i4"), probs=np.asfortranarray(np.array(M, ">f8")))
+    assert_same(read(path), CLASSES)
+
+
+def test_npz_names_its_classes(npz):
+    made = read(npz(label=SPELLED, probs=M, classes=NAMES))
+    assert_same(made, CLASSES)
+    assert made.classes == ("cat", "dog", "owl")
+    assert read(npz(label=np.array(SPELLED, "S"), probs=M, classes=np.array(NAMES, "S"))).classes == made.classes
+
+
+def test_npz_leaves_out_arrays_of_another_length(npz):
+    assert_same(read(npz(label=E, p=P, weights_of_a_layer=np.zeros((3, 3)), version=np.array(2))), EVENT)
+
+
+def test_a_pair_of_npy_files_is_labels_and_forecasts(tmp_path):
+    for name, array in {"y": Y, "p": M, "z": np.log(M)}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    assert_same(read([tmp_path / "y.npy", tmp_path / "p.npy"]), CLASSES)
+    assert_same(read((str(tmp_path / "y.npy"), str(tmp_path / "z.npy")), logits="z"), LOGITS)
+    assert read([tmp_path / "y.npy", tmp_path / "p.npy"], classes=NAMES).classes == tuple(NAMES)
+
+
+def test_a_path_may_be_text(write):
+    assert_same(read(str(write("event.csv", table(ONE)))), EVENT, region=REGION)
+
+
+def test_the_shipped_predictions_are_read():
+    for path in sorted(SHIPPED.glob("*.npz")):
+        assert cal.ACCURACY(read(path)).value > 0.8
+
+
+# ---- names of columns ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["label", "labels", "y"])
+def test_labels_are_found_by_their_usual_names(write, name):
+    assert_same(read(write("predictions.csv", table({name: E, "p": P}))), EVENT)
+
+
+def test_other_names_are_given_by_keyword(write, npz):
+    path = write("event.csv", table({"truth": E, "score": P, "w": [1, 2, 3, 4]}))
+    assert_same(read(path, label="truth", probs="score"), EVENT, w=[1, 2, 3, 4])
+    weighted = read(path, label="truth", probs="score", weight="w")
+    assert weighted.weight.tolist() == [1, 2, 3, 4]
+    assert weighted.columns == {}
+    wide = {"truth": SPELLED, **{f"out_{name}": [row[k] for row in M] for k, name in enumerate(NAMES)}}
+    assert_same(read(write("wide.csv", table(wide)), label="truth", probs="out"), CLASSES)
+    assert_same(read(npz(truth=Y, z=np.log(M)), label="truth", logits="z"), LOGITS)
+    assert_same(read(npz(truth=Y, label=E, probs=np.eye(4), out=M), label="truth", probs="out"), CLASSES, label=E)
+
+
+def test_logits_by_class_are_given_by_keyword(write):
+    wide = {"label": SPELLED, **{f"z_{name}": np.log(M)[:, k].tolist() for k, name in enumerate(NAMES)}}
+    assert_same(read(write("wide.csv", table(wide)), logits="z"), LOGITS)
+
+
+def test_whole_numbers_in_column_names_are_class_names(write):
+    made = read(write("wide.csv", "label,p_3,p_5\n3,0.9,0.1\n5,0.2,0.8\n5,0.6,0.4\n"))
+    assert made.classes == ("3", "5")
+    assert made.labels.tolist() == [0, 1, 1]
+
+
+def test_labels_that_count_the_columns_are_indices(write):
+    made = read(write("wide.csv", "label,p_cat,p_dog\n0,0.9,0.1\n1,0.2,0.8\n"))
+    assert made.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_classes_keep_the_order_of_their_columns(write, ending):
+    names = ["yak", "ant", "owl", "cat", "elk", "bee", "dog", "fox"]
+    columns = {"label": [7, 0], **{f"p_{name}": [0.3, 0.3] if name == "fox" else [0.1, 0.1] for name in names}}
+    made = read(write(f"wide.{ending}", jsonl(columns) if ending == "jsonl" else table(columns)))
+    assert made.classes == tuple(names)
+    assert cal.ACCURACY(made).value == 0.5
+
+
+def test_a_label_that_names_no_column_is_told_the_closest(write):
+    path = write("wide.csv", "label,p_cat,p_dog\ncat,0.9,0.1\ndgo,0.2,0.8\n")
+    with pytest.raises(CalibrationInputError, match=r"must name one of the classes, got 'dgo' at row 1.*'dog'"):
+        read(path)
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("true", "false"), ("TRUE", "FALSE")])
+def test_answers_that_were_right_may_be_written_in_words(write, words):
+    correct = [words[0] if right else words[1] for right in E]
+    assert_same(read(write("top.csv", table({"correct": correct, "confidence": P}))), CONFIDENCE)
+    assert_same(read(write("event.csv", table({"label": correct, "p": P}))), EVENT)
+
+
+def test_dates_beside_the_forecasts_do_no_harm(parquet):
+    when = [datetime.datetime(2020, 1, day) for day in (1, 2, 3, 4)]
+    made = read(parquet({"label": E, "p": P, "when": when}))
+    assert np.array_equal(made.values, P)
+
+
+def test_columns_may_have_the_names_of_options(npz):
+    arrays = {"normalize": [1, 2, 3, 4], "y_true": [1, 2, 3, 4], "class_axis": [1, 2, 3, 4], "values": [1, 2, 3, 4]}
+    made = read(npz(label=E, p=P, **arrays))
+    assert np.array_equal(made.values, P)
+    assert "values" in made.columns
+
+
+LACKING = {
+    "no label": ("lable,p\n1,0.9\n", "must have one of the columns label, labels, y, got none", "lable", {}),
+    "two labels": ("label,y,p\n1,1,0.9\n", "must have one of the columns .*, got label and y", "label", {}),
+    "no forecast": ("label,prob\n1,0.9\n", "must have p, p_<class>, .*got only label, prob", "probs", {}),
+    "two forecasts": ("label,p,probs\n1,0.9,0.8\n", "must have p, .*got p and probs", "probs", {}),
+    "confidence alone": ("label,confidence\n1,0.9\n", "or confidence and correct, got only label, confidence", "", {}),
+    "one class": ("label,p_cat\n1,0.9\n", "must have the column 'p' or several p_<class>, got 1", "p_cat", {}),
+    "label by name": ("truth,p\n1,0.9\n", "lacks a column, got 'turth'", "did you mean 'truth'", {"label": "turth"}),
+    "weight by name": ("label,p,w\n1,0.9,1\n", "lacks a column, got 'ww'", "did you mean 'w'", {"weight": "ww"}),
+    "forecast by name": ("label,out\n1,0.9\n", "must have the column 'otu'", "did you mean 'out'", {"probs": "otu"}),
+    "logits by name": ("label,out\n1,0.9\n", "must have the column 'otu'", "did you mean 'out'", {"logits": "otu"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LACKING)
+def test_a_missing_column_is_told_the_closest_name(write, case):
+    text, message, hint, keys = LACKING[case]
+    error = refused(write("predictions.csv", text), message, **keys)
+    assert hint in error.hint
+
+
+def test_probabilities_and_logits_are_not_both_named(write):
+    with pytest.raises(CalibrationInputError, match="probs: and logits exclude each other"):
+        read(write("event.csv", table(ONE)), probs="p", logits="p")
+
+
+# ---- files that are none ---------------------------------------------------------------------------------------------
+
+
+def test_a_missing_file_and_a_folder_speak_for_themselves(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
+        read(tmp_path / "nowhere.csv")
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_speaks_for_itself(write):
+    path = write("secret.csv", "label,p\n1,0.9\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read everything")
+    with pytest.raises(PermissionError):
+        read(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "npz", "npy", "parquet", "jsonl"])
+def test_an_empty_file_is_refused(write, ending):
+    assert refused(write(f"empty.{ending}", b""), "must not be empty, got 0 bytes").got == "0 bytes"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.csv", "label,p\n"), ("a.csv", "label,p"), ("a.csv", "\n\n"), ("a.tsv", "label\tp\n"), ("a.jsonl", "\n")],
+)
+def test_a_file_without_rows_is_refused(write, name, text):
+    refused(write(name, text), "must have rows")
+
+
+def test_a_parquet_file_without_rows_is_refused(parquet):
+    pyarrow = pytest.importorskip("pyarrow")
+    refused(parquet({"label": pyarrow.array([], "int64"), "p": pyarrow.array([], "float64")}), "must have rows")
+    refused(parquet({}), "must have rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.npz", b"label,p\n1,0.9\n", "must be a npz file, got other content"),
+        ("a.npy", b"label,p\n1,0.9\n", "must be a npy file, got other content"),
+        ("a.parquet", b"label,p\n1,0.9\n", "must be a parquet file, got other content"),
+        ("a.jsonl", b"label,p\n1,0.9\n", "must be a JSON object on every line"),
+        ("a.pkl", b"\x80\x04]\x94K\x01a.", "must be NPZ, NPY, CSV, Parquet or JSONL, got the ending '.pkl'"),
+        ("a.xlsx", b"label,p\n1,0.9\n", "must be NPZ, NPY, CSV, Parquet or JSONL, got the ending '.xlsx'"),
+        ("a", b"label,p\n1,0.9\n", r"must be NPZ, NPY, CSV, Parquet or JSONL, got the ending '\(none\)'"),
+    ],
+)
+def test_a_wrong_ending_is_refused(write, name, content, message):
+    refused(write(name, content), message)
+
+
+def test_the_content_decides_where_the_ending_is_another(write, npz, parquet):
+    assert_same(read(write("npz.csv", npz(label=E, p=P).read_bytes())), EVENT)
+    assert_same(read(write("parquet.csv", parquet({"label": E, "p": P}).read_bytes())), EVENT)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv", "a.npz", "a.parquet"])
+def test_gzip_is_refused_unopened(write, name):
+    bomb = gzip.compress(bytes(10 << 20))
+    error = refused(write(name, bomb), "must not be compressed, got a gzip file")
+    assert error.hint == "gunzip it first"
+
+
+def test_one_npy_file_lacks_its_labels(tmp_path):
+    np.save(tmp_path / "p.npy", M)
+    assert "labels.npy forecasts.npy" in refused(tmp_path / "p.npy", "needs its labels, got one NPY file").hint
+
+
+def test_a_pair_is_two_npy_files(tmp_path, npz):
+    np.save(tmp_path / "y.npy", Y)
+    with pytest.raises(CalibrationInputError, match="of a pair must be a NPY file"):
+        read([tmp_path / "y.npy", npz(label=Y, probs=M)])
+    for count in (0, 3):
+        with pytest.raises(CalibrationInputError, match=f"path: must be one file, or two NPY files, got {count}"):
+            read([tmp_path / "y.npy"] * count)
+
+
+@pytest.mark.parametrize("keys", [{"label": "truth"}, {"weight": "mass"}, {"probs": "p", "logits": "z"}], ids=repr)
+def test_a_pair_has_no_columns_to_be_named(tmp_path, keys):
+    np.save(tmp_path / "y.npy", Y)
+    np.save(tmp_path / "p.npy", M)
+    with pytest.raises(CalibrationInputError):
+        read([tmp_path / "y.npy", tmp_path / "p.npy"], **keys)
+
+
+def test_a_swapped_pair_is_recognised(tmp_path):
+    np.save(tmp_path / "y.npy", Y)
+    np.save(tmp_path / "p.npy", M)
+    with pytest.raises(CalibrationInputError, match="swapped"):
+        read([tmp_path / "p.npy", tmp_path / "y.npy"])
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_byte_order_mark_is_passed_over(write, name):
+    text = jsonl({"label": E, "p": P}) if name.endswith("jsonl") else "label,p\n1,0.9\n0,0.2\n1,0.7\n0,0.4\n"
+    assert_same(read(write(name, b"\xef\xbb\xbf" + text.encode())), EVENT)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_every_kind_of_line_end_is_read(write, newline):
+    text = newline.join(["label,p", "1,0.9", "0,0.2", "", "1,0.7", "0,0.4", ""])
+    assert_same(read(write("event.csv", text)), EVENT)
+
+
+@pytest.mark.parametrize(
+    ("text", "got", "line"),
+    [
+        ("label,p\n1,0.9\n0\n", 1, 3),
+        ("label,p\n1,0.9\n0,0.2,0.3\n", 3, 3),
+        ("label,p\n\n1,0.9\n\n0\n", 1, 5),
+        ('label,p,note\n1,0.9,"two\nlines"\n0,0.2\n', 2, 4),
+    ],
+)
+def test_a_ragged_row_is_named_by_its_line(write, text, got, line):
+    error = refused(write("ragged.csv", text), r"must have \d values in every row")
+    assert (error.got, error.where) == (got, f"line {line}")
+
+
+def test_semicolons_are_recognised(write):
+    error = refused(write("a.csv", "label;p\n1;0,9\n0;0,2\n"), "must be separated by commas, got semicolons")
+    assert error.hint == "save it with commas and decimal points"
+
+
+@pytest.mark.parametrize("rows", [[["1", "0,9"], ["0", "0,2"]], [["1", "0.9"], ["0", "0,2"]]], ids=["all", "one"])
+def test_decimal_commas_are_recognised(write, rows):
+    error = refused(write("a.csv", [["label", "p"], *rows]), "column 'p' must .*decimal point")
+    assert error.got == repr(next(cell for _, cell in rows if "," in cell))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("latin.csv", "label,p,town\n1,0.9,Z\xfcrich\n".encode("latin-1")),
+        ("latin.jsonl", '{"label": 1, "p": 0.9, "town": "Z\xfcrich"}\n'.encode("latin-1")),
+        ("wide.csv", "label,p\n1,0.9\n".encode("utf-16")),
+        ("bytes.csv", bytes(range(256))),
+    ],
+)
+def test_text_that_is_not_utf8_is_refused(write, name, content):
+    refused(write(name, content), "must be UTF-8 text")
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [(b"label,p\n1,0.9\n0,\x000.2\n1,0.7\n", 3), (b"la\x00bel,p\n1,0.9\n", 1), (b"label,p,note\n1,0.9,a\x00b\n", 2)],
+    ids=["number", "header", "text"],
+)
+def test_a_nul_byte_is_named_by_its_line(write, content, line):
+    assert refused(write("nul.csv", content), "NUL").where == f"line {line}"
+
+
+def test_a_file_of_nul_bytes_is_refused(write):
+    refused(write("nul.csv", bytes(1000)), "NUL")
+    refused(write("nul.jsonl", bytes(1000)), "must be a JSON object on every line")
+
+
+@pytest.mark.parametrize("text", ["label,p,p\n1,0.9,0.8\n", "label,p, p \n1,0.9,0.8\n"])
+def test_a_column_named_twice_is_refused(write, text):
+    refused(write("twice.csv", text), "must name each column once, got 'p' twice")
+
+
+def test_a_key_that_stands_twice_is_refused(write):
+    error = refused(write("twice.jsonl", '{"label": 1, "p": 0.9}\n{"label": 1, "p": 0.9, "p": 0.8}\n'), "twice")
+    assert error.where == "line 2"
+
+
+def test_a_parquet_column_named_twice_is_refused(tmp_path):
+    pyarrow, files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "twice.parquet"
+    columns = [pyarrow.array([1]), pyarrow.array([0.9]), pyarrow.array([0.8])]
+    files.write_table(pyarrow.Table.from_arrays(columns, names=["label", "p", "p"]), path)
+    refused(path, "must name each column once, got 'p' twice")
+
+
+NO_NUMBERS = ["NaN", "nan", "NA", "N/A", "inf", "-inf", "Infinity", "1e400", "-1e400", "", "null", "None"]
+ODD_NUMBERS = ["1_0", "0x1", "½", "１", "٣", "abc", "#N/A", "-", "50%"]
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS + ODD_NUMBERS)
+@pytest.mark.parametrize("column", ["label", "p"])
+def test_what_is_no_number_is_named_by_its_line(write, column, text):
+    rows = [{"label": "1", "p": "0.9"}, {"label": "0", "p": "0.2", column: text}, {"label": "1", "p": "0.7"}]
+    path = write("event.csv", [["label", "p"], *([row["label"], row["p"]] for row in rows)])
+    error = refused(path, f"column '{column}' must have a number in every row")
+    assert (error.got, error.where) == (repr(text), "line 3")
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_a_column_of_forecasts_without_any_number_is_named_by_its_first_line(write, text):
+    error = refused(write("event.csv", [["label", "p"], ["1", text], ["0", text]]), "column 'p' must")
+    assert (error.got, error.where) == (repr(text), "line 2")
+
+
+def test_a_column_of_forecasts_in_words_is_named(write):
+    error = refused(write("event.csv", "label,p\n1,high\n0,low\n"), "column 'p' must")
+    assert (error.got, error.where) == ("'high'", "line 2")
+
+
+def test_gaps_in_a_column_that_nobody_asked_for_do_no_harm(write, parquet):
+    assert_same(
+        read(write("event.csv", table({**ONE, "region": [30, "NA", 40, ""]}))), EVENT, region=["30", "NA", "40", ""]
+    )
+    gaps = "".join(
+        f'{{"label": {y}, "p": {p}{more}}}\n' for y, p, more in zip(E, P, ["", ', "a": 1', "", ""], strict=True)
+    )
+    for path in (write("event.jsonl", gaps), parquet({"label": E, "p": P, "a": [1, None, 2, None]})):
+        assert np.array_equal(read(path).values, P)
+
+
+def test_a_column_that_was_asked_for_has_no_gaps(write):
+    path = write("event.csv", "label,p,w\n1,0.9,1\n0,0.2,NA\n1,0.7,1\n")
+    assert refused(path, "column 'w' must have a number in every row", weight="w").where == "line 3"
+
+
+@pytest.mark.parametrize("text", ["0.5", " 0.5 ", "+.5", "5e-1", "0.50000000000000000000"])
+def test_numbers_are_read_however_they_are_written(write, text):
+    assert read(write("event.csv", f"label,p\n1,0.9\n0,{text}\n")).values.tolist() == [0.9, 0.5]
+
+
+LINES = {
+    "NaN": ('{"label": 0, "p": NaN}', "NaN is no number"),
+    "infinity": ('{"label": 0, "p": -Infinity}', "-Infinity is no number"),
+    "1e400": ('{"label": 0, "p": 1e400}', "1e400|inf"),
+    "null": ('{"label": 0, "p": null}', "'p' must have a value on every line"),
+    "text": ('{"label": 0, "p": "NA"}', "'p' must be of one kind, got 'NA'"),
+    "list": ('{"label": 0, "p": [0.5]}', r"'p' must be of one kind, got \[0.5\]"),
+    "object": ('{"label": 0, "p": {"a": 1}}', "'p' must be "),
+    "no key": ('{"label": 0, "q": 0.5}', "'p' must have a value on every line"),
+    "an array": ("[0, 0.5]", "must be a JSON object on every line, got list"),
+    "half an object": ('{"label": 0, "p"', "must be a JSON object on every line"),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_bad_line_of_json_is_named(write, case):
+    line, message = LINES[case]
+    good = '{"label": 1, "p": 0.9}\n'
+    assert refused(write("event.jsonl", f"{good}\n{line}\n{good}"), message).where == "line 3"
+
+
+ROWS = {
+    "short": ("[0.5]", "must be lists of 2 numbers, got 1"),
+    "long": ("[0.5, 0.3, 0.2]", "must be lists of 2 numbers, got 3"),
+    "empty": ("[]", "must be lists of 2 numbers, got 0"),
+    "NaN": ("[0.5, NaN]", "NaN is no number"),
+    "1e400": ("[0.5, 1e400]", "1e400|inf"),
+    "null": ("[0.5, null]", "null|None"),
+    "text": ('[0.5, "x"]', "'probs' must be "),
+    "nested": ("[[0.5], [0.5]]", "'probs' must be "),
+    "object": ("{}", "'probs' must be "),
+    "no list": ("0.5", "'probs' must "),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_a_bad_list_of_forecasts_is_named_by_its_line(write, case):
+    row, message = ROWS[case]
+    lines = "".join(f'{{"label": 0, "probs": {probs}}}\n' for probs in ("[0.5, 0.5]", row, "[0.2, 0.8]"))
+    assert refused(write("lists.jsonl", lines), message).where == "line 2"
+
+
+@pytest.mark.parametrize("case", ["short", "long", "empty", "NaN", "1e400", "null", "text", "nested", "no list"])
+def test_a_bad_list_in_a_column_is_named_by_its_line(write, case):
+    path = write("lists.csv", [["label", "probs"], [0, "[0.5, 0.5]"], [0, ROWS[case][0]], [1, "[0.2, 0.8]"]])
+    assert refused(path, "probs").where == "line 3"
+
+
+@pytest.mark.parametrize("text", ['label,p\n1,"0.9\n', 'label,p\n1,"0.9"x\n', f"label,p,note\n1,0.9,{'x' * 200_000}\n"])
+def test_broken_quotes_and_endless_fields_are_refused(write, text):
+    assert refused(write("broken.csv", text), "must be well-formed CSV").where == "line 2"
+
+
+# ---- NPZ and NPY -----------------------------------------------------------------------------------------------------
+
+
+def member(array, **options):
+    """An array as the bytes of a NPY file."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array), **options)
+    return file.getvalue()
+
+
+def header(shape, descr="<f8"):
+    """The header of a NPY file alone, telling any shape."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+def archive(path, members):
+    """A zip file of named members, in order; names may repeat."""
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as made:
+        warnings.simplefilter("ignore", UserWarning)
+        for name, content in members:
+            made.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["label", "p", "extra"])
+def test_npz_with_objects_is_refused_without_pickle(npz, name):
+    arrays = {"label": E, "p": P, name: np.array([1, None, "a", object], dtype=object)}
+    error = refused(npz(**arrays), f"must hold plain arrays, got Python objects in '{name}'")
+    assert error.hint == "they would need pickle"
+
+
+def test_nothing_in_an_archive_is_run(tmp_path):
+    trap = tmp_path / "sprung"
+
+    class Trap:
+        def __reduce__(self):
+            return Path.touch, (trap,)
+
+    np.savez(tmp_path / "a.npz", label=E, p=P, extra=np.array([Trap()] * 4))
+    np.save(tmp_path / "a.npy", np.array([Trap()] * 4))
+    refused(tmp_path / "a.npz", "Python objects")
+    refused(tmp_path / "a.npy", "must be a whole NPY file of numbers")
+    assert not trap.exists()
+
+
+def test_a_npz_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.npz"
+    block = bytes(4 << 20)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
+        made.writestr("label.npy", member(E))
+        with made.open("p.npy", "w") as file:
+            file.write(header((72 * len(block) // 8,)))
+            for _ in range(72):
+                file.write(block)
+    assert path.stat().st_size < 2 << 20
+    tracemalloc.start()
+    try:
+        refused(path, r"must unpack to a reasonable size, got [\d,]+ bytes that would become 301,9\d\d,\d\d\d")
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shape", [(3,), (5,), (10**9,), (10**18, 10**18), (2, 3), (-4,), (-2, -2), (0,)], ids=str)
+def test_a_npz_header_that_lies_is_refused(tmp_path, shape):
+    lie = header(shape) + np.array(P).tobytes()
+    path = archive(tmp_path / "lie.npz", [("label.npy", member(E)), ("p.npy", lie)])
+    refused(path, "has a header of 'p' that does not fit its data|has a broken array 'p'")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"hello",
+        member(P)[:40],
+        member(P)[:-8],
+        b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31) + b"{" * 100,
+        b"\x93NUMPY\x01\x00" + struct.pack("<H", 40) + b"__import__('os').abort()".ljust(40),
+        header((4,), "<q9") + bytes(32),
+        b"\x93NUMPY\x09\x00" + member(P)[8:],
+    ],
+    ids=["empty", "text", "half a header", "half the data", "endless header", "code", "no dtype", "version"],
+)
+def test_a_broken_array_in_npz_is_refused_by_name(tmp_path, content):
+    path = archive(tmp_path / "broken.npz", [("label.npy", member(E)), ("p.npy", content)])
+    refused(path, "array 'p'|header of 'p'")
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_the_array_format_is_read(tmp_path, version):
+    members = [("label.npy", member(E, version=version)), ("p.npy", member(P, version=version))]
+    assert_same(read(archive(tmp_path / "a.npz", members)), EVENT)
+
+
+@pytest.mark.parametrize("second", ["p.npy", "p"])
+def test_an_array_that_stands_twice_in_npz_is_refused(tmp_path, second):
+    members = [("label.npy", member(E)), ("p.npy", member(P)), (second, member(P[::-1]))]
+    refused(archive(tmp_path / "twice.npz", members), "must name each .* once, got 'p' twice")
+
+
+def test_a_zip_file_of_something_else_is_refused(tmp_path):
+    refused(archive(tmp_path / "a.npz", [("a.csv", "label,p\n1,0.9\n")]), "has a broken array 'a.csv'")
+    refused(archive(tmp_path / "b.npz", []), "must have one of the columns")
+
+
+def test_single_numbers_in_npz_are_refused(npz):
+    with pytest.raises(CalibrationInputError, match="must be an array"):
+        read(npz(label=1, p=0.5))
+
+
+@pytest.mark.parametrize("kept", [4, 30, 100, 300, -1, -22, -100])
+def test_a_truncated_npz_is_refused(npz, write, kept):
+    whole = npz(label=Y, probs=M).read_bytes()
+    refused(write("half.npz", whole[:kept]), "must be a (whole )?(NPZ|npz) file|has a broken array")
+
+
+def test_a_flipped_bit_in_npz_is_noticed_or_does_no_harm(npz, write):
+    whole = npz(label=Y, probs=M).read_bytes()
+    for place in range(0, len(whole)):
+        broken = bytearray(whole)
+        broken[place] ^= 0x10
+        try:
+            made = read(write("flipped.npz", bytes(broken)))
+        except CalibrationInputError:
+            continue
+        assert np.array_equal(made.values, CLASSES.values), place
+        assert np.array_equal(made.labels, CLASSES.labels), place
+
+
+@pytest.mark.parametrize(
+    "content", [member(M)[:-8], member(M)[:40], header((10**12, 3)) + bytes(96), header((3,), "|O")], ids=str
+)
+def test_a_broken_npy_file_is_refused(tmp_path, write, content):
+    np.save(tmp_path / "y.npy", Y)
+    with pytest.raises(CalibrationInputError, match="must be a whole NPY file of numbers") as caught:
+        read([tmp_path / "y.npy", write("p.npy", content)])
+    assert caught.value.parameter == str(tmp_path / "p.npy")
+
+
+def test_bad_arrays_in_a_file_are_refused_at_the_door(npz):
+    with pytest.raises(CalibrationInputError, match="must be finite, got nan at row 1"):
+        read(npz(label=[1, 0], p=[0.5, np.nan]))
+    with pytest.raises(CalibrationInputError, match="must match"):
+        read(npz(label=[1, 0, 1], p=[0.5, 0.4]))
+    with pytest.raises(CalibrationInputError, match="classes: must be 3 names, got 2 of them"):
+        read(npz(label=Y, probs=M, classes=["cat", "dog"]))
+
+
+# ---- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [4, 11, 400, -1, -8, -30])
+def test_a_truncated_parquet_file_is_refused(parquet, write, kept):
+    whole = parquet(LISTS).read_bytes()
+    refused(write("half.parquet", whole[:kept]), "must be a whole Parquet file")
+
+
+def test_a_damaged_row_group_of_parquet_is_named(parquet, write):
+    files = pytest.importorskip("pyarrow.parquet")
+    columns = {"label": np.arange(4000) % 2, "p": np.random.default_rng(1).random(4000)}
+    path = parquet(columns, row_group_size=1000, write_page_checksum=True, compression="none", use_dictionary=False)
+    whole = path.read_bytes()
+    assert len(read(path)) == 4000
+    layout = files.ParquetFile(path).metadata
+    for group in range(4):
+        chunk = layout.row_group(group).column(1)
+        for distance in (200, 4000, 7777):
+            broken = bytearray(whole)
+            broken[chunk.data_page_offset + distance] ^= 0x04
+            error = refused(write("flipped.parquet", bytes(broken)), "is damaged")
+            assert error.where == f"row group {group}"
+
+
+def test_a_flipped_bit_in_checked_parquet_is_noticed_or_does_no_harm(parquet, write):
+    plain = parquet({"label": Y * 25, "probs": M * 25}, row_group_size=50, write_page_checksum=True)
+    whole, good = plain.read_bytes(), read(plain)
+    for place in range(0, len(whole), 7):
+        broken = bytearray(whole)
+        broken[place] ^= 0x04
+        try:
+            made = read(write("flipped.parquet", bytes(broken)))
+        except CalibrationInputError:
+            continue
+        assert np.array_equal(made.values, good.values), place
+        assert np.array_equal(made.labels, good.labels), place
+
+
+NULLS = {
+    "label": ({"label": [1, None], "p": [0.9, 0.2]}, "column 'label' must have no nulls"),
+    "forecast": ({"label": [1, 0], "p": [0.9, None]}, "column 'p' must have no nulls"),
+    "list": ({"label": [1, 0], "probs": [[0.5, 0.5], None]}, "column 'probs' must have no nulls"),
+    "in a list": ({"label": [1, 0], "probs": [[0.5, 0.5], [0.5, None]]}, "column 'probs' must have no nulls"),
+    "short list": ({"label": [1, 0], "probs": [[0.5, 0.5], [1.0]]}, "must have lists of one length, got 1 after 2"),
+    "long list": ({"label": [1, 0], "probs": [[1.0], [0.5, 0.5]]}, "must have lists of one length, got 2 after 1"),
+    "even on average": (
+        {"label": [1, 0, 1], "probs": [[0.5, 0.5], [1.0], [0.5, 0.3, 0.2]]}, "must have lists of one length",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NULLS)
+def test_nulls_and_uneven_lists_in_parquet_are_named_by_their_row(parquet, case):
+    columns, message = NULLS[case]
+    assert refused(parquet(columns), message).where == "row 1"
+
+
+def test_the_row_of_a_null_counts_over_all_row_groups(parquet):
+    columns = {"label": [1] * 10, "p": [0.5] * 7 + [None] + [0.5] * 2}
+    assert refused(parquet(columns, row_group_size=3), "must have no nulls").where == "row 7"
+
+
+@pytest.mark.parametrize(
+    "probs", [[["a", "b"], ["c", "d"]], [[[0.5], [0.5]], [[0.5], [0.5]]], [{"a": 1}, {"a": 2}], ["0.5", "0.4"]], ids=str
+)
+def test_parquet_forecasts_that_are_no_numbers_are_refused(parquet, probs):
+    with pytest.raises(CalibrationInputError, match=r"must hold|must be "):
+        read(parquet({"label": [0, 1], "probs": probs}))
+
+
+def test_empty_lists_in_parquet_are_refused(parquet):
+    pyarrow = pytest.importorskip("pyarrow")
+    probs = pyarrow.array([[], []], pyarrow.list_(pyarrow.float64()))
+    with pytest.raises(CalibrationInputError, match=r"empty|two columns"):
+        read(parquet({"label": [0, 1], "probs": probs}))
+
+
+# ---- hostile names ---------------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "script": "<script>alert(1)</script>",
+    "formula": "=cmd|' /C calc'!A0",
+    "escape": "\x1b[31mred\x1b[0m",
+    "markup": "[/x]",
+    "right to left": "\u202egod",
+    "long": "x" * 10_000,
+    "comma": 'a, "b"',
+    "line": "a\nb",
+    "template": "{{7*7}}",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_class_name_is_kept_as_it_is(write, npz, parquet, case):
+    name = HOSTILE[case]
+    columns = {"label": [name, "dog"], f"p_{name}": [0.9, 0.2], "p_dog": [0.1, 0.8], "region": [name, "here"]}
+    for path in (
+        write("wide.csv", table(columns)),
+        write("wide.jsonl", jsonl(columns)),
+        parquet(columns),
+        npz(label=[name, "dog"], probs=[[0.9, 0.1], [0.2, 0.8]], classes=[name, "dog"], region=[name, "here"]),
+    ):
+        made = read(path)
+        assert made.classes == (name, "dog")
+        assert made.labels.tolist() == [0, 1]
+        assert made.columns["region"].tolist() == [name, "here"]
+        assert list(cal.SCE(made).parts) == [name, "dog"]
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_name_is_inert_and_short_in_every_message(write, case):
+    name = HOSTILE[case]
+    two = [[0.9, 0.1], [0.2, 0.8]]
+    made = Predictions.from_probs([0, 1], two, classes=[name, "dog"], **{name: [1, 2]})
+    calls = [
+        lambda: Predictions.from_probs([name, "dog"], two, classes=["cat", "dog"]),
+        lambda: Predictions.from_probs(["fish", "dog"], two, classes=[name, "dog"]),
+        lambda: Predictions.from_probs([0, 1], two, classes=[name, name]),
+        lambda: Predictions.from_probs([0, 1], two, **{name: [1, 2, 3]}),
+        lambda: cal.label_in("fish")(made),
+        lambda: cal.label_in(name + "!")(made),
+        lambda: cal.where(fish=1)(made),
+        lambda: cal.where(**{name + "!": 1})(made),
+        lambda: cal.Groups({name: ["dog"], "b": ["dog"]})(made),
+        lambda: cal.Groups({"a": ["dog"], "b": []})(made),
+        lambda: read(write("a.csv", [["label", "p", name], ["1", "0.9", "3"], ["0", "0.2", "NA"]]), weight=name),
+        lambda: read(write("b.csv", [["label", "p", name, name], ["1", "0.9", "3", "4"]])),
+        lambda: read(write("c.csv", [["fish", "p", name], ["1", "0.9", "3"]])),
+        lambda: read(write("d.csv", [["label", name], ["1", "0.9"]])),
+        lambda: read(write("e.jsonl", jsonl({"label": [0], name: [{}]})), probs=name),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(CalibrationInputError) as caught:
+            call()
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 1000
