@@ -358,3 +358,34 @@ def test_an_error_that_is_mostly_noise_says_so():
     assert any("noise" in note for note in noisy.notes)
     clear = cal.ECE(calibrated(2000, power=3.0), interval=cal.Bootstrap(100, seed=0))
     assert not any("noise" in note for note in clear.notes)
+
+
+# Jackknife
+
+
+def test_the_jackknife_takes_off_the_bias_of_a_squared_error():
+    """Squared binned errors have a bias of ybar (1 - ybar) / n per bin: 300 calibrated data sets, seed 0."""
+    squared = replace(cal.ECE, distance=cal.squared)
+    plain, corrected = [], []
+    for seed in range(300):
+        found = cal.jackknife(squared, calibrated(150, seed=seed), blocks=150)
+        plain.append(found.result.value)
+        corrected.append(found.corrected)
+    assert np.mean(plain) > 0.008
+    assert abs(np.mean(corrected)) < 4 * np.std(corrected) / np.sqrt(300)  # fails once in 15,000
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    predictions = calibrated(400)
+    found = cal.jackknife(cal.BRIER, predictions, blocks=400)
+    scores = (predictions.values - predictions.labels) ** 2
+    assert found.bias == pytest.approx(0, abs=1e-12)
+    assert found.standard_error == pytest.approx(scores.std(ddof=1) / 20)
+    assert "without its bias" in str(found)
+
+
+def test_the_jackknife_needs_rows_and_blocks():
+    with pytest.raises(cal.CalibrationInputError, match="two rows"):
+        cal.jackknife(cal.ECE, calibrated(1))
+    with pytest.raises(cal.CalibrationInputError, match="blocks"):
+        cal.jackknife(cal.ECE, calibrated(10), blocks=1)

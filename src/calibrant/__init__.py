@@ -51,6 +51,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.consistency import Null, consistency
+from calibrant.inference.jackknife import Jackknife, jackknife
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses import (
     Classwise,
@@ -162,6 +163,7 @@ __all__ = [
     "InTopK",
     "Interval",
     "IsotonicError",
+    "Jackknife",
     "KDEError",
     "KDTree",
     "KernelError",
@@ -205,6 +207,7 @@ __all__ = [
     "hit",
     "inter_interval",
     "interval_tvd",
+    "jackknife",
     "ks",
     "kuiper",
     "label_in",
