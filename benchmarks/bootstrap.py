@@ -55,9 +55,8 @@ def main():
         for engine, run in runs.items():
             values, seconds = timed(run)
             floor = floor or seconds
-            print(
-                f"{name:16s} {engine:8s} {seconds:8.3f} {floor / seconds:13.1f} {values.mean():9.5f} {values.std():9.5f}"
-            )
+            speed = f"{seconds:8.3f} {floor / seconds:13.1f}"
+            print(f"{name:16s} {engine:8s} {speed} {values.mean():9.5f} {values.std():9.5f}")
 
 
 if __name__ == "__main__":

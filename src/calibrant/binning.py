@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -38,8 +39,70 @@ class Binning(Protocol):
         """The bin of each answer (n, v); -1 where the view drops it."""
 
 
+class FixedEdges(ABC):
+    """Binnings of events at known edges: batches are added as they come."""
+
+    edges: Any
+    closed: str
+
+    @property
+    def block(self) -> int:
+        """Forecasts to view at once."""
+        return STREAM
+
+    def summarise(self, view: View) -> Bins:
+        """The bins of a batch."""
+        return _fixed(view, np.asarray(self.edges), self.closed, type(self).__name__)
+
+    def conclude(self, summary: Bins) -> Bins:
+        """Nothing is left to do."""
+        return summary
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        view.require_event(type(self).__name__, "Grid or KDTree for vectors")
+        codes = kernels.scalar_codes(view.outputs[:, :, 0], np.asarray(self.edges), self.closed, view.precision)
+        return codes.astype(np.int64) if view.keep is None else np.where(view.keep, codes.astype(np.int64), -1)
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which the edges cut the sorted samples."""
+        return cuts_at(ladder, np.asarray(self.edges), self.closed)
+
+
+class ByRank(ABC):
+    """Binnings of events that cut the sorted samples: all of them are kept, as the table of distinct forecasts."""
+
+    @property
+    def block(self) -> None:
+        """All samples are kept anyway."""
+        return None
+
+    def summarise(self, view: View) -> Forecasts:
+        """The table of distinct forecasts."""
+        return Forecasts.of(view, type(self).__name__)
+
+    def conclude(self, summary: Forecasts) -> Bins:
+        """Cut each question's samples."""
+        return summary.cut(self.cuts)
+
+    @abstractmethod
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which one question's sorted samples are cut."""
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer, by its rank; among tied forecasts, earlier rows go to lower bins."""
+        codes = np.full(view.outputs.shape[:2], -1)
+        for question, ladder in enumerate(self.summarise(view).ladders()):
+            rows = view.rows_of(question)
+            order = rows[np.argsort(view.outputs[rows, question % view.v, 0], kind="stable")]
+            weight = np.ones(len(order)) if view.weight is None else view.weight[order]
+            rank = np.cumsum(weight) - weight  # whole weights take several ranks
+            codes[order, question % view.v] = np.searchsorted(self.cuts(ladder)[1:-1], rank, side="right")
+        return codes
+
+
 @dataclass(frozen=True)
-class EqualWidth:
+class EqualWidth(FixedEdges):
     """n_bins intervals of width 1/n_bins, right-closed (k/b, (k+1)/b] or left-closed [k/b, (k+1)/b).
 
     The open border of [0, 1] is closed too: no forecast is lost or gets a bin of its own. Edges are
@@ -58,37 +121,16 @@ class EqualWidth:
         word(self.closed, "closed", "left", "right")
 
     @property
-    def block(self) -> int:
-        """Edges are fixed: batches are added as they come."""
-        return STREAM
-
-    @property
     def edges(self) -> Floats:
         """k/b for k = 0..b."""
         return np.arange(self.n_bins + 1) / self.n_bins  # k/b to the last bit; linspace is an ulp off at 0.3, 0.6, 0.7
-
-    def summarise(self, view: View) -> Bins:
-        """The bins of a batch."""
-        return _fixed(view, self.edges, self.closed, "EqualWidth")
-
-    def conclude(self, summary: Bins) -> Bins:
-        """Nothing is left to do."""
-        return summary
-
-    def assign(self, view: View) -> Ints:
-        """The bin of each answer."""
-        return _fixed_codes(view, self.edges, self.closed, "EqualWidth")
-
-    def cuts(self, ladder: Ladder) -> Ints:
-        """The ranks at which the edges cut the sorted samples."""
-        return cuts_at(ladder, self.edges, self.closed)
 
     def __str__(self) -> str:
         return f"{_bins(self.n_bins, 'equal-width')}{'' if self.closed == 'right' else ', left-closed'}"
 
 
 @dataclass(frozen=True, init=False)
-class Edges:
+class Edges(FixedEdges):
     """Bins between the given edges, which start at 0 and end at 1.
 
     >>> import calibrant as cal
@@ -109,33 +151,12 @@ class Edges:
         object.__setattr__(self, "edges", made)
         object.__setattr__(self, "closed", closed)
 
-    @property
-    def block(self) -> int:
-        """Edges are fixed: batches are added as they come."""
-        return STREAM
-
-    def summarise(self, view: View) -> Bins:
-        """The bins of a batch."""
-        return _fixed(view, np.array(self.edges), self.closed, "Edges")
-
-    def conclude(self, summary: Bins) -> Bins:
-        """Nothing is left to do."""
-        return summary
-
-    def assign(self, view: View) -> Ints:
-        """The bin of each answer."""
-        return _fixed_codes(view, np.array(self.edges), self.closed, "Edges")
-
-    def cuts(self, ladder: Ladder) -> Ints:
-        """The ranks at which the edges cut the sorted samples."""
-        return cuts_at(ladder, np.array(self.edges), self.closed)
-
     def __str__(self) -> str:
         return f"bins at {', '.join(f'{edge:g}' for edge in self.edges)}"
 
 
 @dataclass(frozen=True)
-class EqualMass:
+class EqualMass(ByRank):
     """n_bins bins of equally many samples, by rank: bin k starts at rank ceil(k n / b).
 
     Sizes differ by at most one. Tied forecasts share their mean label where a cut falls among them,
@@ -151,22 +172,6 @@ class EqualMass:
     def __post_init__(self) -> None:
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    @property
-    def block(self) -> None:
-        """All samples are kept."""
-
-    def summarise(self, view: View) -> Forecasts:
-        """The table of distinct forecasts."""
-        return Forecasts.of(view, "EqualMass")
-
-    def conclude(self, summary: Forecasts) -> Bins:
-        """Cut by rank."""
-        return summary.cut(self.cuts)
-
-    def assign(self, view: View) -> Ints:
-        """The bin of each answer; among tied forecasts, earlier rows go to lower bins."""
-        return assign_by_rank(view, self)
-
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks ceil(k n / b)."""
         return cuts_by_rank(ladder, self.n_bins)
@@ -176,7 +181,7 @@ class EqualMass:
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(ByRank):
     """n_bins bins cut at values: edge i is the sorted value at index round(i n / b); ties stay together.
 
     A forecast goes to the bin numbered by how many edges are at or below it; bins may be empty.
@@ -192,22 +197,6 @@ class Quantiles:
 
     def __post_init__(self) -> None:
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
-
-    @property
-    def block(self) -> None:
-        """All samples are kept."""
-
-    def summarise(self, view: View) -> Forecasts:
-        """The table of distinct forecasts."""
-        return Forecasts.of(view, "Quantiles")
-
-    def conclude(self, summary: Forecasts) -> Bins:
-        """Cut at values."""
-        return summary.cut(self.cuts)
-
-    def assign(self, view: View) -> Ints:
-        """The bin of each answer."""
-        return assign_by_rank(view, self)
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the values at equally spaced ranks cut the sorted samples."""
@@ -248,12 +237,6 @@ def _fixed(view: View, edges: Floats, closed: str, piece: str) -> Bins:
     )
 
 
-def _fixed_codes(view: View, edges: Floats, closed: str, piece: str) -> Ints:
-    view.require_event(piece, "Grid or KDTree for vectors")
-    codes = kernels.scalar_codes(view.outputs[:, :, 0], edges, closed, view.precision).astype(np.int64)
-    return codes if view.keep is None else np.where(view.keep, codes, -1)
-
-
 def cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Ints:
     """The ranks at which edges cut the sorted samples."""
     return np.concatenate([[0], ladder.below(edges[1:-1], closed), [ladder.n]])
@@ -262,18 +245,6 @@ def cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Ints:
 def cuts_by_rank(ladder: Ladder, n_bins: int) -> Ints:
     """The ranks at which bins of equal mass cut the sorted samples."""
     return -(-np.arange(n_bins + 1) * ladder.n // n_bins)  # ceil(k n / b) in integers
-
-
-def assign_by_rank(view: View, binning: Any) -> Ints:
-    """The bin of each answer, by its rank among its question's answers (whole weights take several ranks)."""
-    codes = np.full(view.outputs.shape[:2], -1)
-    for question, ladder in enumerate(Forecasts.of(view, type(binning).__name__).ladders()):
-        rows = view.rows_of(question)
-        order = rows[np.argsort(view.outputs[rows, question % view.v, 0], kind="stable")]
-        weight = np.ones(len(order)) if view.weight is None else view.weight[order]
-        rank = np.cumsum(weight) - weight
-        codes[order, question % view.v] = np.searchsorted(binning.cuts(ladder)[1:-1], rank, side="right")
-    return codes
 
 
 def _bins(count: int, kind: str) -> str:

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.binning import EqualMass, EqualWidth, assign_by_rank, cuts_at, cuts_by_rank
-from calibrant.bins import Bins
+from calibrant.binning import ByRank, EqualMass, EqualWidth, cuts_at, cuts_by_rank
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.forecasts import Ladder
 from calibrant.totals import Floats, Ints
-from calibrant.views import View
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(ByRank):
     """The largest number of bins up to which every smaller number, too, has non-decreasing bin frequencies.
 
     For b = 2, 3, .. n the samples are binned by `binning` (its own n_bins plays no role); the first b
@@ -36,22 +34,6 @@ class Sweep:
     def __post_init__(self) -> None:
         if not isinstance(self.binning, (EqualMass, EqualWidth)):
             raise CalibrationInputError("Sweep", "takes EqualMass() or EqualWidth()", got=repr(self.binning))
-
-    @property
-    def block(self) -> None:
-        """All samples are kept."""
-
-    def summarise(self, view: View) -> Forecasts:
-        """The table of distinct forecasts."""
-        return Forecasts.of(view, "Sweep")
-
-    def conclude(self, summary: Forecasts) -> Bins:
-        """Sweep each question, then cut it."""
-        return summary.cut(self.cuts)
-
-    def assign(self, view: View) -> Ints:
-        """The bin of each answer."""
-        return assign_by_rank(view, self)
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the chosen number of bins cuts the sorted samples."""

@@ -10,12 +10,27 @@ import numpy as np
 from calibrant.aggregates import mean, mean_of
 from calibrant.bins import Bins
 from calibrant.distances import tvd
-from calibrant.metric import Result
+from calibrant.forecasts import Forecasts
+from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.selections import Everything
 from calibrant.specification import encode
 from calibrant.totals import Floats
 from calibrant.views import About, View
+
+
+class OfTable(Metric):
+    """A metric of events that concludes from the table of distinct forecasts; it has fields `select` and `lens`."""
+
+    def summarise(self, predictions: Predictions) -> Forecasts:
+        """The table of distinct forecasts."""
+        (view,) = views(self, predictions, None)
+        return self.summarise_view(view)
+
+    def summarise_view(self, view: View) -> Forecasts:
+        """The table of what the lens saw."""
+        view.require_event(type(self).__name__, "TopLabel(), OneClass(c) or Classwise()")
+        return Forecasts.of(view, type(self).__name__)
 
 
 def views(metric: Any, predictions: Predictions, block: int | None) -> Iterator[View]:

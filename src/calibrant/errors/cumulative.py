@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats
-from calibrant.views import View
 
 Statistic = Callable[[Floats], float]
 """A number that says how far a path C_0 = 0, C_1, ... goes."""
@@ -43,7 +41,7 @@ def kuiper(path: Floats) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class CumulativeError(Metric):
+class CumulativeError(OfTable):
     r"""How far do outcomes ever run ahead of forecasts or behind, without any bins?
 
     .. math:: C_k = \frac1n \sum_{i \le k} (y_i - p_i) \quad \text{in order of forecast, tied forecasts at once}
@@ -73,15 +71,6 @@ class CumulativeError(Metric):
             raise CalibrationInputError(
                 "statistic", "must be a function of a path", got=repr(self.statistic), hint="use ks or kuiper"
             )
-
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
-
-    def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw."""
-        view.require_event("CumulativeError", "TopLabel(), OneClass(c) or Classwise()")
-        return Forecasts.of(view, "CumulativeError")
 
     def conclude(self, summary: Any) -> Result:
         """Follow each question's path."""

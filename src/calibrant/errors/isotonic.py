@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats, Ints
-from calibrant.views import View
 
 Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
@@ -47,7 +45,7 @@ def logarithmic(forecast: Floats, rate: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class IsotonicError(Metric):
+class IsotonicError(OfTable):
     r"""How much worse are the forecasts than the best non-decreasing function of them?
 
     .. math:: \mathrm{MCB} = \frac1n \sum_i \big( S(p_i, r_i) - S(\hat r_i, r_i) \big)
@@ -83,15 +81,6 @@ class IsotonicError(Metric):
                 got=repr(self.score),
                 hint="use quadratic or logarithmic",
             )
-
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
-
-    def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw."""
-        view.require_event("IsotonicError", "TopLabel(), OneClass(c) or Classwise()")
-        return Forecasts.of(view, "IsotonicError")
 
     def conclude(self, summary: Any) -> Result:
         """Pool the table, score it as it is, recalibrated and flat."""

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats
 from calibrant.views import View
@@ -27,7 +26,7 @@ FAINT = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class KDEError(Metric):
+class KDEError(OfTable):
     r"""How far are forecasts from the rate at which forecasts near them come true?
 
     .. math:: \Big(\frac{\int |x - \pi(x)|^r f(x) dx}{\int f(x) dx}\Big)^{1/r}, \quad
@@ -61,15 +60,11 @@ class KDEError(Metric):
         if isinstance(self.order, bool) or not isinstance(self.order, (int, float)) or not 1 <= self.order < np.inf:
             raise CalibrationInputError("order", "must be a finite order of at least 1", got=repr(self.order))
 
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
-
     def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw."""
+        """The table of what the lens saw, which must be hard outcomes."""
         if view.about.soft:
             raise CalibrationInputError("KDEError", "needs one true class per row", got="soft labels")
-        return Forecasts.of(view, "KDEError")
+        return super().summarise_view(view)
 
     def conclude(self, summary: Any) -> Result:
         """Estimate both densities of every question and compare."""

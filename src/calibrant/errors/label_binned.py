@@ -10,21 +10,19 @@ import numpy as np
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
 from calibrant.checks import order
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.sweep import Sweep
-from calibrant.views import View
 
 RankBinning = EqualWidth | Edges | EqualMass | Quantiles | Sweep
 
 
 @dataclass(frozen=True, repr=False)
-class LabelBinnedError(Metric):
+class LabelBinnedError(OfTable):
     r"""Forecasts are kept as they are; only labels are averaged in each bin.
 
     .. math:: \Big(\frac1n \sum_i |p_i - \bar y_{b(i)}|^p\Big)^{1/p}
@@ -54,14 +52,6 @@ class LabelBinnedError(Metric):
                 hint="use EqualWidth, Edges, EqualMass, Quantiles or Sweep",
             )
         order(self.p, "LabelBinnedError")
-
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
-
-    def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw."""
-        return Forecasts.of(view, "LabelBinnedError")
 
     def conclude(self, summary: Any) -> Result:
         """Bin the table, then compare each entry with the mean labels of the bins it falls into."""

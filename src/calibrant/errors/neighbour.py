@@ -10,15 +10,13 @@ import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.checks import number, order, whole
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats, Ints
-from calibrant.views import View
 
 Neighbours = Callable[[Ladder], tuple[Ints, Ints]]
 """A table of distinct forecasts to the first entry in each forecast's neighbourhood, and the first behind it."""
@@ -82,7 +80,7 @@ class forecasts_within:  # noqa: N801 - neighbours read as a function
 
 
 @dataclass(frozen=True, repr=False)
-class NeighbourError(Metric):
+class NeighbourError(OfTable):
     r"""Is each forecast as large as the rate at which the samples near it, itself included, came true?
 
     .. math:: \Big(\frac1n \sum_i \Big|p_i - \frac1{|N_i|} \sum_{j \in N_i} y_j\Big|^p\Big)^{1/p}
@@ -114,14 +112,6 @@ class NeighbourError(Metric):
                 "neighbours", "must be a piece such as nearest_forecasts(100)", got=repr(self.neighbours)
             )
         order(self.p, "NeighbourError")
-
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
-
-    def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw."""
-        return Forecasts.of(view, "NeighbourError")
 
     def conclude(self, summary: Any) -> Result:
         """Compare each entry of the table with the mean label of the entries near it."""

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats
-from calibrant.views import View
 
 GRID = 1 << 16
 """Cells of [0, 1] between whose ends residuals are shared."""
@@ -25,7 +23,7 @@ FINENESS = 256
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothError(Metric):
+class SmoothError(OfTable):
     r"""How large are the residuals that remain when forecasts are blurred by as much as those residuals?
 
     .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Big|\frac1n \sum_i (y_i - p_i) K_\sigma(t, p_i)\Big| dt, \quad
@@ -62,14 +60,6 @@ class SmoothError(Metric):
             raise CalibrationInputError(
                 "bandwidth", "must be None or a finite number of at least 0.001", got=repr(given)
             )
-
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
-
-    def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw."""
-        return Forecasts.of(view, "SmoothError")
 
     def conclude(self, summary: Any) -> Result:
         """Smooth the residuals of every question and integrate."""
