@@ -18,6 +18,7 @@ import calibrant as cal
 from calibrant.inference.bootstrap import KINDS, left_out, mostly_noise
 from calibrant.inference.draws import redrawn_labels
 from calibrant.inference.engines import exact
+from calibrant.inference.pivots import bounds, pivot
 
 LAWS = {"uniform": (1.0, 1.0), "Beta(2.8, 0.5)": (2.8, 0.5), "Beta(1.1, 0.1)": (1.1, 0.1)}
 CURVES = {"calibrated": 1.0, "slightly off": 1.15, "clearly off": 2.0}
@@ -64,12 +65,14 @@ def coverage(task):
         outcomes = (rng.random(size) < scores ** CURVES[curve]).astype(int)
         predictions = predictions_of(scores, outcomes, name)
         result = metric(predictions)
-        drawn = cal.Bootstrap(resamples, seed=index).replicates(metric, predictions)[:, 0]
-        jackknife = left_out(exact(metric, predictions), size, None)[:, 0]
-        flagged += mostly_noise(drawn, result.value)
+        pivoted = pivot(metric, several=bool(result.values))
+        estimate, centre = pivoted.metric(predictions).value, pivoted.limit(predictions).value
+        drawn = cal.Bootstrap(resamples, seed=index).replicates(pivoted.metric, predictions)[:, 0]
+        jackknife = left_out(exact(pivoted.metric, predictions), size, None)[:, 0]
+        flagged += pivoted.limit is pivoted.metric and mostly_noise(drawn, estimate)
         for kind, ends in KINDS.items():
-            low, high = ends(drawn, result.value, LEVEL, jackknife)
-            low, high = max(0.0, low), max(0.0, high)
+            interval = np.array(ends(drawn + (estimate - centre), estimate, LEVEL, jackknife))
+            low, high = np.clip(pivoted.back(interval), *bounds(metric))
             held[kind] += low - 1e-12 <= target <= high + 1e-12
             wide[kind] += (high - low) / datasets
     shares = {kind: count / datasets for kind, count in held.items()}

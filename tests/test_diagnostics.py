@@ -60,3 +60,8 @@ def test_interval_counts_share_out_all_answers():
     assert diagnostics.interval_counts(PREDICTIONS, [0, 0.33, 0.66, 1]) == [0, 6, 6]
     assert diagnostics.interval_counts(PREDICTIONS, [0, 0.5, 1], closed="right") == [3, 9]
     assert sum(diagnostics.interval_counts(PREDICTIONS, [0, 0.2, 1], lens=cal.Classwise())) == 36
+
+
+def test_a_share_of_29_percent_of_a_hundred_is_29():
+    answers = cal.Predictions.from_confidence([1] * 71 + [0] * 29, np.linspace(0.99, 0.01, 100))
+    assert diagnostics.risk_coverage(answers, diagnostics.doubt).accuracy_after_referring(0.29) == 1.0

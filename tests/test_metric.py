@@ -191,3 +191,36 @@ def test_a_metric_prints_as_python_would_make_it():
     )
     for metric in METRICS:
         assert eval(repr(metric), vars(cal)) == metric
+
+
+def test_a_piece_without_a_name_works_but_does_not_travel():
+    import functools
+
+    def scaled(bins, by):
+        return by * cal.tvd(bins)
+
+    metric = cal.BinnedError(distance=functools.partial(scaled, by=2.0))
+    assert metric(y, P).value == 2 * cal.ECE(y, P).value
+    with pytest.raises(cal.CalibrationInputError, match="functions that have a name"):
+        metric.to_json()
+
+
+def test_infinite_parameters_travel():
+    metric = cal.BinnedError(lens=cal.Above(cal.Classwise(), float("-inf")))
+    assert cal.from_json(metric.to_json()) == metric
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "3"])
+def test_json_that_is_no_result_is_refused(text):
+    with pytest.raises(cal.CalibrationInputError, match="JSON of a result"):
+        cal.Result.from_json(text)
+
+
+def test_parts_of_a_sweep_tell_their_number_of_bins():
+    result = replace(cal.SCE, binning=cal.Sweep())(y, P)
+    assert [part.details["n_bins"] for part in result.parts.values()] == result.bins.requested.tolist()
+
+
+def test_choices_are_told_by_the_questions_and_not_by_their_names():
+    named = cal.Predictions.from_probs(y, P, classes=["a by b", "every class", "c"])
+    assert "mean of all" not in str(cal.BinnedError(lens=cal.OneClass("a by b"), across=cal.mean_of_all)(named))

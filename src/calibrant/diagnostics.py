@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -116,7 +117,7 @@ class RiskCoverage:
         """The accuracy on the rest when the floor(share * n) most uncertain samples are referred; nan when all are."""
         if not 0 <= share <= 1:
             raise CalibrationInputError("share", "must lie in [0, 1]", got=share)
-        rest = len(self.risk) - int(share * len(self.risk))
+        rest = len(self.risk) - math.floor(share * len(self.risk) + 1e-9)  # .29 * 100 is 28.999999999999996
         return float(1 - self.risk[rest - 1]) if rest else float("nan")
 
 

@@ -164,7 +164,7 @@ class Result:
             self.about, n=round(self.sizes[index]), names=(), question=f"{self.about.question}: {name}"
         )
         details: dict[str, float] = {}
-        if "n_bins" in self.details and self.bins is not None:
+        if self.bins is not None and len(set(self.bins.requested.tolist())) > 1:  # the data chose how many bins
             details = {"n_bins": int(self.bins.requested[index])}
         interval = self.intervals[index] if self.intervals else None
         return Result(self.metric, self.values[index], about, self.choices, bins, details, interval=interval)
@@ -227,8 +227,11 @@ class Result:
     @classmethod
     def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Result:
         """A result from its JSON; `pieces` names pieces that are not calibrant's own."""
-        made = json.loads(text)
-        parts = made["parts"]
+        try:
+            made = json.loads(text)
+            parts = made["parts"]
+        except (ValueError, KeyError, TypeError) as reason:
+            raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
         about = About(n=made["n"], question=made["question"], names=tuple(parts))
         return cls(
             metric=specification.decode(made["metric"], pieces or {}),

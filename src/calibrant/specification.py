@@ -24,6 +24,10 @@ def encode(piece: Any) -> Any:
         fields = {field.name: encode(getattr(piece, field.name)) for field in dataclasses.fields(piece)}
         return {"piece": type(piece).__name__, **fields}
     if callable(piece):
+        if not hasattr(piece, "__name__"):
+            raise CalibrationInputError(
+                "specification", "needs functions that have a name", got=repr(piece), hint="define it with def"
+            )
         return {"function": piece.__name__}
     if isinstance(piece, (tuple, list)):
         return [encode(item) for item in piece]
@@ -40,6 +44,8 @@ def decode(made: Any, pieces: Mapping[str, Any]) -> Any:
     """The piece that `encode` wrote; foreign ones are looked up in `pieces`, all others in `calibrant.__all__`."""
     if isinstance(made, list):
         return tuple(decode(item, pieces) for item in made)
+    if made in ("nan", "inf", "-inf"):
+        return float(made)
     if not isinstance(made, dict):
         return made
     if "function" in made:

@@ -51,11 +51,25 @@ class Table:
         """The cells as text; all digits where `digits` is None."""
         made = []
         for name, results in self.results.items():
-            numbers = [
-                repr(result.value) if digits is None else f"{result.value:.{digits}f}" for result in results.values()
-            ]
+            numbers = [text for result in results.values() for text in self._cells(result, digits)]
             made.append([name, str(max(result.n for result in results.values())), *numbers])
         return made
+
+    def _cells(self, result: Result, digits: int | None) -> list[str]:
+        """One cell a number; a table for people has the interval beside the value."""
+        if digits is None:
+            return [repr(result.value), *(repr(found_beside(result).get(name, float("nan"))) for name in self._beside)]
+        between = result.interval
+        ends = f" [{between.low:.{digits}f}, {between.high:.{digits}f}]" if between else ""
+        floor = result.details.get("noise_floor")
+        noise = f" (noise {floor:.{digits}f}, p {result.details['null_p_value']:.3g})" if floor is not None else ""
+        return [f"{result.value:.{digits}f}{ends}{noise}"]
+
+    @property
+    def _beside(self) -> list[str]:
+        """What some of the numbers have beside them: interval ends, noise floors."""
+        every = (found_beside(result) for results in self.results.values() for result in results.values())
+        return list(dict.fromkeys(name for found in every for name in found))
 
     def __str__(self) -> str:
         cells = [[inert(cell) for cell in row] for row in [self.header, *self.rows()]]
@@ -75,7 +89,9 @@ class Table:
         """Comma-separated, every digit; text that a spreadsheet would run as a formula is quoted."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([safe_cell(cell) for cell in self.header])
+        first, n, *metrics = self.header
+        wide = [column for metric in metrics for column in (metric, *(f"{metric} {name}" for name in self._beside))]
+        writer.writerow([safe_cell(cell) for cell in (first, n, *wide)])
         for name, *numbers in self.rows(digits=None):
             writer.writerow([safe_cell(name), *numbers])
         return out.getvalue()
@@ -136,6 +152,18 @@ def table(
             part = predictions[(column == value) | ((column != column) & (value != value))]
             results[_free(str(value), results)] = measured(part)
     return Table(by, results)
+
+
+def found_beside(result: Result) -> dict[str, float]:
+    """The ends of a result's interval, and its noise floor and p-value, where it has them.
+
+    >>> import calibrant as cal
+    >>> found_beside(cal.ECE([1, 0], [.9, .2]))
+    {}
+    """
+    made = {} if result.interval is None else {"low": result.interval.low, "high": result.interval.high}
+    noise = {name: result.details[name] for name in ("noise_floor", "null_p_value") if name in result.details}
+    return {**made, **noise}
 
 
 def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:

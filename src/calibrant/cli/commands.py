@@ -17,11 +17,13 @@ import numpy as np
 
 import calibrant
 from calibrant import io
+from calibrant.checks import whole
 from calibrant.cli import spelling
 from calibrant.cli.showing import show
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.draws import check_seed
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.selections import Everything, Selection, everything
@@ -157,6 +159,8 @@ def measure(
     metrics = {name: narrowed(metric, selected) for name, metric in (metrics or _metrics(_usual(predictions))).items()}
     thresholds = _limits(limits, metrics)
     resampling = None if interval is None else _usage(lambda _: calibrant.Bootstrap(interval, seed=seed), "")
+    if null is not None:
+        _usage(lambda _: _check_null(null, seed), "")
     made = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
     show(made, style, title=f"{', '.join(files)}: {_described(predictions)}", parts=parts)
     _enforce(made, thresholds)
@@ -224,6 +228,11 @@ def _described(predictions: Predictions) -> str:
 def _fractions(predictions: Predictions) -> int:
     soft = np.asarray(predictions.soft).reshape(len(predictions), -1)
     return int(((soft > 0) & (soft < 1)).any(axis=1).sum())
+
+
+def _check_null(n: int, seed: int) -> None:
+    whole(n, "--null", 1)
+    check_seed(seed)
 
 
 def _usual(predictions: Predictions) -> Sequence[str]:

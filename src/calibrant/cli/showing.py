@@ -12,7 +12,7 @@ import click
 
 import calibrant
 from calibrant.metric import Result
-from calibrant.table import Table, inert, safe_cell
+from calibrant.table import Table, found_beside, inert, safe_cell
 
 WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
@@ -53,7 +53,9 @@ def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]
         if level:
             row.append(f"{result.interval.low:.4f} to {result.interval.high:.4f}" if result.interval else "")
         if floors:
-            row += [f"{result.details[key]:.4f}" if key in result.details else "" for key in ("noise_floor", "p_value")]
+            row += [
+                f"{result.details[key]:.4f}" if key in result.details else "" for key in ("noise_floor", "null_p_value")
+            ]
         rows.append([*row, words(result)])
     return [*header, "what it asks"], rows
 
@@ -61,10 +63,14 @@ def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]
 def _csv(made: Table) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["metric", "value", "n", "question", "choices"])
-    for name, result in made["all"].items():
+    results = made["all"]
+    found = {name: found_beside(result) for name, result in results.items()}
+    more = list(dict.fromkeys(column for columns in found.values() for column in columns))
+    writer.writerow(["metric", "value", "n", "question", "choices", *more])
+    for name, result in results.items():
         spoken = [safe_cell(word) for word in (result.question, result.choices)]
-        writer.writerow([safe_cell(name), repr(result.value), str(result.n), *spoken])
+        beside = [repr(found[name][column]) if column in found[name] else "" for column in more]
+        writer.writerow([safe_cell(name), repr(result.value), str(result.n), *spoken, *beside])
     return out.getvalue()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import calibrant
 from calibrant.errors.binned import BinnedError
+from calibrant.errors.isotonic import IsotonicError
 from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, nearest
@@ -99,11 +100,18 @@ def _composed(pieces: list[Any], text: str) -> Metric:
             raise CalibrationInputError("metric", f"must have one {field}", got=f"several in {text!r}")
         fields[field] = piece
     if base is None:
-        base = MeanScore() if "score" in fields else BinnedError()
+        base = _base(fields.get("score"))
     known = {field.name for field in dataclasses.fields(base)}  # type: ignore[arg-type]
     if unknown := fields.keys() - known:
         raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
     return dataclasses.replace(base, **fields)  # type: ignore[type-var]
+
+
+def _base(score: Any) -> Metric:
+    """What a composition without a recipe is: a binned error, or the estimator that its score belongs to."""
+    if score is None:
+        return BinnedError()
+    return IsotonicError() if score.__module__ == IsotonicError.__module__ else MeanScore()
 
 
 def _field(piece: Any, text: str) -> str:

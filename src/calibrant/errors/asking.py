@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,7 +72,7 @@ def combine(
     )
 
 
-def choices(metric: Any) -> str:
+def choices(metric: Any, about: About) -> str:
     """A metric's choices in words; those that are the default go without saying."""
     words = []
     if not isinstance(metric.select, Everything):
@@ -80,16 +81,14 @@ def choices(metric: Any) -> str:
         words.append(str(metric.binning))
     for field, usual in (("distance", tvd), ("aggregate", mean), ("across", mean_of)):
         piece = getattr(metric, field, usual)
-        if piece is not usual and not (field == "across" and not _several(metric)):
+        if piece is not usual and (field != "across" or about.names):
             words.append(_name(piece))
     return ", ".join(words)
 
 
-def _several(metric: Any) -> bool:
-    return "every class" in str(metric.lens) or " by " in str(metric.lens)
-
-
 def _name(piece: Any) -> str:
+    if not dataclasses.is_dataclass(piece) and not hasattr(piece, "__name__"):
+        return str(piece)
     spelled = encode(piece)
     if "function" in spelled:
         return spelled["function"].replace("_", " ")

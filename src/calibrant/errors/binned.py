@@ -61,4 +61,6 @@ class BinnedError(Metric):
         if self.distance is debiased_squared and bins.shape[0] == 1:
             details["signed_square"] = float(mean(distances, bins)[0])
         values = self.aggregate(distances, bins)
-        return combine(self, bins.about, values, bins.counts.sum(axis=1), choices(self), bins=bins, details=details)
+        return combine(
+            self, bins.about, values, bins.counts.sum(axis=1), choices(self, bins.about), bins=bins, details=details
+        )

@@ -77,7 +77,7 @@ class CumulativeError(OfTable):
         values, tails, sizes = np.array([self._error(ladder) for ladder in summary.ladders()]).T
         details = {"p_value": float(tails[0])} if len(values) == 1 and self.statistic in _NULL else {}
         named = getattr(self.statistic, "__name__", str(self.statistic)).replace("_", " ")
-        words = ", ".join(word for word in (choices(self), f"{named} of cumulative differences") if word)
+        words = ", ".join(word for word in (choices(self, summary.about), f"{named} of cumulative differences") if word)
         return combine(self, summary.about, values, sizes, words, details=details)
 
     def _error(self, ladder: Ladder) -> tuple[float, float, int]:

@@ -90,7 +90,7 @@ class IsotonicError(OfTable):
         mcb, dsc, unc = (self.across(part, sizes)["value"] for part in parts)
         details = {"miscalibration": mcb, "discrimination": dsc, "uncertainty": unc, "score": mcb - dsc + unc}
         named = getattr(self.score, "__name__", str(self.score)).replace("_", " ")
-        words = ", ".join(word for word in (choices(self), "isotonic", f"{named} score") if word)
+        words = ", ".join(word for word in (choices(self, summary.about), "isotonic", f"{named} score") if word)
         return combine(self, bins.about, parts[0], sizes, words, bins=bins, details=details)
 
     def _parts(self, ladder: Ladder) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.checks import number
 from calibrant.errors.asking import OfTable, choices, combine
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts, Ladder
@@ -57,8 +58,7 @@ class KDEError(OfTable):
     across: Across = mean_of
 
     def __post_init__(self) -> None:
-        if isinstance(self.order, bool) or not isinstance(self.order, (int, float)) or not 1 <= self.order < np.inf:
-            raise CalibrationInputError("order", "must be a finite order of at least 1", got=repr(self.order))
+        number(self.order, "order", "must be a finite order of at least 1", lambda order: 1 <= order < np.inf)
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw, which must be hard outcomes."""
@@ -70,7 +70,7 @@ class KDEError(OfTable):
         """Estimate both densities of every question and compare."""
         answers = [(*self._error(ladder), ladder.n) for ladder in summary.ladders()]
         values, bandwidths, sizes = np.array(answers, np.float64).T
-        words = [choices(self), f"order {self.order:g}" if self.order != 1 else ""]
+        words = [choices(self, summary.about), f"order {self.order:g}" if self.order != 1 else ""]
         details = {} if summary.about.names else {"bandwidth": float(bandwidths[0])}
         result = combine(self, summary.about, values, sizes, ", ".join(filter(None, words)), details=details)
         if not np.isnan(values[sizes > 0]).any():

@@ -174,7 +174,7 @@ class KernelError(Metric):
         if np.isnan(values[sizes > 0]).any():
             about = dataclasses.replace(about, notes=(*about.notes, "too few samples for the estimator"))
         named = [getattr(piece, "__name__", str(piece)) for piece in (self.kernel, self.estimator)]
-        words = ", ".join(word for word in (choices(self), *named) if word)
+        words = ", ".join(word for word in (choices(self, summary.about), *named) if word)
         return combine(self, about, values, sizes, words, details=found[0] if len(found) == 1 else {})
 
     def _estimate(self, sample: Residuals) -> dict[str, float]:

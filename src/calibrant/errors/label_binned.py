@@ -57,7 +57,7 @@ class LabelBinnedError(OfTable):
         """Bin the table, then compare each entry with the mean labels of the bins it falls into."""
         bins = summary.cut(self.binning.cuts)
         values = np.array([self._error(ladder) for ladder in summary.ladders()])
-        words = choices(self) + (f", order {self.p:g}" if self.p != 1 else "")
+        words = choices(self, bins.about) + (f", order {self.p:g}" if self.p != 1 else "")
         details: dict[str, float] = {}
         if isinstance(self.binning, Sweep) and bins.shape[0] == 1:
             details["n_bins"] = int(bins.requested[0])

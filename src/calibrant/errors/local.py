@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import as_numbers
+from calibrant.checks import number, whole
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Classwise, TopLabel
@@ -66,12 +67,9 @@ class LocalCalibration:
     subset: Selection | None = None
 
     def __post_init__(self) -> None:
-        number = isinstance(self.decay, (int, float)) and not isinstance(self.decay, bool)
-        if not number or not 0.001 <= self.decay <= 1:  # 0.001^100, from 0 to 1, is a weight that float64 still holds
-            raise CalibrationInputError("decay", "must lie in [0.001, 1]", got=repr(self.decay))
-        whole = isinstance(self.cells, (int, np.integer)) and not isinstance(self.cells, bool)
-        if not whole or not 1 <= self.cells <= 10_000:
-            raise CalibrationInputError("cells", "must be a whole number in 1..10,000", got=repr(self.cells))
+        # 0.001^100, from 0 to 1, is a weight that float64 still holds
+        number(self.decay, "decay", "must lie in [0.001, 1]", lambda decay: 0.001 <= decay <= 1)
+        whole(self.cells, "cells", 1, 10_000)
         if not callable(self.balance):
             raise CalibrationInputError(
                 "balance",

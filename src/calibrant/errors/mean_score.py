@@ -70,7 +70,7 @@ class MeanScore(Metric):
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(summary.infinite.hi > 0, np.inf, summary.total.value / sizes)
         named = [] if self.name != "MeanScore" else [getattr(self.score, "__name__", str(self.score)).replace("_", " ")]
-        words = ", ".join(word for word in (choices(self), *named) if word)
+        words = ", ".join(word for word in (choices(self, summary.about), *named) if word)
         return combine(self, summary.about, values, sizes, words)
 
     def summarise_view(self, view: View) -> Scores:

@@ -117,7 +117,9 @@ class NeighbourError(OfTable):
         """Compare each entry of the table with the mean label of the entries near it."""
         errors, sizes = zip(*((self._error(ladder), float(ladder.n)) for ladder in summary.ladders()), strict=True)
         named = getattr(self.neighbours, "__name__", str(self.neighbours))
-        words = ", ".join(word for word in (choices(self), named, f"order {self.p:g}" if self.p != 1 else "") if word)
+        words = ", ".join(
+            word for word in (choices(self, summary.about), named, f"order {self.p:g}" if self.p != 1 else "") if word
+        )
         return combine(self, summary.about, np.array(errors), np.array(sizes), words)
 
     def _error(self, ladder: Ladder) -> float:

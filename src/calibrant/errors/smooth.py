@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.checks import number
 from calibrant.errors.asking import OfTable, choices, combine
-from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
@@ -53,19 +53,15 @@ class SmoothError(OfTable):
     across: Across = mean_of
 
     def __post_init__(self) -> None:
-        given = self.bandwidth
-        if given is None:
-            return
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 1e-3 <= given < np.inf:
-            raise CalibrationInputError(
-                "bandwidth", "must be None or a finite number of at least 0.001", got=repr(given)
-            )
+        if self.bandwidth is not None:
+            expected = "must be None or a finite number of at least 0.001"
+            number(self.bandwidth, "bandwidth", expected, lambda width: 1e-3 <= width < np.inf)
 
     def conclude(self, summary: Any) -> Result:
         """Smooth the residuals of every question and integrate."""
         answers = [(*self._error(ladder), ladder.n) for ladder in summary.ladders()]
         values, bandwidths, sizes = np.array(answers, np.float64).T
-        words = [choices(self), f"bandwidth {self.bandwidth:g}" if self.bandwidth is not None else ""]
+        words = [choices(self, summary.about), f"bandwidth {self.bandwidth:g}" if self.bandwidth is not None else ""]
         details = {} if summary.about.names else {"bandwidth": float(bandwidths[0])}
         return combine(self, summary.about, values, sizes, ", ".join(filter(None, words)), details=details)
 

@@ -10,10 +10,11 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.checks import whole
-from calibrant.distances import signed
+from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import BLOCK, RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, exact
+from calibrant.inference.pivots import bounds, is_signed, pivot
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints
@@ -23,7 +24,7 @@ JACKKNIFE_BLOCKS = 100
 
 NOISE = (
     "about half of this error or more is noise, and no bootstrap interval covers well there: "
-    "see the interval of ECE_DEBIASED, or test with consistency"
+    "see ECE_DEBIASED for its size, and consistency for a test"
 )
 NOISE_RATIO = 0.2
 """Resampling doubles the noise of an error: with true error t and noise f the estimate is about sqrt(t^2 + f^2) and
@@ -74,22 +75,28 @@ class Bootstrap:
             raise CalibrationInputError("engine", "cells knows no rows", got="groups or kind='bca'", hint="use exact")
 
     def __call__(self, metric: Metric, predictions: Predictions, result: Result) -> Result:
-        """The result with its interval, and its parts with theirs."""
-        replicates = self.replicates(metric, predictions)
-        jackknife = None
+        """The result with its interval, and its parts with theirs; nan where there is nothing to resample."""
+        questions = 1 + len(result.values)
+        if not len(predictions):
+            nothing = [Interval(np.nan, np.nan, self.level, self.kind, self.engine, self.n)] * questions
+            return dataclasses.replace(result, interval=nothing[0], intervals=tuple(nothing[1:]))
+        pivoted = pivot(metric, several=questions > 1)
+        replicates = self.replicates(pivoted.metric, predictions)
+        estimates = _values(pivoted.metric, predictions, result)
+        shifts = np.zeros(questions)
+        if pivoted.limit is not pivoted.metric:
+            shifts = estimates - _values(pivoted.limit, predictions, result)
+        without = np.full((1, questions), np.nan)
         if self.kind == "bca":
-            jackknife = left_out(exact(metric, predictions), len(predictions), self._clusters(predictions))
-        estimates = np.array([result.value, *result.values])
+            without = left_out(exact(pivoted.metric, predictions), len(predictions), self._clusters(predictions))
         intervals = []
-        for column, estimate in enumerate(estimates):
-            without = None if jackknife is None else jackknife[:, column]
-            low, high = KINDS[self.kind](replicates[:, column], estimate, self.level, without)
-            if not is_signed(metric):
-                low, high = max(0.0, low), max(0.0, high)
-            intervals.append(Interval(low, high, self.level, self.kind, self.engine, self.n))
-        notes = result.notes
-        if not is_signed(metric) and mostly_noise(replicates[:, 0], result.value):
-            notes = (*notes, NOISE)
+        for drawn, estimate, shift, jackknife in zip(replicates.T, estimates, shifts, without.T, strict=True):
+            ends = KINDS[self.kind](drawn + shift, estimate, self.level, jackknife)
+            low, high = np.clip(pivoted.back(np.array(ends)), *bounds(metric))  # nan stays nan
+            intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n))
+        plug_in = pivoted.limit is pivoted.metric and not isinstance(metric, MeanScore) and not is_signed(metric)
+        noisy = plug_in and mostly_noise(replicates[:, 0], result.value)
+        notes = (*result.notes, NOISE) if noisy else result.notes
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
     def replicates(self, metric: Metric, predictions: Predictions) -> Floats:
@@ -120,9 +127,7 @@ class Resampled:
         return self.engine(self.draws(rng, count))
 
 
-def percentile(
-    replicates: Floats, estimate: float, level: float, left_out: Floats | None = None
-) -> tuple[float, float]:
+def percentile(replicates: Floats, estimate: float, level: float, without: Floats | None = None) -> tuple[float, float]:
     """The quantiles of the replicates themselves.
 
     >>> percentile(np.arange(101.0), 50.0, 0.5)
@@ -151,8 +156,9 @@ def bca(replicates: Floats, estimate: float, level: float, without: Floats | Non
     (5, 95)
     """
     finite = replicates[np.isfinite(replicates)]
+    without = None if without is None else without[np.isfinite(without)]
     share = (np.sum(finite < estimate) + np.sum(finite == estimate) / 2) / max(1, len(finite))
-    if not 0 < share < 1 or without is None:
+    if not 0 < share < 1 or without is None or not len(without):
         return float("nan"), float("nan")
     shift = _NORMAL.inv_cdf(share)
     gaps = without.mean() - without
@@ -168,16 +174,6 @@ def bca(replicates: Floats, estimate: float, level: float, without: Floats | Non
 KINDS = {"basic": basic, "percentile": percentile, "bca": bca}
 
 
-def is_signed(metric: Metric) -> bool:
-    """Whether a metric's values can honestly be negative.
-
-    >>> import calibrant as cal
-    >>> is_signed(cal.MCS), is_signed(cal.ECE)
-    (True, False)
-    """
-    return getattr(metric, "distance", None) is signed or bool(getattr(metric, "signed", False))
-
-
 def mostly_noise(replicates: Floats, estimate: float) -> bool:
     """Whether resampling raises an error so much that about half of it or more must be noise.
 
@@ -188,16 +184,22 @@ def mostly_noise(replicates: Floats, estimate: float) -> bool:
     return bool(len(finite)) and bool(finite.mean() > (1 + NOISE_RATIO) * estimate)
 
 
+def _values(metric: Metric, predictions: Predictions, known: Result) -> Floats:
+    """The metric's value and those of its questions."""
+    result = known if metric == known.metric else metric(predictions)
+    return np.array([result.value, *result.values])
+
+
 def _quantiles(replicates: Floats, low: float, high: float) -> tuple[float, float]:
-    finite = replicates[np.isfinite(replicates)]
-    if not len(finite):
+    """Quantiles of the replicates that exist; infinite ones count, and nothing is interpolated between them."""
+    there = replicates[~np.isnan(replicates)]
+    if not len(there):
         return float("nan"), float("nan")
-    ends = np.quantile(finite, [low, high])
+    ends = np.quantile(there, [low, high], method="linear" if np.isfinite(there).all() else "nearest")
     return float(ends[0]), float(ends[1])
 
 
-def left_out(engine: Engine, rows: int, cluster: Ints | None) -> Floats:
-    """The values with each block of rows (or cluster) left out in turn."""
-    codes = np.arange(rows) if cluster is None else cluster
-    block = codes % JACKKNIFE_BLOCKS
+def left_out(engine: Engine, rows: int, cluster: Ints | None, blocks: int = JACKKNIFE_BLOCKS) -> Floats:
+    """The values with each block of rows (or of clusters) left out in turn; row i is in block i mod blocks."""
+    block = (np.arange(rows) if cluster is None else cluster) % blocks
     return engine((block != one).astype(np.int64) for one in range(block.max() + 1))

@@ -13,6 +13,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import basic
 from calibrant.inference.draws import RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Engine, exact
+from calibrant.inference.pivots import pivot
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats
@@ -96,8 +97,12 @@ def compare(
     results = metric(a), metric(b)
     observed = results[0].value - results[1].value
     drawn = values[:, 0] - values[:, 1]
+    limit = pivot(metric, several=True).limit
+    if limit is not metric:
+        drawn = drawn + (observed - (limit(a).value - limit(b).value))
     low, high = basic(drawn, observed, level)
-    p_value = float((1 + np.sum(np.abs(drawn - observed) >= abs(observed))) / (n + 1))
+    extreme = ~(np.abs(drawn - observed) < abs(observed))  # a draw without a value counts as extreme
+    p_value = float((1 + extreme.sum()) / (n + 1)) if np.isfinite(observed) else float("nan")
     return Comparison(*results, Interval(low, high, level, "basic", "exact", n), p_value, margin)
 
 
@@ -156,3 +161,6 @@ def _require_pairs(a: Predictions, b: Predictions) -> None:
     if not np.array_equal(*truths):
         hint = "a paired comparison needs the same samples"
         raise CalibrationInputError("b", "must have the labels of a, row by row", got="others", hint=hint)
+    ones = np.ones(len(a))
+    if not np.array_equal(ones if a.weight is None else a.weight, ones if b.weight is None else b.weight):
+        raise CalibrationInputError("b", "must have the sample weights of a", got="others")

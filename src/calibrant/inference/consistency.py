@@ -10,10 +10,11 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.checks import whole
-from calibrant.errors.asking import views
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draws import check_seed, redrawn_labels, replicate
+from calibrant.inference.engines import view_of
+from calibrant.inference.pivots import is_signed
 from calibrant.lenses import Classwise, Full, Groups, InTopK, OneClass, Ranked, TopK, TopLabel
 from calibrant.metric import Metric, Result
 from calibrant.narrowing import Above, Between, ByPrediction
@@ -24,6 +25,10 @@ from calibrant.views import View
 
 _OF_FORECASTS = (TopLabel, Ranked, InTopK, OneClass, Classwise, TopK, Groups, Full)
 """Lenses whose coordinates are disjoint outcomes with known probabilities, whatever the label."""
+
+
+_COVERING = (Classwise, TopK, Groups, Full)
+"""Those among them whose coordinates are all that can happen (of classes; an event may also not happen)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +53,12 @@ class Null:
     @property
     def mean(self) -> float:
         """The noise floor: the metric's mean under calibration."""
-        return float(np.mean(self.values))
+        return float(np.mean(_there(self.values)))
 
     @property
     def sd(self) -> float:
         """The metric's standard deviation under calibration."""
-        return float(np.std(self.values))
+        return float(np.std(_there(self.values)))
 
     @property
     def excess(self) -> float:
@@ -62,23 +67,27 @@ class Null:
 
     @property
     def p_value(self) -> float:
-        """(1 + number of null values at least as extreme) / (n + 1); by absolute value, which signed metrics need."""
-        return _p_value(self.result.value, self.values)
+        """(1 + number of null values at least as large) / (n + 1), by absolute value where the metric is signed.
+
+        Redraws under which the metric has no value are left out of both numbers.
+        """
+        return _p_value(self.result.value, self.values, is_signed(self.result.metric))
 
     @property
     def part_p_values(self) -> dict[str, float]:
         """The p-value of each question."""
         columns = zip(self.result.about.names, self.result.values, self.parts.T, strict=True)
-        return {name: _p_value(value, null) for name, value, null in columns}
+        two_sided = is_signed(self.result.metric)
+        return {name: _p_value(value, null, two_sided) for name, value, null in columns}
 
     def annotated(self) -> Result:
-        """The observed result with `noise_floor`, `noise_95` and `p_value` among its details."""
-        found = {"noise_floor": self.mean, "noise_95": self.quantile(0.95), "p_value": self.p_value}
+        """The observed result with `noise_floor`, `noise_95` and `null_p_value` among its details."""
+        found = {"noise_floor": self.mean, "noise_95": self.quantile(0.95), "null_p_value": self.p_value}
         return dataclasses.replace(self.result, details={**self.result.details, **found})
 
     def quantile(self, q: float) -> float:
         """A quantile of the metric under calibration."""
-        return float(np.quantile(self.values, q))
+        return float(np.quantile(_there(self.values), q))
 
     def __str__(self) -> str:
         return (
@@ -121,7 +130,7 @@ def consistency(
 def _work(metric: Any, predictions: Predictions) -> Any:
     if not hasattr(metric, "summarise_view") or not _label_free(metric.lens) or not _label_free_rows(metric.select):
         return _Relabelled(metric, predictions)
-    (view,) = views(metric, predictions, None)
+    view = view_of(metric, predictions)
     if view.questions == 1 and view.weight is None:
         summary = metric.summarise_view(view)
         if isinstance(summary, Forecasts):
@@ -155,8 +164,9 @@ class _RedrawnView:
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
         n, v, d = self.view.outputs.shape
         shares = self.view.outputs.reshape(n, v * d).astype(np.float64)
-        rest = 1.0 - shares.sum(axis=1)
-        whole = np.column_stack([shares, np.maximum(rest, 0.0)]) if rest.max(initial=0.0) > 1e-9 else shares
+        whole = shares
+        if not (self.view.d * self.view.v > 1 and isinstance(_innermost(self.metric.lens), _COVERING)):
+            whole = np.column_stack([shares, np.maximum(1.0 - shares.sum(axis=1), 0.0)])
         return np.stack([self._one(redrawn_labels(whole, rng), v * d) for _ in range(count)])
 
     def _one(self, targets: Array, coordinates: int) -> Floats:
@@ -182,10 +192,12 @@ class _RedrawnTable:
         return np.array(made)
 
 
+def _innermost(lens: Any) -> Any:
+    return _innermost(lens.lens) if isinstance(lens, (ByPrediction, Between, Above)) else lens
+
+
 def _label_free(lens: Any) -> bool:
-    if isinstance(lens, (ByPrediction, Between, Above)):
-        return _label_free(lens.lens)
-    return isinstance(lens, _OF_FORECASTS)
+    return isinstance(_innermost(lens), _OF_FORECASTS)
 
 
 def _label_free_rows(select: Selection) -> bool:
@@ -196,7 +208,15 @@ def _label_free_rows(select: Selection) -> bool:
     return type(select).__module__ == "calibrant.selections" and not isinstance(select, label_in)
 
 
-def _p_value(observed: float, null: Floats) -> float:
-    if not np.isfinite(observed):
+def _p_value(observed: float, null: Floats, two_sided: bool) -> float:
+    there = _there(null)
+    if np.isnan(observed) or np.isnan(there).any():
         return float("nan")
-    return float((1 + np.sum(np.abs(null) >= abs(observed))) / (len(null) + 1))
+    extreme = np.abs(there) >= abs(observed) if two_sided else there >= observed
+    return float((1 + extreme.sum()) / (len(there) + 1))
+
+
+def _there(null: Floats) -> Floats:
+    """The null values that exist; nan where none does."""
+    there = null[~np.isnan(null)]
+    return there if len(there) else np.array([np.nan])

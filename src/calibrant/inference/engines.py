@@ -197,14 +197,19 @@ class Cells:
     def __init__(self, metric: Metric, predictions: Predictions) -> None:
         if not isinstance(metric, BinnedError):
             raise CalibrationInputError("engine", "cells needs a BinnedError", got=type(metric).__name__)
-        bins = metric(predictions).bins
-        if bins is None or bins.shape[2] != 1 or (bins.shape[0] > 1 and "by " not in bins.about.question):
+        if predictions.weight is not None or predictions.soft is not None:
+            raise CalibrationInputError(
+                "engine", "cells needs plain counts", got="weights or soft labels", hint="use the exact engine"
+            )
+        view = view_of(metric, predictions)
+        if view.d != 1 or view.v != 1 or len(view.outputs) != view.about.n:
             raise CalibrationInputError(
                 "engine",
                 "cells needs events, and questions answered by different rows",
                 got=str(metric.lens),
                 hint="use the exact engine",
             )
+        bins = metric.binning.conclude(metric.summarise_view(view))
         self.metric, self.bins = metric, bins
         self.n = round(float(bins.counts.sum()))
         hits = bins.targets.value[:, :, 0]
@@ -213,6 +218,8 @@ class Cells:
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
         """Values (count, 1 + parts)."""
         questions, bins, _ = self.bins.shape
+        if not self.n:
+            return np.full((count, 1 + len(self.bins.about.names)), np.nan)
         drawn = rng.multinomial(self.n, self.shares / self.shares.sum(), count).astype(np.float64)
         drawn = drawn.reshape(count * questions, bins, 2)
         size, hits = drawn.sum(axis=2), drawn[:, :, 1]

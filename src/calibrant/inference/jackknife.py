@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.bootstrap import left_out
 from calibrant.inference.engines import exact
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
@@ -62,9 +63,8 @@ def jackknife(metric: Metric, predictions: Predictions, blocks: int = 100) -> Ja
     n = len(predictions)
     if n < 2:
         raise CalibrationInputError("jackknife", "needs at least two rows", got=n)
-    g = min(blocks, n)
-    block = np.arange(n) % g
-    values = exact(metric, predictions)((block != one).astype(np.int64) for one in range(g))[:, 0]
+    values = left_out(exact(metric, predictions), n, None, blocks)[:, 0]
+    g = len(values)
     result = metric(predictions)
     spread = np.sum((values - values.mean()) ** 2)
     bias = (g - 1) * (values.mean() - result.value)

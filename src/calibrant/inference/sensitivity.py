@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks import whole
+from calibrant.checks import number, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Resampled
 from calibrant.inference.draws import RowDraws, check_seed, replicate
@@ -43,15 +43,19 @@ class Sensitivity:
 
     @property
     def values(self) -> Floats:
-        """The metric at each setting."""
-        return np.array([result.value for result in self.results])
+        """The metric at each setting; of a share of the rows, its mean over draws."""
+        return self.means if self.over == "share" else np.array([result.value for result in self.results])
 
     @property
     def bin_sizes(self) -> Floats:
-        """The smallest, median and largest bin that holds samples, at each setting: (settings, 3)."""
+        """The smallest, median and largest bin that holds samples: (settings, 3); nan where rows are drawn."""
         made = []
         for result in self.results:
-            sizes = np.zeros(0) if result.bins is None else result.bins.counts[result.bins.counts > 0]
+            sizes = (
+                np.zeros(0)
+                if result.bins is None or self.over == "share"
+                else result.bins.counts[result.bins.counts > 0]
+            )
             made.append([sizes.min(), np.median(sizes), sizes.max()] if len(sizes) else [np.nan] * 3)
         return np.array(made)
 
@@ -106,6 +110,7 @@ def sensitivity(
         raise CalibrationInputError("values", "must not be empty", got="none")
     results, means, sds = [], [], []
     for index, value in enumerate(values):
+        number(value, "values", "must be numbers", lambda one: one == one)
         changed = metric if over == "share" else _with(metric, over, value)
         share = float(value) if over == "share" else 1.0
         if not 0 < share <= 1:
