@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +67,12 @@ def test_imports_point_one_way():
                     used = line.split()[1].split(".")[1:2] or [word.strip(",") for word in line.split()[3:]]
                     for one in used:
                         assert one not in place or place[one] <= place[name], f"{part.__name__}: {line}"
+
+
+def test_continuous_integration_runs_the_commands_of_the_readme():
+    root = Path(__file__).parents[1]
+    readme, script = ((root / name).read_text(encoding="utf-8") for name in ("README.md", ".ci/run"))
+    commands = [line for line in readme.splitlines() if line.startswith("python3 -m venv")]
+    assert len(commands) == 2
+    for command in commands:
+        assert command in script

@@ -13,7 +13,7 @@ from calibrant.checks import whole
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import BLOCK, RowDraws, check_level, check_seed, clusters, replicate
-from calibrant.inference.engines import Cells, Engine, exact
+from calibrant.inference.engines import Cells, Engine, RowsInCells, exact, view_of
 from calibrant.inference.pivots import bounds, is_signed, pivot
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
@@ -105,14 +105,22 @@ class Bootstrap:
         if self.engine == "cells":
             work = Cells(metric, predictions)
         else:
-            draws = RowDraws(len(predictions), self._clusters(predictions))
-            work = Resampled(exact(metric, predictions), draws)
+            work = resampled(metric, predictions, RowDraws(len(predictions), self._clusters(predictions)))
         block = BLOCK if self.engine == "exact" else 10 * BLOCK
         what = f"bootstrap of {metric.name}"
         return replicate(work, self.n, self.seed, stage=0, n_jobs=self.n_jobs, block=block, what=what)
 
     def _clusters(self, predictions: Predictions) -> Ints | None:
         return clusters(predictions, self.groups)
+
+
+def resampled(metric: Metric, predictions: Predictions, draws: RowDraws) -> Callable[..., Floats]:
+    """Work for `replicate`: by way of the cells where rows are drawn one by one and all of them, else by counts."""
+    if hasattr(metric, "summarise_view") and draws.cluster is None and draws.share == 1:
+        view = view_of(metric, predictions)
+        if RowsInCells.fits(metric, view, len(predictions)):
+            return RowsInCells(metric, view)  # type: ignore[arg-type]
+    return Resampled(exact(metric, predictions), draws)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,6 +23,8 @@ from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import About, View
 
+_NONE = np.zeros(0, np.int64)
+_LOW_WORD = 0 if sys.byteorder == "little" else 1
 Engine = Callable[[Iterable[Ints]], Floats]
 """From r vectors of counts, one a row, to values (r, 1 + parts): the metric first, then its questions."""
 
@@ -162,7 +165,6 @@ class _FixedBins(_Rows):
         output = view.outputs[row, column, 0].astype(np.float64)
         order = np.lexsort((output, happened, cell))  # by forecast, too: no row order can matter
         self.row, self.output = row[order], output[order]
-        self.cells, self.starts = np.unique(cell[order], return_index=True)
         self.halves, self.turns = np.unique(2 * cell[order] + happened[order], return_index=True)
 
     def __call__(self, draws: Iterable[Ints]) -> Floats:
@@ -170,21 +172,66 @@ class _FixedBins(_Rows):
         for counts in draws:
             weight = self.weights(counts).take(self.row)
             halves.append(np.add.reduceat(weight, self.turns) if len(self.row) else np.zeros(0))
-            outputs.append(np.add.reduceat(weight * self.output, self.starts) if len(self.row) else np.zeros(0))
-        both = self._wide(np.stack(halves), self.halves, 2)
-        table = _bins(
-            self.view.about, both.sum(axis=-1), self._wide(np.stack(outputs), self.cells, 1)[..., 0], both[..., 1]
-        )
+            outputs.append(np.add.reduceat(weight * self.output, self.turns) if len(self.row) else np.zeros(0))
+        return self.conclude(np.stack(halves), np.stack(outputs))
+
+    def conclude(self, halves: Floats, outputs: Floats) -> Floats:
+        """Values of replicates from their sums by bin and outcome."""
+        both, summed = self._wide(halves), self._wide(outputs)
+        table = _bins(self.view.about, both.sum(axis=-1), summed.sum(axis=-1), both[..., 1])
         distances = np.where(table.counts > 0, self.metric.distance(table), 0.0)
         shape = len(halves), self.shape[0]
         values = self.metric.aggregate(distances, table).reshape(shape)
         return self.values(values, table.counts.sum(axis=1).reshape(shape))
 
-    def _wide(self, sums: Floats, cells: Ints, each: int) -> Floats:
-        """Sums of the occupied cells in a table of all: (replicates x questions, bins, each)."""
-        wide = np.zeros((len(sums), self.shape[0] * self.shape[1] * each))
-        wide[:, cells] = sums
-        return wide.reshape(-1, self.shape[1], each)
+    def _wide(self, sums: Floats) -> Floats:
+        """Sums of the occupied cells in a table of all: (replicates x questions, bins, outcomes)."""
+        wide = np.zeros((len(sums), self.shape[0] * self.shape[1] * 2))
+        wide[:, self.halves] = sums
+        return wide.reshape(-1, self.shape[1], 2)
+
+
+class RowsInCells:
+    """Rows resampled by way of their cells: how many fall in each (bin, outcome), then which forecasts those have.
+
+    The same law as drawing rows, for binned errors at fixed edges whose questions are answered by different rows: given
+    the multinomial counts of the cells, the rows within a cell are drawn uniformly.
+    """
+
+    def __init__(self, metric: BinnedError, view: View) -> None:
+        self.bins = _FixedBins(metric, view, np.arange(len(view.outputs)), len(view.outputs))
+        self.n = len(view.outputs)
+        self.sizes = np.diff(self.bins.turns, append=self.n)
+        self.largest = np.uint32(self.sizes.max())
+
+    @staticmethod
+    def fits(metric: Any, view: View, rows: int) -> bool:
+        """Whether every row answers exactly one question, plainly."""
+        fixed = isinstance(metric, BinnedError) and isinstance(metric.binning, (EqualWidth, Edges))
+        plain = view.keep is None and view.weight is None and view.targets.ndim == 1
+        return fixed and plain and view.v == 1 and 0 < len(view.outputs) == rows < 1 << 31
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        """Values (count, 1 + parts)."""
+        counts = rng.multinomial(self.n, self.sizes / self.n, count)
+        outputs = np.zeros(counts.shape)
+        for row, drawn in enumerate(counts):
+            there = drawn > 0
+            firsts = np.concatenate([[0], np.cumsum(drawn[there])[:-1]])
+            outputs[row, there] = np.add.reduceat(self.bins.output.take(self._places(rng, drawn)), firsts)
+        return self.bins.conclude(counts.astype(np.float64), outputs)
+
+    def _places(self, rng: np.random.Generator, drawn: Ints) -> Ints:
+        """A uniform place within its cell for each draw: 32 random bits times the size, the overhang redrawn."""
+        bits = rng.bit_generator.random_raw((self.n + 1) // 2).view(np.uint32)[: self.n]
+        sizes = np.repeat(self.sizes.astype(np.uint64), drawn)
+        places = (sizes * bits).view(np.int64)
+        low = places.view(np.uint32)[_LOW_WORD::2]
+        overhang = np.flatnonzero(low < self.largest) if low.min() < self.largest else _NONE  # only these can be uneven
+        places >>= 32
+        places[overhang] = rng.integers(0, sizes[overhang].astype(np.int64))
+        places += np.repeat(self.bins.turns, drawn)
+        return places
 
 
 class Cells:
