@@ -23,7 +23,6 @@ from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import About, View
 
-_NONE = np.zeros(0, np.int64)
 _LOW_WORD = 0 if sys.byteorder == "little" else 1
 Engine = Callable[[Iterable[Ints]], Floats]
 """From r vectors of counts, one a row, to values (r, 1 + parts): the metric first, then its questions."""
@@ -214,24 +213,26 @@ class RowsInCells:
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
         """Values (count, 1 + parts)."""
         counts = rng.multinomial(self.n, self.sizes / self.n, count)
+        source = np.random.SFC64(rng.integers(0, 1 << 63, 4))  # the fastest source of bits
         outputs = np.zeros(counts.shape)
         for row, drawn in enumerate(counts):
             there = drawn > 0
             firsts = np.concatenate([[0], np.cumsum(drawn[there])[:-1]])
-            outputs[row, there] = np.add.reduceat(self.bins.output.take(self._places(rng, drawn)), firsts)
+            outputs[row, there] = np.add.reduceat(self.bins.output.take(self._places(source, drawn)), firsts)
         return self.bins.conclude(counts.astype(np.float64), outputs)
 
-    def _places(self, rng: np.random.Generator, drawn: Ints) -> Ints:
+    def _places(self, source: np.random.SFC64, drawn: Ints) -> Ints:
         """A uniform place within its cell for each draw: 32 random bits times the size, the overhang redrawn."""
-        bits = rng.bit_generator.random_raw((self.n + 1) // 2).view(np.uint32)[: self.n]
-        sizes = np.repeat(self.sizes.astype(np.uint64), drawn)
-        places = (sizes * bits).view(np.int64)
+        places = np.repeat(self.sizes.astype(np.uint64), drawn)
+        places *= source.random_raw((self.n + 1) // 2).view(np.uint32)[: self.n]
         low = places.view(np.uint32)[_LOW_WORD::2]
-        overhang = np.flatnonzero(low < self.largest) if low.min() < self.largest else _NONE  # only these can be uneven
-        places >>= 32
-        places[overhang] = rng.integers(0, sizes[overhang].astype(np.int64))
-        places += np.repeat(self.bins.turns, drawn)
-        return places
+        overhang = np.flatnonzero(low < self.largest) if low.min() < self.largest else None  # only these can be uneven
+        places >>= np.uint64(32)
+        if overhang is not None:
+            places[overhang] = np.random.Generator(source).integers(0, np.repeat(self.sizes, drawn)[overhang])
+        made = places.view(np.int64)
+        made += np.repeat(self.bins.turns, drawn)
+        return made
 
 
 class Cells:

@@ -28,7 +28,7 @@ class Sensitivity:
     >>> predictions = cal.Predictions.from_probs(rng.random(400) < p, p)
     >>> print(cal.sensitivity(cal.ECE, predictions, over="n_bins", values=[5, 50], bootstrap=50, seed=0))
     n_bins   value      sd  smallest  median  largest  stable
-         5  0.0354  0.0160        62      81       99      no
+         5  0.0354  0.0159        62      81       99      no
         50  0.1062  0.0114         4       9       14      no
     """
 
