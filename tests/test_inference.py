@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.inference import bootstrap, consistency, draws, engines
+from calibrant.inference import bootstrap, comparison, consistency, draws, engines
 from calibrant.inference.comparison import holm
 from strategies import rows
 
@@ -535,3 +535,33 @@ def test_tables_show_what_was_asked_for():
     assert "[" in str(made)
     assert "noise" in str(made)
     assert made.to_csv().splitlines()[0] == "region,n,ece,ece low,ece high,ece noise_floor,ece null_p_value"
+
+
+# Formulas, said again
+
+
+def test_the_p_value_of_a_comparison_counts_draws_as_far_from_the_observed_as_zero_is():
+    a = calibrated(120)
+    b = cal.Predictions.from_probs(a.labels, np.clip(a.values + 0.02, 0, 1))
+    found = cal.compare(cal.BRIER, a, b, n=200, seed=3)
+    pair = comparison._Paired((engines.exact(cal.BRIER, a), engines.exact(cal.BRIER, b)), draws.RowDraws(120))
+    drawn = np.subtract(*draws.replicate(pair, 200, seed=3, stage=2).T)
+    far = sum(abs(one - found.difference) >= abs(found.difference) for one in drawn)
+    assert 0 < far < 200
+    assert found.p_value == (1 + far) / 201
+    low, high = np.quantile(drawn, [0.05, 0.95])
+    ends = (found.interval.low, found.interval.high)
+    assert ends == pytest.approx((2 * found.difference - high, 2 * found.difference - low))
+
+
+def test_the_jackknife_of_four_rows_by_hand():
+    p, y = np.array([0.9, 0.4, 0.7, 0.2]), np.array([1, 1, 0, 0])
+    whole = cal.RMSCE(y, p).value
+    others = np.array([cal.RMSCE(np.delete(y, row), np.delete(p, row)).value for row in range(4)])
+    found = cal.jackknife(cal.RMSCE, cal.Predictions.from_probs(y, p))
+    assert found.bias == pytest.approx(3 * (others.mean() - whole))
+    assert found.standard_error == pytest.approx(np.sqrt(3 / 4 * np.sum((others - others.mean()) ** 2)))
+
+
+def test_basic_intervals_are_reflected():
+    assert bootstrap.basic(np.arange(101.0), 40.0, 0.5) == (5.0, 55.0)

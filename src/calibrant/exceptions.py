@@ -50,11 +50,20 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 
-def _inert(text: str, most: int = 120) -> str:
-    """Text from anywhere on one line: control and direction marks spelled out, the middle of long text left out."""
-    shown = "".join(
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: control and direction marks are spelled out.
+
+    >>> printable("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
     )
+
+
+def _inert(text: str, most: int = 120) -> str:
+    """Text from anywhere on one line: control and direction marks spelled out, the middle of long text left out."""
+    shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[-most // 2 + 1 :]}"
 
 

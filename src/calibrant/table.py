@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors.mean_score import MeanScore
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, printable
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, Result
@@ -189,9 +189,7 @@ def inert(text: str, most: int = 60) -> str:
     >>> inert("a\\x1b[31mb")
     'a\\\\x1b[31mb'
     """
-    shown = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
+    shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
