@@ -30,6 +30,13 @@ def sigma(scores: Sequence[float]) -> float:
     return math.sqrt(math.fsum(score * (1 - score) for score in scores)) / len(scores)
 
 
+def shortfall(scores: Sequence[float]) -> float:
+    """How far below a Brownian motion's the highest point of such a path lies on average, Siegmund (1979)."""
+    spreads = [score * (1 - score) for score in scores]
+    step = math.fsum(v**1.5 for v in spreads) / math.fsum(spreads)  # of steps' deviations, weighted by their variances
+    return 0.5826 * step / len(scores)
+
+
 def stays_within(x: float) -> float:
     """The probability that a Brownian motion on [0, 1] stays within x of 0: the heat equation on an interval."""
     terms = range(1, 4 + 40 * math.ceil(x), 2)
