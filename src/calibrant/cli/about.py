@@ -1,0 +1,73 @@
+"""demo and info: what comes with calibrant, and what is installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+
+import click
+import numpy as np
+
+import calibrant
+from calibrant import io
+from calibrant.cli import spelling
+from calibrant.cli.measuring import USUAL, metrics_named
+from calibrant.cli.reading import described
+from calibrant.cli.showing import show
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.mean_score import MeanScore
+from calibrant.metric import Metric
+from calibrant.selections import Selection
+from calibrant.table import inert, table
+
+
+@click.command(short_help="Measure the predictions that come with calibrant.")
+def demo() -> None:
+    """Measure the predictions that come with calibrant: a small network on Fashion-MNIST.
+
+    \b
+    Example:
+      calibrant demo
+    """
+    predictions = io.read(io.SHIPPED / "fashion_mnist_test.npz")
+    click.echo("A small convolutional network on the 10,000 test pictures of Fashion-MNIST, trained by this project.\n")
+    show(table(predictions, metrics_named(USUAL)), "table", title=described(predictions))
+    click.echo("\nThe same by how much ink a picture has:\n")
+    show(table(predictions, metrics_named(("accuracy", "ece", "mcs")), by="ink"), "table", title="")
+    mcs = calibrant.MCS(predictions).value
+    worst = max(calibrant.CWMCS(predictions).parts.items(), key=lambda part: part[1].value)
+    click.echo(
+        f"\nIts confidence is {abs(mcs) * 100:.1f} points {'above' if mcs > 0 else 'below'} its accuracy: "
+        f"{'over-confident' if mcs > 0 else 'under-confident'}, most of all on pictures of "
+        f"{inert(worst[0])!r} ({worst[1].value * 100:+.1f} points)."
+    )
+    click.echo(f"\nTry it on your own: calibrant measure FILE   (this one: {io.SHIPPED / 'fashion_mnist_test.npz'})")
+
+
+@click.command(short_help="Versions, installed extras and recipes.")
+def info() -> None:
+    """Versions, installed extras and the recipes that `--metric` knows.
+
+    \b
+    Example:
+      calibrant info
+    """
+    click.echo(f"calibrant {calibrant.__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+    distributions = importlib.metadata.packages_distributions()
+    for package in ("scipy", "click", "rich", "pyarrow", "pandas", "polars", "sklearn", "torch"):
+        there = importlib.util.find_spec(package) is not None
+        version = importlib.metadata.version(distributions.get(package, [package])[0]) if there else "not installed"
+        click.echo(f"  {package:10s} {version}")
+    click.echo("\nRecipes:")
+    for name, recipe in calibrant.RECIPES.items():
+        click.echo(f"  {name.lower():14s} {_spelled(recipe)}")
+
+
+def _spelled(recipe: Metric) -> str:
+    """A recipe as --metric would take it."""
+    pieces = [
+        piece for piece in vars(recipe).values() if piece is not None and not isinstance(piece, (Selection, float))
+    ]
+    kind = [] if isinstance(recipe, (BinnedError, MeanScore)) else [spelling.snake(type(recipe).__name__)]
+    return "/".join([*kind, *(spelling.spelled(piece) for piece in pieces)])

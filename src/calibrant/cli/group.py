@@ -1,0 +1,98 @@
+"""The group: what all commands share, from exit codes to how errors are said."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+import calibrant
+from calibrant.exceptions import CalibrationInputError
+from calibrant.table import inert
+
+FAILED, USAGE, DATA, IO, INTERRUPTED = 1, 2, 3, 4, 130
+"""Exit codes: a threshold was passed, the call is wrong, the data are, a file cannot be read."""
+
+
+def run() -> None:
+    """The command with its exit codes; what is wrong is said in one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # what a terminal's encoding lacks is spelled out
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        # not group.main, which ends with 1, the code of a failed limit, when the reader left or on an interruption
+        with group.make_context("calibrant", sys.argv[1:]) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except CalibrationInputError as error:
+        stop(_in_options(str(error)), DATA)
+    except BrokenPipeError:  # the reader left: nothing to say
+        _discard_output()
+        sys.exit(0)
+    except OSError as error:
+        if error.filename is None:
+            _discard_output()
+        stop(f"{error.filename or 'standard output'}: {error.strerror or error}", IO)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(INTERRUPTED)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(calibrant.__version__, prog_name="calibrant")
+def group() -> None:
+    """Can I trust its probabilities? Measure, explain and repair the calibration of a classifier from its predictions.
+
+    \b
+    Example:
+      calibrant demo
+    """
+
+
+def usage(read: Callable[[str], Any], text: str) -> Any:
+    """What the text spells; a misspelling is wrong usage, not wrong data."""
+    try:
+        return read(text)
+    except CalibrationInputError as error:
+        message = str(error)
+        raise click.UsageError(inert(message, 400)) from None
+
+
+def stop(message: str, code: int) -> None:
+    """Say what is wrong in one line, and end."""
+    click.echo(f"calibrant: {inert(message, 2000)}", err=True)
+    sys.exit(code)
+
+
+_OPTIONS = {
+    "Predictions.from_logits": "--logits KEY",
+    "y_proba": "the forecasts (--probs)",
+    "y_true": "the labels (--label)",
+    "sample_weight": "the weights (--weight)",
+    "label, probs and weight": "--label, --probs and --weight",
+    "normalize=True": "--normalize",
+    "ignore_index=": "--ignore-index ",
+    "label=...": "--label KEY",
+    "probs=...": "--probs KEY",
+    "logits=...": "--logits KEY",
+    "classes=[...]": "--classes NAMES",
+    "classes=(name when it did not happen, name when it did)": "--classes NAME_IF_NOT,NAME_IF_SO",
+}
+
+
+def _in_options(message: str) -> str:
+    """What an error advises, in the words of the command."""
+    for python, option in _OPTIONS.items():
+        message = message.replace(python, option)
+    return message
+
+
+def _discard_output() -> None:
+    """What is left in the buffers goes nowhere, so that the interpreter does not try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,54 @@
+"""Reading options: how a command is told where labels and forecasts are in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from calibrant import io
+from calibrant.predictions import Predictions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--label", metavar="KEY", help="Where the labels are, if not in label, labels or y."),
+    click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs."),
+    click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits."),
+    click.option("--weight", metavar="KEY", help="Where sample weights are."),
+    click.option("--classes", metavar="NAMES", help="Class names, separated by commas: --classes loss,win."),
+    click.option("--normalize", is_flag=True, help="Divide each row of probabilities by its sum."),
+    click.option("--ignore-index", type=int, metavar="LABEL", help="Leave out rows with this label."),
+)
+
+
+def reading_options(command: F) -> F:
+    """The options that say how a file of predictions is read; `read` takes them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> Predictions:
+    """The predictions in one file, or in two NPY files, read as the options say."""
+    if len(files) > 2:
+        raise click.UsageError(f"give one file, or two NPY files, labels first; got {len(files)}")
+    if keys["probs"] and keys["logits"]:
+        raise click.UsageError("--probs and --logits exclude each other")
+    return io.read(files, classes=None if classes is None else classes.split(","), **keys)
+
+
+def described(predictions: Predictions) -> str:
+    """What the predictions are, in a few words."""
+    what = {"event": "one event", "confidence": "the top answers"}.get(
+        predictions.kind, f"{predictions.n_classes} classes"
+    )
+    soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)} rows are no 0 or 1)"
+    return f"{len(predictions):,} rows, {what}, {'logits' if predictions.logits else 'probabilities'}{soft}"
+
+
+def _fractions(predictions: Predictions) -> int:
+    soft = np.asarray(predictions.soft).reshape(len(predictions), -1)
+    return int(((soft > 0) & (soft < 1)).any(axis=1).sum())
