@@ -19,3 +19,4 @@ P = np.array(
     ]
 )
 y = np.array([0, 1, 2, 1, 0, 1, 2, 2, 0, 0, 2, 0])
+Z = np.round(1.7 * np.log(P), 4)

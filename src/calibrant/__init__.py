@@ -9,7 +9,7 @@ pooled** (binning, or another estimator), **how far apart** forecast and truth a
 ECE 0.2750 (n=4, event, 15 equal-width bins)
 """
 
-from calibrant import diagnostics
+from calibrant import diagnostics, recalibrate
 from calibrant.aggregates import (
     contraharmonic,
     maximum,
@@ -47,7 +47,7 @@ from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, lo
 from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
 from calibrant.errors.similarity import exponential, gaussian
 from calibrant.errors.smooth import SmoothError
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.consistency import Null, consistency
@@ -68,6 +68,7 @@ from calibrant.metric import Interval, Metric, Result, from_json
 from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
 from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
+from calibrant.recalibrate import TemperatureScaling, cross_fit
 from calibrant.recipes import (
     ACCURACY,
     ACE,
@@ -150,6 +151,7 @@ __all__ = [
     "ByLabel",
     "ByPrediction",
     "CalibrationInputError",
+    "CalibrationWarning",
     "Classwise",
     "Comparison",
     "CumulativeError",
@@ -184,6 +186,7 @@ __all__ = [
     "Summary",
     "Sweep",
     "Table",
+    "TemperatureScaling",
     "TopK",
     "TopLabel",
     "View",
@@ -195,6 +198,7 @@ __all__ = [
     "confidence_between",
     "consistency",
     "contraharmonic",
+    "cross_fit",
     "debiased_squared",
     "diagnostics",
     "entropy",
@@ -226,6 +230,7 @@ __all__ = [
     "power",
     "predicted_in",
     "quadratic",
+    "recalibrate",
     "root",
     "root_mean",
     "sensitivity",

@@ -1,4 +1,4 @@
-"""Exceptions: the one error that bad input raises."""
+"""Exceptions: the one error that bad input raises, and the one warning."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ class CalibrationInputError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.parameter, self.expected, self.got, self.where, self.hint)
+
+
+class CalibrationWarning(UserWarning):
+    """A number was made, but something about it must be known.
+
+    >>> issubclass(CalibrationWarning, UserWarning)
+    True
+    """
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import kernels
+from calibrant import kernels, leaks
 from calibrant.arrays import Array
 from calibrant.checks import class_name, is_whole
 from calibrant.door import Door, Truth
@@ -71,6 +71,7 @@ class Predictions:
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis)
         values, notes = door.probabilities(normalize)
+        notes += leaks.notes(y_proba)
         truth = door.labels(classes, ignore_index)
         made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
         return made._without(truth.kept, ignore_index)
@@ -174,7 +175,7 @@ class Predictions:
         if not self.logits:
             return self.values
         if self.values.ndim == 1:
-            return _sigmoid(self.values)
+            return sigmoid(self.values)
         return kernels.softmax(self.values, *self._normalisers)
 
     def leaders(self, k: int) -> Ints:
@@ -254,7 +255,7 @@ class Predictions:
         return kernels.normalisers(self.values)
 
 
-def _sigmoid(logits: Array) -> Floats:
+def sigmoid(logits: Array) -> Floats:
     """1 / (1 + exp(-z)), without overflow at either end."""
     scores = np.exp(-np.abs(logits, dtype=np.float64))
     return np.where(logits >= 0, 1.0, scores) / (1.0 + scores)

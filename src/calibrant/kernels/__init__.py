@@ -9,6 +9,7 @@ from calibrant.kernels.numpy import (
     scalar_totals,
     softmax,
     sums_by_code,
+    tempered,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "scalar_totals",
     "softmax",
     "sums_by_code",
+    "tempered",
 ]

@@ -58,6 +58,31 @@ def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
     return scores
 
 
+def tempered(logits: Array, labels: Ints, inverse: float) -> tuple[Floats, Floats, Floats]:
+    """Log loss of softmax(z * inverse) in each row, and its first and second derivative by the inverse temperature.
+
+    Large float32 matrices are exponentiated in float32, all else in float64.
+    """
+    dtype = np.dtype(np.float32 if logits.dtype == np.float32 and logits.size > 1 << 22 else np.float64)
+    loss, slope, curvature = np.empty((3, len(logits)))
+    step = max(1, BLOCK // logits.shape[1])
+    shifted, raised = np.empty((2, min(step, len(logits)), logits.shape[1]), dtype)
+    for rows in _blocks(*logits.shape):
+        u, e = shifted[: rows.stop - rows.start], raised[: rows.stop - rows.start]
+        block = logits[rows]
+        np.subtract(block, block.max(axis=1, keepdims=True), out=u, dtype=dtype)
+        np.multiply(u, dtype.type(inverse), out=e)
+        np.exp(e, out=e)
+        total = e.sum(axis=1)
+        mean = np.einsum("ij,ij->i", e, u) / total
+        true = u[np.arange(len(u)), labels[rows]].astype(np.float64)
+        loss[rows] = np.log(total) - inverse * true
+        slope[rows] = mean - true
+        np.multiply(u, u, out=u)
+        curvature[rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
+    return loss, slope, curvature
+
+
 def leaders(scores: Array, k: int) -> Ints:
     """The k largest columns of each row, largest first; ties go to the lowest column."""
     n, width = scores.shape

@@ -1,0 +1,45 @@
+"""Leaks: forecasts for the very rows that a recalibrator was fitted on, recognised when they are measured."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from typing import Any
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.exceptions import CalibrationWarning
+
+NOTE = "these forecasts are for the rows that the recalibrator was fitted on: the numbers flatter it"
+_marked: dict[int, weakref.ref[Array]] = {}
+
+
+def mark(made: Array) -> None:
+    """Remember forecasts for fitting rows for as long as they live.
+
+    >>> forecasts = np.array([.5, .6])
+    >>> mark(forecasts)
+    >>> is_marked(forecasts[:1]), is_marked(forecasts + 0)
+    (True, False)
+    """
+    key = id(made)
+    _marked[key] = weakref.ref(made, lambda _: _marked.pop(key, None))
+
+
+def is_marked(forecasts: Any) -> bool:
+    """Whether an array, or what it is a view of, was marked."""
+    while isinstance(forecasts, np.ndarray):
+        found = _marked.get(id(forecasts))
+        if found is not None and found() is forecasts:
+            return True
+        forecasts = forecasts.base
+    return False
+
+
+def notes(forecasts: Any) -> tuple[str, ...]:
+    """A warning and a note where forecasts were marked."""
+    if not is_marked(forecasts):
+        return ()
+    warnings.warn(f"{NOTE}; fit and measure on different rows, or use cross_fit", CalibrationWarning, stacklevel=4)
+    return (NOTE,)

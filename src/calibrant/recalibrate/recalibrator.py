@@ -1,0 +1,203 @@
+"""Recalibrators: maps from scores to better probabilities, learnt once, carried as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from calibrant import leaks
+from calibrant.checks import word
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
+from calibrant.kernels.numpy import BLOCK
+from calibrant.recalibrate import saved
+from calibrant.recalibrate.certificate import Certificate, Ending
+from calibrant.recalibrate.scores import FLOOR, Lesson, Scores, lesson, scores
+from calibrant.totals import Floats, Ints
+
+
+class Recalibrator(ABC):
+    """A map from scores to probabilities, with scikit-learn's manners and no need of it.
+
+    `input` says what scores are, "logits" or "probabilities"; it is never guessed. Scores are 1-D for one event
+    (`predict_proba` then gives its probability, 1-D) or (n, K) for classes. `classes` names the columns, if `y` does
+    not hold their indices.
+
+    Subclasses are dataclasses of their options; they say what they learn (`learns`), how (`_learn`), and what the
+    map is (`_map`).
+
+    >>> import calibrant as cal
+    >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
+    >>> fitted.predict([[1., 0.]]), cal.recalibrate.from_json(fitted.to_json()).temperature_ == fitted.temperature_
+    (array([0]), True)
+    """
+
+    input: str
+    classes: Sequence[Any] | None
+    learns: ClassVar[tuple[str, ...]]
+    """Names of what `fit` sets: numbers and arrays of numbers."""
+    certificate_: Certificate
+    classes_: Any
+
+    @abstractmethod
+    def _learn(self, given: Lesson) -> Ending:
+        """Set what is learnt, and say how the search ended."""
+
+    @abstractmethod
+    def _map(self, given: Scores) -> Floats:
+        """Probabilities in the shape of the scores."""
+
+    def _check(self) -> None:
+        """Refuse options that cannot be."""
+        word(self.input, "input", "logits", "probabilities")
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @final
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn the map from scores and true classes that the model was not trained on."""
+        self._check()
+        given = lesson(X, y, input=self.input, classes=self.classes, sample_weight=sample_weight)
+        ending = self.fit_lesson(given)
+        if not ending.converged or ending.at_bound:
+            warnings.warn(f"{type(self).__name__}: {ending.message}", CalibrationWarning, stacklevel=2)
+        return self
+
+    @final
+    def fit_lesson(self, given: Lesson) -> Certificate:
+        """Learn the map from what has been checked."""
+        ending = self._learn(given)
+        self.certificate_ = ending if isinstance(ending, Certificate) else certified(given, self._map, ending)
+        self.classes_ = np.array(given.classes)
+        self._width = 0 if given.scores.event else given.width
+        self.n_features_in_ = self._width or 1
+        self._fitted_on = given.scores.digest
+        return self.certificate_
+
+    @final
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Recalibrated probabilities: (n, K), or (n,) for one event."""
+        self._require_fitted()
+        given = scores(X, input=self.input, width=self._width)
+        made = self.map_scores(given)
+        if given.digest == self._fitted_on:
+            leaks.mark(made)
+        return made
+
+    @final
+    def map_scores(self, given: Scores) -> Floats:
+        """Probabilities of scores that have been checked."""
+        return self._map(given)
+
+    @final
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The likeliest class; ties go to the first."""
+        return self.classes_[likeliest(self.predict_proba(X))]
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "certificate_"):
+            raise CalibrationInputError(type(self).__name__, "must be fitted first", hint="call fit(X, y)")
+
+    @final
+    def to_json(self) -> str:
+        """The fitted map as JSON, exact; `from_json` rebuilds it."""
+        self._require_fitted()
+        return saved.write(
+            {
+                "method": type(self).__name__,
+                "options": self.get_params(),
+                "kind": "classes" if self._width else "event",
+                "classes": self.classes_.tolist(),
+                "learnt": {name: saved.plain(getattr(self, name)) for name in self.learns},
+                "certificate": self.certificate_.to_dict(),
+                "fitted_on": self._fitted_on,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A fitted map from its JSON; asked of a method, it must be that method's."""
+        made = saved.read(text)
+        method = saved.method(made["method"])
+        if not issubclass(method, cls):
+            raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=made["method"])
+        return saved.rebuilt(method, made)
+
+    @final
+    def copy(self, **options: Any) -> Self:
+        """The same method, not fitted, with some options changed."""
+        return type(self)(**{**self.get_params(), **options})
+
+    @final
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The options by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    @final
+    def set_params(self, **options: Any) -> Self:
+        """Change options by name; `fit` checks them."""
+        known = self.get_params()
+        for name, value in options.items():
+            if name not in known:
+                raise CalibrationInputError(name, f"is no option of {type(self).__name__}", hint=nearest(name, known))
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "certificate_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(one_d_array=True),
+        )
+
+
+def certified(given: Lesson, mapped: Callable[[Scores], Floats], ending: Ending) -> Certificate:
+    """What a map did on the rows it was fitted on, block by block."""
+    step = max(1, BLOCK // given.width)
+    taken, right = np.empty((2, 2, len(given.labels)))
+    for start in range(0, len(given.labels), step):
+        rows = slice(start, start + step)
+        part = given[rows]
+        for index, made in enumerate((part.scores.probabilities, mapped(part.scores))):
+            taken[index, rows] = probability_of(made, part.labels)
+            right[index, rows] = likeliest(made) == part.labels
+    before, after = (given.mean(-np.log(np.maximum(row, FLOOR))) for row in taken)
+    return Certificate(
+        **vars(ending),
+        n=len(given.labels),
+        log_loss_before=before,
+        log_loss_after=after,
+        accuracy_before=given.mean(right[0]),
+        accuracy_after=given.mean(right[1]),
+    )
+
+
+def probability_of(probabilities: Floats, labels: Ints) -> Floats:
+    """What each row gave to its true class.
+
+    >>> probability_of(np.array([0.9, 0.2]), np.array([1, 0])).tolist()
+    [0.9, 0.8]
+    """
+    if probabilities.ndim == 1:
+        return np.where(labels == 1, probabilities, 1.0 - probabilities)
+    return probabilities[np.arange(len(labels)), labels]
+
+
+def likeliest(probabilities: Floats) -> Ints:
+    """The likeliest class of each row; ties go to the first.
+
+    >>> likeliest(np.array([0.9, 0.5])).tolist()
+    [1, 0]
+    """
+    return (probabilities > 0.5).astype(np.int64) if probabilities.ndim == 1 else probabilities.argmax(axis=1)

@@ -1,0 +1,95 @@
+"""Saved recalibrators: JSON that a person can read, with a version and a seal that tells when it was changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.recalibrate.certificate import Certificate
+
+VERSION = 1
+"""Raised when older readers could misunderstand what is written."""
+_KEYS = ("method", "options", "kind", "classes", "learnt", "certificate", "fitted_on")
+
+
+def write(made: dict[str, Any]) -> str:
+    """What was learnt as JSON under a version and a seal."""
+    made = {"calibrant": "recalibrator", "version": VERSION, **made}
+    try:
+        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**made, "seal": _seal(made)}.items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
+    except (TypeError, ValueError) as reason:
+        raise CalibrationInputError("options", "must be numbers, words or lists of them", got=str(reason)) from None
+
+
+def read(text: str) -> dict[str, Any]:
+    """What was written, if it is whole, known and unchanged."""
+    try:
+        made = json.loads(text)
+    except (TypeError, ValueError) as reason:
+        raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
+    if not isinstance(made, dict) or made.get("calibrant") != "recalibrator":
+        raise CalibrationInputError("text", "must be the JSON of a recalibrator", got=f"{str(made)[:40]}")
+    if made.get("version") != VERSION:
+        raise CalibrationInputError(
+            "version", f"must be {VERSION}", got=made.get("version"), hint="a newer calibrant may have written it"
+        )
+    seal = made.pop("seal", None)
+    missing = [key for key in _KEYS if key not in made]
+    if missing or seal != _seal(made):
+        found = f"no {missing[0]}" if missing else "contents that do not match the seal"
+        raise CalibrationInputError("text", "must be as it was written", got=found, hint="fit and save it again")
+    return made
+
+
+def method(name: str) -> Any:
+    """The recalibrator of that name."""
+    from calibrant import recalibrate  # its names are known last
+
+    if name not in recalibrate.METHODS:
+        raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, recalibrate.METHODS))
+    return recalibrate.METHODS[name]
+
+
+def rebuilt(kind: Any, made: dict[str, Any]) -> Any:
+    """The fitted recalibrator that `made` describes."""
+    fitted = kind(**made["options"])
+    for name in kind.learns:
+        setattr(fitted, name, _array(made["learnt"][name]))
+    fitted.classes_ = np.array(made["classes"])
+    fitted._width = len(made["classes"]) if made["kind"] == "classes" else 0
+    fitted.n_features_in_ = fitted._width or 1
+    fitted._fitted_on = made["fitted_on"]
+    fitted.certificate_ = Certificate.from_dict(made["certificate"])
+    return fitted
+
+
+def plain(value: Any) -> Any:
+    """A learnt value as JSON holds it: numbers, lists of numbers, and lists of such lists for several arrays.
+
+    >>> plain((np.array([1.0, 0.5]), np.zeros((1, 2))))
+    {'arrays': [[1.0, 0.5], [[0.0, 0.0]]]}
+    """
+    if isinstance(value, tuple):
+        return {"arrays": [plain(array) for array in value]}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value
+
+
+def _array(made: Any) -> Any:
+    if isinstance(made, dict):
+        return tuple(_array(array) for array in made["arrays"])
+    return np.array(made, np.float64) if isinstance(made, list) else made
+
+
+def _seal(made: dict[str, Any]) -> str:
+    return hashlib.sha256(_text(made, sort_keys=True).encode()).hexdigest()
+
+
+def _text(value: Any, **how: Any) -> str:
+    return json.dumps(value, allow_nan=False, **how)
