@@ -1,8 +1,8 @@
-"""Reading prediction files: which array is the truth, which the forecast, which a column."""
+"""Reading and writing prediction files: which array is the truth, which the forecast, which a column."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files import read_arrays
 from calibrant.formats.columns import Columns
+from calibrant.formats.writing import write_csv, write_npz
 from calibrant.predictions import Predictions
 
 LABELS = ("label", "labels", "y")
@@ -56,6 +57,51 @@ def read(
             str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
     return _Finder(paths[0], arrays).predictions(label, probs, logits, weight, options)
+
+
+def read_scores(
+    path: str | Path, *, probs: str | None = None, logits: str | None = None
+) -> tuple[Array, bool, dict[str, Array]]:
+    """The forecasts of a file whose labels may be missing, whether they are logits, and all other columns.
+
+    >>> from calibrant.io import SHIPPED, read_scores
+    >>> scores, are_logits, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
+    >>> scores.shape, are_logits, sorted(others)
+    ((10000, 10), True, ['ink', 'labels'])
+    """
+    arrays = read_arrays(Path(path))
+    if set(arrays) == {"array"}:
+        return arrays["array"], logits is not None, {}
+    finder = _Finder(Path(path), arrays)
+    if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
+        probs = "confidence"
+    forecasts, _, raw = finder._forecasts(probs, logits)
+    return forecasts, raw, finder._columns(forecasts, reserved=())
+
+
+def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+    """Probabilities and columns to a NPZ or CSV file that `read` understands; written beside and renamed.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "forecasts.csv")
+    >>> write(path, np.array([[.75, .25]]), ["cat", "dog"], {"label": np.array(["cat"])})
+    >>> path.read_text().splitlines()
+    ['label,p_cat,p_dog', 'cat,0.75,0.25']
+    >>> folder.cleanup()
+    """
+    kinds = {".npz": write_npz, ".csv": write_csv}
+    target = Path(path)
+    if target.suffix.lower() not in kinds:
+        raise CalibrationInputError(str(path), "must end in .npz or .csv", got=repr(target.suffix))
+    kinds[target.suffix.lower()](target, probabilities, classes, columns)
+
+
+_RESERVED = {
+    "y_true", "y_proba", "logits", "classes", "sample_weight", "ignore_index", "class_axis", "normalize",
+    "correct", "confidence", "self", "cls",
+}  # fmt: skip
+"""Names that the constructors of `Predictions` keep for themselves."""
 
 
 class _Finder:
@@ -172,19 +218,12 @@ class _Finder:
             return self.arrays.read_numbers(name)
         return self._take(name)
 
-    def _columns(self, rows: Array) -> dict[str, Any]:
+    def _columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:
         """What else has one value per row."""
         n = len(rows) if rows.ndim else 0
-        names = [name for name in self.arrays if name and name not in self.used and name not in _RESERVED]
+        names = [name for name in self.arrays if name and name not in self.used and name not in reserved]
         found = {name: self.arrays.loose(name, n) for name in names}
         return {name: column for name, column in found.items() if column is not None}
-
-
-_RESERVED = {
-    "y_true", "y_proba", "logits", "classes", "sample_weight", "ignore_index", "class_axis", "normalize",
-    "correct", "confidence", "self", "cls",
-}  # fmt: skip
-"""Names that the constructors of `Predictions` keep for themselves."""
 
 
 def _outcomes(truth: Array) -> Array:

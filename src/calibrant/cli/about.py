@@ -22,27 +22,26 @@ from calibrant.selections import Selection
 from calibrant.table import inert, table
 
 
-@click.command(short_help="Measure the predictions that come with calibrant.")
-def demo() -> None:
-    """Measure the predictions that come with calibrant: a small network on Fashion-MNIST.
+@click.command(short_help="Report on the predictions that come with calibrant.")
+@click.option("-o", "--output", default="calibrant-demo.html", show_default=True, type=click.Path(), help="The page.")
+def demo(output: str) -> None:
+    """Measure the predictions that come with calibrant, and write their report: a small network on Fashion-MNIST.
 
     \b
     Example:
       calibrant demo
     """
-    predictions = io.read(io.SHIPPED / "fashion_mnist_test.npz")
+    from calibrant.report import Report
+
+    file = io.SHIPPED / "fashion_mnist_test.npz"
+    predictions = io.read(file)
     click.echo("A small convolutional network on the 10,000 test pictures of Fashion-MNIST, trained by this project.\n")
     show(table(predictions, metrics_named(USUAL)), "table", title=described(predictions))
-    click.echo("\nThe same by how much ink a picture has:\n")
-    show(table(predictions, metrics_named(("accuracy", "ece", "mcs")), by="ink"), "table", title="")
-    mcs = calibrant.MCS(predictions).value
-    worst = max(calibrant.CWMCS(predictions).parts.items(), key=lambda part: part[1].value)
-    click.echo(
-        f"\nIts confidence is {abs(mcs) * 100:.1f} points {'above' if mcs > 0 else 'below'} its accuracy: "
-        f"{'over-confident' if mcs > 0 else 'under-confident'}, most of all on pictures of "
-        f"{inert(worst[0])!r} ({worst[1].value * 100:+.1f} points)."
-    )
-    click.echo(f"\nTry it on your own: calibrant measure FILE   (this one: {io.SHIPPED / 'fashion_mnist_test.npz'})")
+    made = Report.of(predictions, name=file.name, command="calibrant demo")
+    path = made.save(output)
+    click.echo(f"\n{made.verdict.sentence}")
+    click.echo(f"\nThe report: {inert(str(path.resolve()), 400)}")
+    click.echo(f"Try it on your own: calibrant report FILE   (this one: {file})")
 
 
 @click.command(short_help="Versions, installed extras and recipes.")

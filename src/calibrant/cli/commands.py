@@ -1,9 +1,12 @@
 """Commands: all that `calibrant` can be told to do."""
 
-from calibrant.cli import about, measuring
+from calibrant.cli.about import demo, info
 from calibrant.cli.group import group, run
+from calibrant.cli.measuring import measure
+from calibrant.cli.recalibrating import recalibrate
+from calibrant.cli.reporting import compare_models, report
 
-for command in (measuring.measure, about.demo, about.info):
+for command in (measure, report, compare_models, recalibrate, demo, info):
     group.add_command(command)
 
 __all__ = ["group", "run"]

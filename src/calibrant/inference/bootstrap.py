@@ -151,7 +151,8 @@ def basic(replicates: Floats, estimate: float, level: float, without: Floats | N
     (5.0, 55.0)
     """
     low, high = percentile(replicates, estimate, level)
-    return 2 * estimate - high, 2 * estimate - low
+    with np.errstate(invalid="ignore"):  # an infinite estimate has no interval
+        return 2 * estimate - high, 2 * estimate - low
 
 
 def bca(replicates: Floats, estimate: float, level: float, without: Floats | None = None) -> tuple[float, float]:

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
+from calibrant.recalibrate.bbq import BBQ
+from calibrant.recalibrate.beta import BetaCalibration
+from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling
+from calibrant.recalibrate.classwise_mcs import ClasswiseMCSTemperatureScaling
+from calibrant.recalibrate.gaussian_process import GPCalibration
+from calibrant.recalibrate.histogram import HistogramBinning
+from calibrant.recalibrate.isotonic import IsotonicCalibration
+from calibrant.recalibrate.matrix import MatrixScaling
+from calibrant.recalibrate.platt import PlattScaling
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import TemperatureScaling
+from calibrant.recalibrate.vector import VectorScaling
 
 SHORT: dict[str, type[Recalibrator]] = {
     "temperature": TemperatureScaling,
+    "bcts": BiasCorrectedTemperatureScaling,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "platt": PlattScaling,
+    "beta": BetaCalibration,
+    "isotonic": IsotonicCalibration,
+    "histogram": HistogramBinning,
+    "bbq": BBQ,
+    "cwmcs": ClasswiseMCSTemperatureScaling,
+    "gp": GPCalibration,
 }
 """The methods by short name."""
 METHODS: dict[str, type[Recalibrator]] = {method.__name__: method for method in SHORT.values()}
@@ -25,6 +48,30 @@ def named(name: str) -> type[Recalibrator]:
     if found is None:
         raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, SHORT))
     return found
+
+
+def spelled(text: str) -> Recalibrator:
+    """A method as people type it, with options if they like.
+
+    >>> spelled("temperature(objective='ece')")
+    TemperatureScaling(input='logits', objective='ece', classes=None)
+    """
+    try:
+        called = ast.parse(text.strip(), mode="eval").body
+        name = called.func if isinstance(called, ast.Call) else called
+        options = {str(one.arg): ast.literal_eval(one.value) for one in getattr(called, "keywords", ())}
+        if not isinstance(name, ast.Name) or getattr(called, "args", ()):
+            raise ValueError(text)
+    except (SyntaxError, ValueError):
+        raise CalibrationInputError(
+            "method", "must be a name, with options in brackets if any", got=repr(text), hint="histogram(n_bins=10)"
+        ) from None
+    kind = named(name.id)
+    known = {field.name for field in dataclasses.fields(kind)}
+    for option in options:
+        if option not in known:
+            raise CalibrationInputError("method", "has no such option", got=repr(option), hint=nearest(option, known))
+    return kind(**options)
 
 
 def usual(predictions: Predictions) -> dict[str, Recalibrator]:

@@ -1,0 +1,5 @@
+"""What is not collected where an optional package is missing."""
+
+from importlib.util import find_spec
+
+collect_ignore = [] if find_spec("torch") else ["src/calibrant/train"]

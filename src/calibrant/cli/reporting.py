@@ -1,0 +1,156 @@
+"""report and compare: one page for people to read; is one model better calibrated than another?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+
+import calibrant
+from calibrant.cli.group import FAILED, stop, usage
+from calibrant.cli.measuring import metrics_named
+from calibrant.cli.reading import described, read, reading_options
+from calibrant.cli.showing import drawn
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.comparison import Comparison, compare
+from calibrant.inference.draws import check_level, check_seed
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.table import inert
+
+
+@click.command(short_help="Write a page that says whether probabilities can be trusted.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("-o", "--output", default="report.html", show_default=True, type=click.Path(), help="The page.")
+@click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes intervals and noise floors repeatable.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@reading_options
+def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: bool, style: str, **keys: Any) -> None:
+    """Write one self-contained page about the predictions in FILE; several files are models of the same rows.
+
+    \b
+    Examples:
+      calibrant report predictions.npz
+      calibrant report predictions.csv -o page.html --open
+      calibrant report model_a.npz model_b.npz --format markdown
+    """
+    from calibrant.report import Report
+
+    usage(lambda _: check_seed(seed), "")
+    models = {name: read((file,), **keys) for name, file in _named(files).items()}
+    made = Report.of(models, seed=seed, command=_command())
+    path = made.save(output)
+    if not quiet:
+        click.echo(_said(made, path, style, next(iter(models.values()))))
+    if opened:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def _said(made: Any, path: Path, style: str, predictions: Predictions) -> str:
+    if style == "json":
+        said = {"verdict": made.verdict.sentence, "supporting": list(made.verdict.supporting), "report": str(path)}
+        return json.dumps({"calibrant": calibrant.__version__, **said}, indent=1)
+    if style == "markdown":
+        return made.to_markdown()
+    lines = [described(predictions), "", made.verdict.sentence, *made.verdict.supporting]
+    return "\n".join([*(inert(line, 400) for line in lines), "", f"written: {inert(str(path), 400)}"])
+
+
+@click.command(name="compare", short_help="Compare two models on the same rows.")
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@click.option("-m", "--metric", "names", multiple=True, help="Recipes or compositions [default: ece, brier, log_loss].")
+@click.option("-n", "--resamples", type=int, default=1000, show_default=True, help="Paired bootstrap resamples.")
+@click.option("--margin", type=float, help="Call models equivalent when the whole interval lies within it.")
+@click.option("--groups", metavar="COLUMN", help="Resample rows with the same value of this column together.")
+@click.option("--level", type=float, default=0.9, show_default=True, help="The level of the intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes the resampling repeatable.")
+@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if FIRST is worse than SECOND by more than noise.")
+@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@reading_options
+def compare_models(
+    first: str,
+    second: str,
+    names: tuple[str, ...],
+    resamples: int,
+    margin: float | None,
+    groups: str | None,
+    level: float,
+    seed: int,
+    fail_if_worse: bool,
+    style: str,
+    **keys: Any,
+) -> None:
+    """Is FIRST better calibrated than SECOND on the same rows? Paired differences with intervals.
+
+    \b
+    Examples:
+      calibrant compare new.npz old.npz
+      calibrant compare new.npz old.npz -m ece -m sce --fail-if-worse
+    """
+    metrics = metrics_named(names or ("ece", "brier", "log_loss"))
+    usage(lambda _: (check_seed(seed), check_level(level)), "")
+    a, b = (read((file,), **keys) for file in (first, second))
+    found = {
+        name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)
+        for name, metric in metrics.items()
+    }
+    if style == "json":
+        said = {name: _plain(one) for name, one in found.items()}
+        click.echo(json.dumps({"calibrant": calibrant.__version__, "comparisons": said}, allow_nan=False, indent=1))
+    else:
+        rows = [_row(name, one) for name, one in found.items()]
+        title = f"{first} less {second}: {described(a)}, {resamples} resamples"
+        click.echo(drawn(["metric", "first", "second", "difference", "interval", "p", "in words"], rows, title))
+    worse = [name for name, one in found.items() if _worse(metrics[name], one)]
+    if fail_if_worse and worse:
+        stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)
+
+
+def _row(name: str, one: Comparison) -> list[str]:
+    sure = one.interval.low > 0 or one.interval.high < 0
+    words = ("second" if one.difference > 0 else "first") + " is lower" if sure else "no clear difference"
+    if one.margin is not None:
+        words = f"{'' if one.equivalent else 'not '}equivalent within {one.margin:g}"
+    values = [f"{number:.4f}" for number in (one.a.value, one.b.value)]
+    between = f"{one.interval.low:+.4f} to {one.interval.high:+.4f}"
+    return [name, *values, f"{one.difference:+.4f}", between, f"{one.p_value:.3g}", words]
+
+
+def _plain(one: Comparison) -> dict[str, Any]:
+    return {
+        "first": one.a.to_dict(bins=False),
+        "second": one.b.to_dict(bins=False),
+        "difference": one.difference,
+        "interval": [one.interval.low, one.interval.high],
+        "level": one.interval.level,
+        "p_value": one.p_value,
+        "equivalent": one.equivalent,
+    }
+
+
+def _worse(metric: Metric, one: Comparison) -> bool:
+    """Whether the first is worse by more than noise: farther from 0, or less accurate."""
+    if metric == calibrant.ACCURACY:
+        return one.interval.high < 0
+    return one.interval.low > 0
+
+
+def _named(files: tuple[str, ...]) -> dict[str, str]:
+    """Each file under its name, or under its whole path where two have the same name."""
+    names = [Path(file).name for file in files]
+    made = {name if names.count(name) == 1 else file: file for name, file in zip(names, files, strict=True)}
+    if len(made) < len(files):
+        raise CalibrationInputError("files", "must differ from each other", got="one file twice")
+    return made
+
+
+def _command() -> str:
+    return shlex.join(["calibrant", *sys.argv[1:]])

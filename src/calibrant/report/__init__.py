@@ -1,0 +1,5 @@
+"""The report: one page that says whether probabilities can be trusted."""
+
+from calibrant.report.report import Report
+
+__all__ = ["Report"]

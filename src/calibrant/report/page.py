@@ -1,0 +1,117 @@
+"""The page: sections of words, pictures and tables, put into one self-contained file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from markupsafe import Markup
+
+from calibrant.specification import number
+from calibrant.table import inert
+
+Cell = str | float | int
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of the page: numbers keep all digits for "copy as CSV" and show a few."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    caption: str
+    identity: str = ""
+    digits: int = 4
+
+    def shown(self, cell: Cell) -> str:
+        """A cell as it is read: text cut to a length that fits, numbers to a few digits."""
+        if isinstance(cell, str):
+            return inert(cell, 120)
+        if isinstance(cell, int) or (math.isfinite(cell) and cell == int(cell) and abs(cell) >= 2):
+            return f"{int(cell):,}"
+        if not math.isfinite(cell):
+            return "–" if math.isnan(cell) else "∞"
+        return f"{round(cell, self.digits) + 0.0:.{self.digits}f}"
+
+    def is_number(self, column: int) -> bool:
+        """Whether a column holds numbers only."""
+        return all(not isinstance(row[column], str) for row in self.rows)
+
+    @staticmethod
+    def exact(cell: Cell) -> str:
+        """A cell with all its digits."""
+        return inert(cell, 1000) if isinstance(cell, str) else str(number(cell))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with what it shows in words and, below it, the table that it draws."""
+
+    identity: str
+    picture: Markup
+    caption: str
+    grid: Grid
+    controls: bool = False
+    """Whether the reader can re-bin this picture."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: an id, a heading, paragraphs, then figures and tables."""
+
+    identity: str
+    title: str
+    paragraphs: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    grids: Sequence[Grid] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that the template needs."""
+
+    title: str
+    verdict: str
+    supporting: Sequence[str]
+    tone: str
+    """"good", "poor" or "unsure": what colours the verdict."""
+    sections: Sequence[Section]
+    footer: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the script re-bins from."""
+
+    def to_html(self) -> str:
+        """The page as one file: no network, nothing inline that is not hashed in its policy."""
+        from jinja2 import Environment, StrictUndefined
+
+        folder = files("calibrant.report")
+        style, script = (folder.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
+        policy = (
+            "default-src 'none'; base-uri 'none'; form-action 'none'; "
+            f"style-src '{_hashed(style)}'; script-src '{_hashed(script)}'"
+        )
+        return template.render(
+            page=self, policy=policy, style=Markup(style), script=Markup(script), data=Markup(embedded(self.data))
+        )
+
+
+def embedded(data: Mapping[str, Any]) -> str:
+    """JSON that can stand inside a script element.
+
+    >>> print(embedded({"name": "</script>"}))
+    {"name":"\\u003c/script>"}
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _hashed(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -1,0 +1,1 @@
+"""Sections: the parts of the page, one question each."""
