@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
+from calibrant.pooling import rising_corners
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats, Ints
 
@@ -123,22 +125,17 @@ def isotonic_curve(ladder: Ladder) -> Floats:
 
 def _rates(ladder: Ladder, corners: Ints) -> Floats:
     """How often the forecasts between neighbouring corners came true."""
-    return ladder.targets[corners].differences().value / np.maximum(np.diff(ladder.ranks[corners]), 1)
+    sizes, totals = _between(ladder, corners)
+    return totals / np.maximum(sizes, 1)
+
+
+def _between(ladder: Ladder, corners: Ints) -> tuple[Ints, Floats]:
+    """How many forecasts lie between neighbouring corners, and how many of them came true."""
+    return np.diff(ladder.ranks[corners]), ladder.targets[corners].differences().value
 
 
 def _corners(ladder: Ladder) -> Ints:
     """The entries at which pools of rising rate begin, and the end."""
     if ladder.n == 0:
         return np.zeros(2, np.int64)
-    corners, before = np.arange(len(ladder.ranks)), np.inf
-    while len(corners) < 0.9 * before:  # an entry whose rate does not rise above the one before begins no pool: most go
-        before, rates = len(corners), _rates(ladder, corners)
-        corners = corners[np.concatenate([[True], rates[:-1] < rates[1:], [True]])]
-    sizes, totals = np.diff(ladder.ranks[corners]).tolist(), ladder.targets[corners].differences().value.tolist()
-    pools: list[tuple[int, int, float]] = []
-    for start, size, total in zip(corners[:-1].tolist(), sizes, totals, strict=True):
-        while pools and pools[-1][2] * size >= total * pools[-1][1]:
-            start, *last = pools.pop()
-            size, total = size + last[0], total + last[1]
-        pools.append((start, size, total))
-    return np.array([*(start for start, *_ in pools), corners[-1]])
+    return rising_corners(len(ladder.ranks) - 1, functools.partial(_between, ladder))

@@ -1,0 +1,111 @@
+"""Beta calibration: logistic regression of an event on ln p and -ln(1 - p), with slopes that keep the order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.predictions import sigmoid
+from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.one_vs_all import Event, events, gathered, mapped, together
+from calibrant.recalibrate.platt import endless, fit_logistic, one_sided, parting
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.totals import Floats
+
+
+@dataclass(eq=False)
+class BetaCalibration(Recalibrator):
+    r"""Map the probability p of an event to sigmoid(a ln p - b ln(1 - p) + c); classes one against all (`one_vs_all`).
+
+    a, b >= 0 and c minimise the weighted mean log loss. They are those of a logistic regression; if a slope comes out
+    negative, it is 0 and the others are sought again. The order of scores is kept: the map does not fall. With a = b it
+    is Platt scaling, with a = b = 1 and c = 0 the identity. Logarithms are taken of the log-odds z,
+    :math:`\ln p = -\ln(1 + e^{-z})` and :math:`-\ln(1 - p) = \ln(1 + e^z)`: from logits nothing is lost near 0 or 1;
+    probabilities p and 1 - p are raised to 1e-12.
+
+    Edges: where a threshold parts the outcomes, no slopes are steep enough; the search ends when the gradient is 1e-12
+    of what it could be, with a warning. Where only one outcome occurs, a = b = 0 and the probability is 1 / (n + 2) or
+    (n + 1) / (n + 2), with a warning. A logarithm that does not vary keeps the slope 1. Linear in the rows.
+
+    Attributes: `a_`, `b_` and `c_`, numbers for an event, arrays for classes. The gradient of the certificate is that
+    of the loss when both logarithms are scaled to [-1, 1].
+
+    References: Kull, Silva Filho & Flach (2017).
+
+    >>> p, happened = [.1, .1, .5, .5, .9, .9], [0, 0, 0, 1, 1, 0]
+    >>> fitted = BetaCalibration("probabilities").fit(p, happened)
+    >>> round(fitted.a_, 2), fitted.b_, fitted.predict_proba([.1, .5, .9]).round(3).tolist()
+    (1.67, 0.0, [0.037, 0.361, 0.602])
+    """
+
+    input: str = "logits"
+    classes: Sequence[Any] | None = None
+    learns: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
+
+    def _learn(self, given: Lesson) -> Ending:
+        found = [fit_beta(event) for event in events(given, given.scores.log_odds)]
+        a, b, c, endings = zip(*found, strict=True)
+        self.a_, self.b_, self.c_ = gathered(a), gathered(b), gathered(c)
+        return together(endings, given.classes)
+
+    def _map(self, given: Scores) -> Floats:
+        return mapped(given, given.log_odds, beta_curve, self.a_, self.b_, self.c_)
+
+
+def beta_curve(log_odds: Floats, a: float, b: float, c: float) -> Floats:
+    """sigmoid(a ln p - b ln(1 - p) + c) at the log-odds of p.
+
+    >>> beta_curve(np.array([0., 1e308, -1e308]), 2., 2., 0.).tolist()
+    [0.5, 1.0, 0.0]
+    """
+    happened, failed = logarithms(log_odds)
+    with np.errstate(over="ignore"):  # infinite log-odds are sure; only one of the logarithms is ever large
+        return sigmoid(a * happened + b * failed + c)
+
+
+def logarithms(log_odds: Floats) -> Floats:
+    """ln p and -ln(1 - p), one a row, from the log-odds of p.
+
+    >>> logarithms(np.array([0., 800.])).round(4).tolist()
+    [[-0.6931, 0.0], [0.6931, 800.0]]
+    """
+    small = np.log1p(np.exp(-np.abs(log_odds)))
+    return np.stack([np.minimum(log_odds, 0.0) - small, np.maximum(log_odds, 0.0) + small])
+
+
+def fit_beta(event: Event) -> tuple[float, float, float, Ending]:
+    """a, b, c of the smallest log loss, and how the search ended.
+
+    >>> event = Event(np.array([0., 0., 0., 1., 1., 1.]), np.array([0., 0., 1., 0., 1., 1.]), np.ones(6))
+    >>> a, b, c, ending = fit_beta(event)
+    >>> beta_curve(np.array([0., 1.]), a, b, c).round(6).tolist()  # two scores: their rates
+    [0.333333, 0.666667]
+    """
+    if event.one_sided:
+        return 0.0, 0.0, *one_sided(event)
+    features = logarithms(event.scores)
+    slopes, intercept, ending = _best(features, event)
+    if parting(event) == 1:
+        hint = "PlattScaling(smooth_targets=True) gives an end"
+        ending = endless(ending, "slope", max(slopes), hint)
+    return *slopes, intercept, ending
+
+
+def _best(features: Floats, event: Event) -> tuple[tuple[float, float], float, Ending]:
+    """The regression on both features or, if a slope is negative, the best of those that leave features out."""
+    found = _regression(features, event, [0, 1])
+    if min(found[1]) < 0:
+        fewer = (_regression(features, event, kept) for kept in ([0], [1], []))
+        found = min((one for one in fewer if min(one[1]) >= 0), key=lambda one: one[0])
+    return found[1:]
+
+
+def _regression(features: Floats, event: Event, kept: list[int]) -> tuple[float, tuple[float, float], float, Ending]:
+    """Loss, both slopes, intercept and ending of the regression on some of the features."""
+    found, intercept, loss, ending = fit_logistic(features[kept], event.outcomes, event.weight)
+    slopes = dict(zip(kept, found, strict=True))
+    return loss, (slopes.get(0, 0.0), slopes.get(1, 0.0)), intercept, ending

@@ -1,0 +1,224 @@
+"""Platt scaling: logistic regression of an event on its log-odds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.exceptions import CalibrationInputError
+from calibrant.predictions import sigmoid
+from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.one_vs_all import Event, events, gathered, mapped, together
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.totals import Floats
+
+SPREAD = 1e-12
+"""Scores no further than this from their middle are taken to be equal."""
+_STEPS = 200
+"""Newton steps at most; ten are many, and thirty where the scores part the outcomes."""
+
+
+@dataclass(eq=False)
+class PlattScaling(Recalibrator):
+    r"""Map the log-odds z of an event to sigmoid(a z + b); classes one against all (`one_vs_all`).
+
+    Slope a and intercept b minimise the weighted mean log loss
+
+    .. math:: \frac{\sum_i w_i \big( \ln(1 + e^{a z_i + b}) - t_i (a z_i + b) \big)}{\sum_i w_i}
+
+    where t_i is 1 or 0 as the event came true or not; with `smooth_targets`, it is (n+ + 1) / (n+ + 2) or 1 / (n- + 2),
+    n+ and n- being the weights of the rows in which it did and did not. The log-odds are those of the logits or
+    probabilities, so that a calibrated model stays as it is: a = 1, b = 0. The slope is negative, and the order of
+    scores reversed, where higher scores came true less often.
+
+    Edges: where a threshold parts the outcomes, no slope is steep enough; the search ends when the gradient is 1e-12 of
+    what it could be, with a warning. Where only one outcome occurs, the event gets the probability that smoothed
+    targets have, with a warning: a = 0, and b is ln(n + 1) or -ln(n + 1). Where all scores are equal, a = 1.
+    Newton's method with a line search: linear in the rows.
+
+    Attributes: `slope_` and `intercept_`, numbers for an event, arrays for classes. The gradient of the certificate is
+    that of the loss when the scores are scaled to [-1, 1].
+
+    References: Platt (1999), section 2; Lin, Lin & Weng (2007).
+
+    >>> fitted = PlattScaling().fit([0., 0., 0., 1., 1., 1.], [0, 0, 1, 0, 1, 1])  # rates 1/3 and 2/3
+    >>> round(fitted.slope_, 6), round(fitted.intercept_, 6), fitted.predict_proba([0., 1.]).round(4).tolist()
+    (1.386294, -0.693147, [0.3333, 0.6667])
+    """
+
+    input: str = "logits"
+    smooth_targets: bool = False
+    classes: Sequence[Any] | None = None
+    learns: ClassVar[tuple[str, ...]] = ("slope_", "intercept_")
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.smooth_targets, (bool, np.bool_)):
+            raise CalibrationInputError("smooth_targets", "must be True or False", got=repr(self.smooth_targets))
+
+    def _learn(self, given: Lesson) -> Ending:
+        found = [fit_platt(event, smooth=self.smooth_targets) for event in events(given, given.scores.log_odds)]
+        slopes, intercepts, endings = zip(*found, strict=True)
+        self.slope_, self.intercept_ = gathered(slopes), gathered(intercepts)
+        return together(endings, given.classes)
+
+    def _map(self, given: Scores) -> Floats:
+        return mapped(given, given.log_odds, platt_curve, self.slope_, self.intercept_)
+
+
+def platt_curve(log_odds: Floats, slope: float, intercept: float) -> Floats:
+    """sigmoid(slope z + intercept).
+
+    >>> platt_curve(np.array([0., 1e308, -1e308]), 2., 0.).tolist()
+    [0.5, 1.0, 0.0]
+    """
+    with np.errstate(over="ignore"):  # infinite log-odds are sure
+        return sigmoid(slope * log_odds + intercept)
+
+
+def fit_platt(event: Event, *, smooth: bool = False) -> tuple[float, float, Ending]:
+    """The slope and intercept of the smallest log loss, and how the search ended.
+
+    >>> event = Event(np.array([0., 0., 0., 1., 1., 1.]), np.array([0., 0., 1., 0., 1., 1.]), np.ones(6))
+    >>> slope, intercept, ending = fit_platt(event, smooth=True)  # rates 0.4 and 0.6
+    >>> round(slope, 6), round(intercept, 6)
+    (0.81093, -0.405465)
+    """
+    targets = event.outcomes
+    if smooth:
+        targets = smoothed(event)
+    elif event.one_sided:
+        return 0.0, *one_sided(event)
+    (slope,), intercept, _, ending = fit_logistic(event.scores[None], targets, event.weight)
+    if not smooth and parting(event):
+        ending = endless(ending, "slope", slope, "smooth_targets=True gives an end")
+    return slope, intercept, ending
+
+
+def smoothed(event: Event) -> Floats:
+    """Targets between 0 and 1: (n+ + 1) / (n+ + 2) where the event came true, and 1 / (n- + 2) where not.
+
+    >>> smoothed(Event(np.zeros(3), np.array([1., 1., 0.]), np.ones(3))).round(4).tolist()
+    [0.75, 0.75, 0.3333]
+    """
+    happened = event.happened
+    failed = event.total - happened
+    return np.where(event.outcomes == 1, (happened + 1) / (happened + 2), 1 / (failed + 2))
+
+
+def one_sided(event: Event) -> tuple[float, Ending]:
+    """The intercept for an event that always came true, or never: that of smoothed targets.
+
+    >>> one_sided(Event(np.zeros(3), np.ones(3), np.ones(3)))[0] == math.log(4)
+    True
+    """
+    always = event.outcomes[0] == 1
+    share, odds = ("(n + 1)", 1) if always else ("1", -1)
+    said = f"the event {'always' if always else 'never'} comes true: its probability is set to {share} / (n + 2)"
+    return odds * math.log1p(event.total), Ending(False, 0.0, 0, ("intercept",), said)
+
+
+def parting(event: Event) -> int:
+    """1 where the outcomes are parted by a threshold of the scores, -1 where they are in reverse, else 0.
+
+    Scores at the threshold may have both outcomes.
+
+    >>> outcomes = np.array([0., 0., 1., 1.])
+    >>> [parting(Event(np.array(z), outcomes, np.ones(4))) for z in ([1., 2., 2., 3.], [3., 2., 2., 1.], [1.] * 4)]
+    [1, -1, 0]
+    """
+    true, false = (event.scores[event.outcomes == outcome] for outcome in (1, 0))
+    if event.scores.max() / 2 - event.scores.min() / 2 <= SPREAD:
+        return 0
+    return int(false.max() <= true.min()) - int(true.max() <= false.min())
+
+
+def endless(ending: Ending, parameter: str, reached: float, hint: str) -> Ending:
+    """An ending at a point that is only the best so far."""
+    said = (
+        f"a threshold parts the outcomes, so that the log loss falls for ever as the {parameter} grows; "
+        f"it was left at {reached:.4g}; {hint}"
+    )
+    return Ending(False, ending.gradient_norm, ending.iterations, (parameter,), said)
+
+
+def fit_logistic(features: Floats, targets: Floats, weight: Floats) -> tuple[list[float], float, float, Ending]:
+    """Slopes, intercept and mean log loss of a logistic regression on the rows of `features` (m, n).
+
+    Features are centred and scaled first, so that no unit is too large or too small. One that does not vary keeps the
+    slope 1.
+
+    >>> slopes, intercept, loss, ending = fit_logistic(np.zeros((1, 4)), np.array([0., 0., 0., 1.]), np.ones(4))
+    >>> slopes, round(intercept, 6), ending.converged  # the rate is 1/4
+    ([1.0], -1.098612, True)
+    """
+    low, high = features.min(axis=1), features.max(axis=1)
+    centre, half = low / 2 + high / 2, high / 2 - low / 2
+    varies = half > SPREAD
+    scaled = np.where(varies[:, None], (features - centre[:, None]) / np.where(varies, half, 1.0)[:, None], 0.0)
+    design = np.concatenate([scaled, np.ones((1, len(targets)))])
+    found, loss, ending = _newton(design, targets, weight / weight.sum())
+    slopes = np.where(varies, found[:-1] / np.where(varies, half, 1.0), 1.0)
+    return slopes.tolist(), float(found[-1] - (slopes * centre).sum()), loss, ending
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A point of the search: the loss there, its gradient and its curvature."""
+
+    at: Floats
+    loss: float
+    gradient: Floats
+    curvature: Floats
+
+    @property
+    def norm(self) -> float:
+        """The largest entry of the gradient."""
+        return float(np.abs(self.gradient).max())
+
+    def step(self) -> Floats:
+        """Newton's step; none in directions that have less than 1e-14 of the largest curvature."""
+        return np.linalg.lstsq(self.curvature, -self.gradient, rcond=1e-14)[0].astype(np.float64)
+
+
+def _newton(design: Floats, targets: Floats, weight: Floats) -> tuple[Floats, float, Ending]:
+    """The point of the smallest loss, from slopes of 0 and the intercept that is then best."""
+    rate, rest = float(weight @ targets), float(weight @ (1.0 - targets))
+    start = np.append(np.zeros(len(design) - 1), math.log(rate) - math.log(rest))
+    point, steps = _point(design, targets, weight, start), 0
+    while steps < _STEPS and point.norm > 1e-12 * rate * rest:
+        lower = _lower(point, lambda at: _point(design, targets, weight, at))
+        if lower is None:
+            break
+        point, steps = lower, steps + 1
+    converged = point.norm <= 1e-7 * rate * rest
+    message = "" if converged else f"the search ended after {steps} steps with a gradient of {point.norm:.1e}"
+    return point.at, point.loss, Ending(converged, point.norm, steps, message=message)
+
+
+def _lower(point: _Point, look: Callable[[Floats], _Point]) -> _Point | None:
+    """What Newton's step leads to, or half of it, a quarter and so on: the first to lower the loss as promised."""
+    step = point.step()
+    if np.abs(step).max() <= 1e-14 * (1 + np.abs(point.at).max()):
+        return None
+    promise = 1e-4 * float(point.gradient @ step)
+    for halvings in range(60):
+        share = 0.5**halvings
+        found = look(point.at + share * step)
+        if found.loss <= point.loss * (1 + 1e-14) + share * promise:  # what rounding may add to a loss
+            return found
+    return None
+
+
+def _point(design: Floats, targets: Floats, weight: Floats, at: Floats) -> _Point:
+    odds = at @ design
+    small = np.exp(-np.abs(odds))
+    loss = weight @ (np.maximum(odds, 0.0) - targets * odds + np.log1p(small))
+    likelier, other = 1.0 / (1.0 + small), small / (1.0 + small)
+    gap = (1.0 - targets) * np.where(odds >= 0, likelier, other) - targets * np.where(odds >= 0, other, likelier)
+    return _Point(at, float(loss), design @ (weight * gap), (design * (weight * likelier * other)) @ design.T)
