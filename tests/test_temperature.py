@@ -52,6 +52,13 @@ def test_the_grid_keeps_the_first_of_equal_errors():
     assert best_on_grid(np.zeros((2, 2)), np.array([0, 1]), np.ones(2)) == GRID[0]  # every temperature is as good
 
 
+def test_the_end_of_the_grid_is_said_aloud():
+    logits, labels = drawn(2000, 5, 4.0, seed=1)
+    with pytest.warns(cal.CalibrationWarning, match="at the end of its grid, 1.99"):
+        fitted = cal.TemperatureScaling(objective="ece").fit(logits, labels)
+    assert fitted.certificate_.at_bound == ("temperature",)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0, 7.0, 19.85, 50.0])
 @pytest.mark.parametrize(("n", "classes"), [(50, 2), (200, 3), (3000, 10), (400, 1000), (50_000, 5)])

@@ -68,7 +68,20 @@ from calibrant.metric import Interval, Metric, Result, from_json
 from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
 from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
-from calibrant.recalibrate import TemperatureScaling, cross_fit
+from calibrant.recalibrate import (
+    BBQ,
+    BetaCalibration,
+    BiasCorrectedTemperatureScaling,
+    ClasswiseMCSTemperatureScaling,
+    GPCalibration,
+    HistogramBinning,
+    IsotonicCalibration,
+    MatrixScaling,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+    cross_fit,
+)
 from calibrant.recipes import (
     ACCURACY,
     ACE,
@@ -118,6 +131,7 @@ __all__ = [
     "ACCURACY",
     "ACE",
     "ADAPTIVE_ECE",
+    "BBQ",
     "BRIER",
     "CECE",
     "CWECE",
@@ -144,7 +158,9 @@ __all__ = [
     "WSECE",
     "WSMCS",
     "Above",
+    "BetaCalibration",
     "Between",
+    "BiasCorrectedTemperatureScaling",
     "BinnedError",
     "Bins",
     "Bootstrap",
@@ -153,6 +169,7 @@ __all__ = [
     "CalibrationInputError",
     "CalibrationWarning",
     "Classwise",
+    "ClasswiseMCSTemperatureScaling",
     "Comparison",
     "CumulativeError",
     "Edges",
@@ -160,10 +177,13 @@ __all__ = [
     "EqualWidth",
     "Flat",
     "Full",
+    "GPCalibration",
     "Grid",
     "Groups",
+    "HistogramBinning",
     "InTopK",
     "Interval",
+    "IsotonicCalibration",
     "IsotonicError",
     "Jackknife",
     "KDEError",
@@ -172,11 +192,13 @@ __all__ = [
     "LabelBinnedError",
     "LocalCalibration",
     "LocalCurves",
+    "MatrixScaling",
     "MeanScore",
     "Metric",
     "NeighbourError",
     "Null",
     "OneClass",
+    "PlattScaling",
     "Predictions",
     "Quantiles",
     "Ranked",
@@ -189,6 +211,7 @@ __all__ = [
     "TemperatureScaling",
     "TopK",
     "TopLabel",
+    "VectorScaling",
     "View",
     "biased",
     "brier_score",
@@ -246,3 +269,10 @@ __all__ = [
     "weighted_by_size",
     "where",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`Recalibrated`, which needs scikit-learn, is loaded when it is asked for."""
+    if name == "Recalibrated":
+        return recalibrate.Recalibrated
+    raise AttributeError(f"module 'calibrant' has no attribute {name!r}")

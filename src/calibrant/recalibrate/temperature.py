@@ -38,7 +38,7 @@ class TemperatureScaling(Recalibrator):
     T minimises the mean log loss, which is convex in 1 / T, by Newton steps kept inside a bracket; it is sought between
     0.001 and 1,000, and a warning tells when it ends at either: rows that are all right want T = 0, rows no better than
     chance want T without end. With `objective="ece"` T is the first of 0.5, 0.51, ..., 1.99 with the smallest ECE
-    (15 equal-width bins). The likeliest class does not change.
+    (15 equal-width bins), with a warning at either end. The likeliest class does not change.
 
     References: Guo, Pleiss, Sun & Weinberger (2017), section 4.2.
 
@@ -60,7 +60,12 @@ class TemperatureScaling(Recalibrator):
         logits = given.scores.logits
         if self.objective == "ece":
             self.temperature_ = best_on_grid(logits, given.labels, given.weight)
-            return Ending(iterations=len(GRID))
+            at_end = self.temperature_ in (GRID[0], GRID[-1])
+            return Ending(
+                iterations=len(GRID),
+                at_bound=("temperature",) if at_end else (),
+                message=f"temperature ended at the end of its grid, {self.temperature_:g}" if at_end else "",
+            )
         self.temperature_, ending = fit_temperature(logits, given.labels, given.weight)
         return ending
 

@@ -1,0 +1,123 @@
+"""Bias-corrected temperature scaling: one temperature for all logits and one intercept for each class."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.likelihood import Likelihood, Point, Rows, centred, minimised, require_every_class, solved
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
+from calibrant.totals import Floats, Ints
+
+_BEYOND = {
+    1
+    / COLDEST: f"temperature ended at its lower bound {COLDEST:g}: the log loss falls for ever as the temperature does",
+    1 / HOTTEST: f"temperature ended at its upper bound {HOTTEST:g}: beside the intercepts the logits tell nothing",
+}
+
+
+@dataclass(eq=False)
+class BiasCorrectedTemperatureScaling(Recalibrator):
+    r"""Divide all logits by one temperature T and add an intercept to each class: softmax(z / T + b).
+
+    T and b minimise the mean log loss, which is convex in (1 / T, b), by Newton steps; T stays between 0.001 and 1,000.
+    A constant added to b changes nothing: its mean is 0. A class without rows is refused, for its intercept would run
+    away. For one event this is sigmoid(z / T + c) with c the difference of the two intercepts. The likeliest class may
+    change. Cost: a few products of (n, K) with itself, n K^2 each.
+
+    References: Alexandari, Kundaje & Shrikumar (2020), section 3.
+
+    >>> rows = [[2., 0.], [3., 0.], [0., 1.], [0., 2.], [1., 0.]]
+    >>> fitted = BiasCorrectedTemperatureScaling().fit(rows, [0, 1, 1, 1, 0])
+    >>> round(fitted.temperature_, 4), fitted.bias_.round(4).tolist(), fitted.certificate_.converged
+    (3.8829, [-0.3041, 0.3041], True)
+    """
+
+    input: str = "logits"
+    classes: Sequence[Any] | None = None
+    learns: ClassVar[tuple[str, ...]] = ("temperature_", "bias_")
+
+    def _learn(self, given: Lesson) -> Ending:
+        require_every_class(given, "use TemperatureScaling, or VectorScaling(l2=0.01)")
+        made = fit_bias_corrected(centred(given.scores.logits), given.labels, given.weight)
+        self.temperature_, self.bias_, ending = made
+        return ending
+
+    def _map(self, given: Scores) -> Floats:
+        return given.restored(softmax(centred(given.logits) / self.temperature_ + self.bias_))
+
+
+def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[float, Floats, Ending]:
+    """The temperature and the intercepts of the smallest mean log loss, and how the search for them ended.
+
+    >>> logits, labels = np.zeros((4, 2)), np.array([0, 1, 1, 1])
+    >>> fit_bias_corrected(logits, labels, np.ones(4))[1].round(4).tolist()  # half the log-odds of 3 to 1
+    [-0.5493, 0.5493]
+    """
+    likelihood = Tempered.of(Rows.of(logits, labels, weight))
+    temperature, _ = fit_temperature(logits, labels, weight)
+    point, ending = minimised(likelihood, np.concatenate([[1 / temperature], np.zeros(logits.shape[1])]))
+    inverse = float(np.clip(point.parameters[0], 1 / HOTTEST, 1 / COLDEST))
+    bias = point.parameters[1:] - point.parameters[1:].mean()
+    if not ending.converged:
+        hint = "use TemperatureScaling, or VectorScaling(l2=0.01)"
+        ending = dataclasses.replace(ending, message=f"{ending.message}; {hint}")
+    if inverse in _BEYOND:
+        ending = dataclasses.replace(ending, converged=False, at_bound=("temperature",), message=_BEYOND[inverse])
+    return 1 / inverse, bias, ending
+
+
+@dataclass(frozen=True, eq=False)
+class Tempered(Likelihood):
+    """Scores a z + b: parameters (a, b_1, ..., b_K) with a between 0.001 and 1,000."""
+
+    @classmethod
+    def of(cls, rows: Rows) -> Tempered:
+        """Without a penalty."""
+        none = np.zeros(rows.width + 1)
+        return cls(rows, none, none)
+
+    def scores(self, parameters: Floats) -> Floats:
+        """Scores (n, K) of the features."""
+        made = self.rows.features * parameters[0]
+        made += parameters[1:]
+        return made
+
+    def gathered(self, residuals: Floats) -> Floats:
+        """The transpose of `scores`."""
+        return np.concatenate([[np.vdot(residuals, self.rows.features)], residuals.sum(axis=0)])
+
+    def step(self, point: Point) -> Floats:
+        """Newton's step, or the best one that takes a to its bound, where Newton's would pass it."""
+        hessian, gradient = self._hessian(point.probabilities), point.gradient
+        step = solved(hessian, gradient)
+        wanted = point.parameters[0] + step[0]
+        inside = np.clip(wanted, 1 / HOTTEST, 1 / COLDEST)
+        if wanted != inside:
+            step[0] = inside - point.parameters[0]
+            step[1:] = solved(hessian[1:, 1:], gradient[1:] + hessian[1:, 0] * step[0])
+        return step
+
+    def unmet(self, point: Point) -> Floats:
+        """The gradient, less what points out of the bounds of a."""
+        inverse, slope = point.parameters[0], point.gradient[0]
+        out = (inverse >= 1 / COLDEST and slope < 0) or (inverse <= 1 / HOTTEST and slope > 0)
+        return point.gradient[1:] if out else point.gradient
+
+    def _hessian(self, probabilities: Floats) -> Floats:
+        z, weight = self.rows.features, self.rows.weight
+        heavy = probabilities * weight[:, None]
+        mean = np.einsum("ij,ij->i", probabilities, z)
+        around = z - mean[:, None]
+        made = np.empty((self.rows.width + 1,) * 2)
+        made[1:, 1:] = np.diag(heavy.sum(axis=0)) - heavy.T @ probabilities
+        made[0, 1:] = made[1:, 0] = np.einsum("ij,ij->j", heavy, around)
+        made[0, 0] = np.einsum("ij,ij,ij->", heavy, around, around)
+        return made

@@ -1,0 +1,178 @@
+"""Class-wise temperatures: one temperature a class, spread by how over-confident rows of that class are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.aggregates import ZERO
+from calibrant.binning import EqualWidth
+from calibrant.checks import whole
+from calibrant.exceptions import CalibrationInputError
+from calibrant.precision import DOUBLE
+from calibrant.predictions import Predictions
+from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.temperature import fit_temperature
+from calibrant.recipes import CWMCS
+from calibrant.totals import Floats, Ints
+
+GAMMAS = np.arange(-999, 1000) / 1000
+"""Spreads among which the calibration error is minimised."""
+MOST_BINS = 1000
+"""Bins that are allowed: there is a table of them for each spread."""
+_SAME = 1e-12
+"""Errors and accuracies that differ by less are equal: sums of floats depend on the order of rows by as much."""
+_BLOCK = 1 << 16
+"""Logits that are worked on at once: they stay in cache through all spreads."""
+
+
+@dataclass(eq=False)
+class ClasswiseMCSTemperatureScaling(Recalibrator):
+    r"""Divide the logits of class k by a temperature of its own, higher where rows of that class are over-confident.
+
+    .. math:: \hat p_{ik} \propto e^{z_{ik} / T_k}, \qquad T_k = T (1 + \gamma u_k), \qquad
+        u_k = \mathrm{MCS}_k \,/\, \max_j |\mathrm{MCS}_j|
+
+    T minimises the mean log loss, as in `TemperatureScaling`. :math:`\mathrm{MCS}_k`, mean confidence less accuracy of
+    the rows whose true class is k, is taken after dividing by T; a class without rows has u = 0, and all are 0 where no
+    score exceeds 1e-7. Gamma is the first of -0.999, -0.998, ..., 0.999 with the smallest top-label ECE (`n_bins`
+    right-closed bins of equal width), and 0 where none is smaller than at 0; errors within 1e-12 are equal. As
+    :math:`|\gamma u_k| < 1`, no temperature is 0 or negative. A warning tells when T or gamma ends at a bound.
+
+    `clip_iqr` first brings scores beyond the quartiles by more than 1.5 times their distance back to there (quartiles
+    of the classes that have rows, by midpoints). Other divisors in other columns can change the likeliest class:
+    `keep_accuracy` leaves out each gamma that lowers the accuracy on these rows; the certificate has both accuracies.
+    Nor is the map the same when a constant is added to a row: raw logits and logarithms of their softmax are different
+    scores. An event is the two columns of its scores: (0, z) for logits, where the first temperature has nothing to
+    divide and the map is sigmoid(z / T_1); (ln(1 - p), ln p) for probabilities, where both act.
+
+    Costs 1,999 softmaxes of the rows; nothing larger than the rows is held.
+
+    References: Ao, Rueger & Siddharthan (2023), eqs. 9-10.
+
+    >>> logits = [[2., 0., 0.], [1., 0., 0.], [0., 3., 0.], [0., 2., 0.], [0., 1., 1.5], [0., 0., 2.]]
+    >>> fitted = ClasswiseMCSTemperatureScaling(n_bins=5).fit(logits, [0, 1, 1, 1, 1, 2])
+    >>> fitted.gamma_, fitted.scores_.round(4).tolist(), fitted.temperatures_.round(4).tolist()
+    """
+
+    input: str = "logits"
+    n_bins: int = 15
+    clip_iqr: bool = False
+    keep_accuracy: bool = False
+    classes: Sequence[Any] | None = None
+    learns: ClassVar[tuple[str, ...]] = ("temperature_", "gamma_", "scores_", "temperatures_")
+
+    def _check(self) -> None:
+        super()._check()
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
+        for name in ("clip_iqr", "keep_accuracy"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise CalibrationInputError(name, "must be True or False", got=repr(getattr(self, name)))
+
+    def _learn(self, given: Lesson) -> Ending:
+        logits = given.scores.logits.astype(np.float64)
+        self.temperature_, found = fit_temperature(logits, given.labels, given.weight)
+        scores = class_scores(logits / self.temperature_, given.labels, given.weight)
+        self.scores_ = normalised(scores, clip_iqr=self.clip_iqr)
+        errors, accuracies = errors_by_gamma(
+            logits, given.labels, given.weight, self.temperature_, self.scores_, self.n_bins
+        )
+        self.gamma_ = best_gamma(errors, accuracies, keep_accuracy=self.keep_accuracy)
+        self.temperatures_ = temperatures(self.temperature_, self.gamma_, self.scores_)
+        at_bound, message = found.at_bound, found.message
+        if abs(self.gamma_) == GAMMAS[-1]:
+            at_bound += ("gamma",)
+            message = "; ".join(filter(None, [message, f"gamma ended at {self.gamma_:g}, the end of what is tried"]))
+        return Ending(found.converged, found.gradient_norm, found.iterations + len(GAMMAS), at_bound, message)
+
+    def _map(self, given: Scores) -> Floats:
+        return given.restored(softmax(given.logits.astype(np.float64) / self.temperatures_))
+
+
+def class_scores(logits: Floats, labels: Ints, weight: Floats) -> Floats:
+    """Mean confidence less accuracy of the rows of each true class; nan for a class without rows.
+
+    >>> class_scores(np.zeros((3, 2)), np.array([0, 0, 1]), np.ones(3)).tolist()
+    [-0.5, 0.5]
+    """
+    made = Predictions.from_logits(labels, logits, sample_weight=weight)
+    return np.array(CWMCS(made).values)
+
+
+def normalised(scores: Floats, *, clip_iqr: bool = False) -> Floats:
+    """Scores over the largest size; 0 for those that are nan, and for all where all are 0.
+
+    >>> normalised(np.array([0.1, -0.2, np.nan])).tolist()
+    [0.5, -1.0, 0.0]
+    """
+    if clip_iqr:
+        low, high = np.nanpercentile(scores, [25, 75], method="midpoint")
+        scores = np.clip(scores, low - 1.5 * (high - low), high + 1.5 * (high - low))
+    scores = np.nan_to_num(scores, nan=0.0)
+    most = np.abs(scores).max()
+    return scores / most if most > ZERO else np.zeros(len(scores))
+
+
+def temperatures(temperature: float, gamma: float, scores: Floats) -> Floats:
+    """One temperature a class.
+
+    >>> temperatures(2.0, -0.5, np.array([1.0, 0.0, -0.5])).tolist()
+    [1.0, 2.0, 2.5]
+    """
+    return temperature * (1 + gamma * scores)
+
+
+def best_gamma(errors: Floats, accuracies: Floats, *, keep_accuracy: bool = False) -> float:
+    """The first gamma with the smallest error among those allowed; 0 where none is smaller than at 0.
+
+    >>> best_gamma(np.abs(GAMMAS - 0.25), np.ones(len(GAMMAS)))
+    0.25
+    """
+    still = len(GAMMAS) // 2
+    allowed = accuracies >= accuracies[still] - _SAME if keep_accuracy else np.ones(len(GAMMAS), bool)
+    smallest = errors[allowed].min()
+    if errors[still] <= smallest + _SAME:
+        return 0.0
+    return float(GAMMAS[np.argmax(allowed & (errors <= smallest + _SAME))])
+
+
+def errors_by_gamma(
+    logits: Floats, labels: Ints, weight: Floats, temperature: float, scores: Floats, n_bins: int
+) -> tuple[Floats, Floats]:
+    """Top-label ECE and accuracy at each gamma, block of rows by block of rows.
+
+    >>> errors, accuracies = errors_by_gamma(np.array([[1., 0.]]), np.array([0]), np.ones(1), 1., np.array([0., 1.]), 5)
+    >>> errors[999].round(6), accuracies[999]  # 1 - sigmoid(1)
+    (np.float64(0.268941), np.float64(1.0))
+    """
+    edges = EqualWidth(n_bins).edges
+    gaps, right = np.zeros((len(GAMMAS), n_bins)), np.zeros(len(GAMMAS))
+    step = max(1, _BLOCK // logits.shape[1])
+    for start in range(0, len(labels), step):
+        rows = slice(start, start + step)
+        columns = np.ascontiguousarray(logits[rows].T)  # classes first: sums over them run along rows
+        work = np.empty_like(columns)
+        for index, gamma in enumerate(GAMMAS):
+            np.divide(columns, temperatures(temperature, gamma, scores)[:, None], out=work)
+            confidence, hits = _answers(work, labels[rows])
+            cells = kernels.scalar_codes(confidence, edges, "right", DOUBLE)
+            gaps[index] += np.bincount(cells, (confidence - hits) * weight[rows], n_bins)
+            right[index] += hits @ weight[rows]
+    return np.abs(gaps).sum(axis=1) / weight.sum(), right / weight.sum()
+
+
+def _answers(columns: Floats, labels: Ints) -> tuple[Floats, Floats]:
+    """Confidence of the likeliest class and whether it is true, from logits (K, n), which are overwritten."""
+    columns -= columns.max(axis=0)
+    leads = columns == 0
+    if np.count_nonzero(leads) == len(labels):
+        hits = leads[labels, np.arange(len(labels))]
+    else:  # ties go to the first
+        hits = leads.argmax(axis=0) == labels
+    return 1.0 / np.exp(columns, out=columns).sum(axis=0), hits.astype(np.float64)

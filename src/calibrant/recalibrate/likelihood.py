@@ -1,0 +1,224 @@
+"""Likelihoods: the mean log loss of a softmax of linear scores, its gradient, and the Newton search for its minimum."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.exceptions import CalibrationInputError
+from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.scores import Lesson
+from calibrant.recalibrate.temperature import fit_temperature
+from calibrant.totals import Floats, Ints
+
+FLAT = 1e-8
+"""A minimum is found where no entry of the gradient is larger."""
+_STILL = 1e-9
+"""Steps that change no score by more end the search."""
+_STEPS = 100
+"""Newton steps that are taken at most."""
+_RIDGE = 1e-10
+"""Added to a Hessian of unit diagonal: directions that change no probability are left alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features (n, K) in float64 with true classes and weights that sum to 1; rows of weight 0 are left out."""
+
+    features: Floats
+    labels: Ints
+    weight: Floats
+
+    @classmethod
+    def of(cls, features: Floats, labels: Ints, weight: Floats) -> Rows:
+        """Rows of positive weight."""
+        some = weight > 0
+        if not some.all():
+            features, labels, weight = features[some], labels[some], weight[some]
+        return cls(features, labels, weight / weight.sum())
+
+    @property
+    def width(self) -> int:
+        """The number of classes."""
+        return self.features.shape[1]
+
+    def of_truth(self, scores: Floats) -> Floats:
+        """The score of each row's true class."""
+        return scores[np.arange(len(scores)), self.labels]
+
+    def __getitem__(self, rows: Array) -> Rows:
+        return Rows.of(self.features[rows], self.labels[rows], self.weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Parameters with what the likelihood is there: the penalised mean log loss, its gradient, the probabilities."""
+
+    parameters: Floats
+    loss: float
+    gradient: Floats
+    probabilities: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood(ABC):
+    r"""The mean log loss of softmax(u), scores u linear in the parameters t, plus a penalty.
+
+    .. math:: \sum_i \omega_i \Big(\ln \sum_k e^{u_{ik}} - u_{i y_i}\Big) + \sum_j c_j (t_j - m_j)^2
+
+    with weights that sum to 1. It is convex. Subclasses say what the scores are and how Newton's step is solved for.
+    """
+
+    rows: Rows
+    penalty: Floats
+    """c: one strength for each parameter, in their shape."""
+    centre: Floats
+    """m: where the penalty is 0."""
+
+    @abstractmethod
+    def scores(self, parameters: Floats) -> Floats:
+        """Scores (n, K) of the features."""
+
+    @abstractmethod
+    def gathered(self, residuals: Floats) -> Floats:
+        """What residuals (n, K) of the scores mean for the parameters: the transpose of `scores`, without constants."""
+
+    @abstractmethod
+    def step(self, point: Point) -> Floats:
+        """Newton's step, or nearly."""
+
+    def unmet(self, point: Point) -> Floats:
+        """The gradient, less what points out of the parameters' bounds."""
+        return point.gradient
+
+    @final
+    def at(self, parameters: Floats) -> Point:
+        """Loss, gradient and probabilities."""
+        rows, away = self.rows, parameters - self.centre
+        shifted = self.scores(parameters)
+        shifted -= shifted.max(axis=1, keepdims=True)
+        truth = rows.of_truth(shifted)
+        raised = np.exp(shifted, out=shifted)
+        total = raised.sum(axis=1)
+        probabilities = np.divide(raised, total[:, None], out=raised)
+        loss = float(rows.weight @ (np.log(total) - truth) + np.sum(self.penalty * away**2))
+        residuals = probabilities * rows.weight[:, None]
+        residuals[np.arange(len(residuals)), rows.labels] -= rows.weight
+        return Point(parameters, loss, self.gathered(residuals) + 2 * self.penalty * away, probabilities)
+
+
+def minimised(likelihood: Likelihood, start: Floats, *, spare: float = 0.0) -> tuple[Point, Ending]:
+    """The smallest loss by damped Newton steps, and how the search ended.
+
+    It ends where a step would change no score by more than 1e-9, or promises to gain no more than `spare`. Where the
+    loss falls for ever, and its parameters grow without end, steps keep changing scores by about 1 while the gain
+    shrinks by no more than a constant factor: the search then stops when no more than 1e-10 is left to gain, and has
+    not converged.
+    """
+    point, tried, before = likelihood.at(start), 0, 0.0
+    while tried < _STEPS:
+        step = likelihood.step(point)
+        reach, gain = _reach(likelihood, step), -float(np.sum(point.gradient * step))
+        if reach <= _STILL or gain <= spare:
+            break
+        if gain <= 1e-10 and reach > 0.1 and gain > 0.1 * before:
+            return point, _ended(likelihood, point, tried, runaway=True)
+        tried += 1
+        ahead = _ahead(likelihood, point, step, gain)
+        if ahead is None:
+            break
+        point, before = ahead, gain
+    return point, _ended(likelihood, point, tried, runaway=False)
+
+
+def solved(hessian: Floats, gradient: Floats) -> Floats:
+    """Newton's step for a Hessian that may be singular.
+
+    >>> solved(np.array([[2., -2.], [-2., 2.]]), np.array([1., -1.])).round(6).tolist()
+    [-0.25, 0.25]
+    """
+    diagonal = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+    scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 1e-150)
+    unit = hessian * scale * scale[:, None]
+    unit[np.diag_indices_from(unit)] += _RIDGE
+    return -np.linalg.solve(unit, gradient * scale) * scale
+
+
+def usual_temperature(features: Floats, labels: Ints, weight: Floats) -> float:
+    """The temperature at which a search starts: the best one, or what makes features of size 1 where there is none."""
+    temperature, ending = fit_temperature(features, labels, weight)
+    if not ending.at_bound:
+        return temperature
+    return float(np.sqrt(np.mean(np.square(features)))) or 1.0
+
+
+def centred(logits: Array) -> Floats:
+    """Logits in float64, less the mean of their row: a constant added to a row changes nothing.
+
+    >>> centred(np.array([[3.0, 1.0], [0.0, 4.0]])).tolist()
+    [[1.0, -1.0], [-2.0, 2.0]]
+    """
+    made = logits.astype(np.float64)
+    made -= made.mean(axis=1, keepdims=True)
+    return made
+
+
+def log_softmax(logits: Array) -> Floats:
+    """Logarithms of softmax probabilities in float64.
+
+    >>> log_softmax(np.array([[0.0, 0.0]])).round(6).tolist()
+    [[-0.693147, -0.693147]]
+    """
+    made = logits.astype(np.float64)
+    made -= made.max(axis=1, keepdims=True)
+    made -= np.log(np.exp(made).sum(axis=1, keepdims=True))
+    return made
+
+
+def require_every_class(given: Lesson, hint: str) -> None:
+    """Refuse labels without a class: nothing would keep its intercept finite."""
+    seen = np.bincount(given.labels, given.weight, minlength=given.width) > 0
+    if not seen.all():
+        absent = [given.classes[index] for index in np.flatnonzero(~seen)]
+        named = ", ".join(map(str, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+        raise CalibrationInputError("y", "must have rows of every class", got=f"none of {named}", hint=hint)
+
+
+def _reach(likelihood: Likelihood, step: Floats) -> float:
+    """The largest change of a score against that of the true class."""
+    change = likelihood.scores(step)
+    change -= likelihood.rows.of_truth(change)[:, None]
+    return float(max(change.max(), -change.min()))
+
+
+def _ahead(likelihood: Likelihood, point: Point, step: Floats, gain: float) -> Point | None:
+    """The first of the whole step, its half, its quarter, ... that lowers the loss; none if rounding hides the rest."""
+    rounding = 4e-16 * max(1.0, abs(point.loss))
+    for halvings in range(30):
+        share = 0.5**halvings
+        ahead = likelihood.at(point.parameters + share * step)
+        if ahead.loss <= point.loss - 1e-4 * share * gain + rounding:
+            stuck = gain <= rounding and _largest(likelihood, ahead) >= _largest(likelihood, point)
+            return None if stuck else ahead
+    return None
+
+
+def _largest(likelihood: Likelihood, point: Point) -> float:
+    return float(np.abs(likelihood.unmet(point)).max())
+
+
+def _ended(likelihood: Likelihood, point: Point, tried: int, runaway: bool) -> Ending:
+    largest = _largest(likelihood, point)
+    message = ""
+    if runaway:
+        message = (
+            "the log loss falls for ever as the parameters grow, for some classes can be told apart without error: "
+            "the search was stopped when less than 1e-10 was left to gain"
+        )
+    elif largest > FLAT:
+        message = f"the search ended after {tried} steps with a gradient of {largest:.1e}, above {FLAT:g}"
+    return Ending(converged=not message, gradient_norm=largest, iterations=tried, message=message)

@@ -1,0 +1,382 @@
+"""Recalibrators: what all methods have in common, whatever their formula."""
+
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import leaks
+from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
+from calibrant.recalibrate.cross_fit import fold_of
+from calibrant.recalibrate.methods import SHORT, named, spelled
+from calibrant.recalibrate.scores import lesson
+from toy import Z, y
+
+_STRENGTHS = {"off_diagonal": 1e-2, "intercept": 1e-2}
+FAST = {"MatrixScaling": _STRENGTHS, "DirichletCalibration": _STRENGTHS, "HistogramBinning": {"n_bins": 10}}
+"""Options that spare the searches which other tests look at."""
+NOT_FOR_EVENTS = {"TopLabelCalibration"}
+ROW_WISE = [name for name in METHODS if name != "GPCalibration"]
+
+
+def made(name, **options):
+    return METHODS[name](**{**FAST.get(name, {}), **options})
+
+
+def drawn(n=300, classes=3, seed=0):
+    """Over-confident logits of classes that are all there."""
+    rng = np.random.default_rng(seed)
+    calm = rng.normal(scale=1.5, size=(n, classes))
+    labels = (calm + rng.gumbel(size=calm.shape)).argmax(axis=1)
+    labels[:classes] = np.arange(classes)
+    return 2.0 * calm, labels
+
+
+def drawn_event(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(scale=2.0, size=n)
+    return 2.0 * z, (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+
+
+def quietly(fit, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cal.CalibrationWarning)
+        return fit(*given, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Every method fitted once on classes and once on an event."""
+    x, labels = drawn()
+    z, happened = drawn_event()
+    return {
+        name: (
+            quietly(made(name).fit, x, labels),
+            None if name in NOT_FOR_EVENTS else quietly(made(name).fit, z, happened),
+        )
+        for name in METHODS
+    }
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_rows_are_probabilities_in_the_shape_of_the_scores(name, fitted):
+    of_classes, of_event = fitted[name]
+    x, _ = drawn(seed=1)
+    p = of_classes.predict_proba(x)
+    assert p.shape == x.shape
+    assert p.dtype == np.float64
+    assert np.all((p >= 0) & (p <= 1))
+    assert p.sum(axis=1) == pytest.approx(np.ones(len(p)), abs=1e-12)
+    if of_event is not None:
+        z, _ = drawn_event(seed=1)
+        q = of_event.predict_proba(z)
+        assert q.shape == z.shape
+        assert np.all((q >= 0) & (q <= 1))
+        assert of_event.predict(z).tolist() == (q > 0.5).astype(int).tolist()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_over_confidence_is_mended_on_other_rows(name, fitted):
+    """300 fitting rows, 2,000 others, seed 9: every method lowers the ECE of logits twice too large."""
+    x, labels = drawn(2000, seed=9)
+    before = cal.ECE(cal.Predictions.from_logits(labels, x)).value
+    assert cal.ECE(labels, fitted[name][0].predict_proba(x)).value < before
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_json_rebuilds_the_map_to_the_bit(name, fitted):
+    for one, given in zip(fitted[name], (drawn(seed=2)[0], drawn_event(seed=2)[0]), strict=True):
+        if one is None:
+            continue
+        text = one.to_json()
+        again = from_json(text)
+        assert type(again) is type(one)
+        assert again.get_params() == one.get_params()
+        assert again.certificate_ == one.certificate_ or np.isnan(one.certificate_.gradient_norm)
+        assert np.array_equal(again.predict_proba(given), one.predict_proba(given))
+        assert again.to_json() == text
+        assert type(one).from_json(text).to_json() == text
+
+
+def test_another_process_applies_the_same_map_to_the_bit(tmp_path, fitted):
+    x, _ = drawn(seed=3)
+    np.save(tmp_path / "x.npy", x)
+    for name, (one, _) in fitted.items():
+        (tmp_path / f"{name}.json").write_text(one.to_json())
+    code = (
+        "import sys, pathlib, numpy as np, calibrant as cal\n"
+        "folder = pathlib.Path(sys.argv[1]); x = np.load(folder / 'x.npy')\n"
+        "for path in folder.glob('*.json'):\n"
+        "    np.save(path.with_suffix('.npy'), cal.recalibrate.from_json(path.read_text()).predict_proba(x))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    for name, (one, _) in fitted.items():
+        assert np.array_equal(np.load(tmp_path / f"{name}.npy"), one.predict_proba(x)), name
+
+
+def changed(text, **keys):
+    return json.dumps({**json.loads(text), **keys})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda text: text[:-20], "must be JSON"),
+        (lambda text: "[1]", "must be the JSON of a recalibrator"),
+        (lambda text: changed(text, version=2), "version: must be 1, got 2; a newer calibrant may have written it"),
+        (lambda text: changed(text, learnt={"temperature_": 1.0}), "contents that do not match the seal"),
+        (lambda text: changed(text, classes=["a", "b", "c"]), "contents that do not match the seal"),
+        (lambda text: changed(text, seal="0"), "contents that do not match the seal"),
+        (lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "learnt"}), "got no learnt"),
+    ],
+)
+def test_a_changed_or_newer_file_is_refused(spoil, said, fitted):
+    with pytest.raises(cal.CalibrationInputError, match=said):
+        from_json(spoil(fitted["TemperatureScaling"][0].to_json()))
+
+
+def test_the_json_of_another_method_is_refused(fitted):
+    with pytest.raises(cal.CalibrationInputError, match="must be the JSON of VectorScaling, got TemperatureScaling"):
+        cal.VectorScaling.from_json(fitted["TemperatureScaling"][0].to_json())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_order_of_rows_does_not_matter(name, fitted):
+    x, labels = drawn()
+    order = np.random.default_rng(1).permutation(len(labels))
+    again = quietly(made(name).fit, x[order], labels[order])
+    other, _ = drawn(seed=4)
+    tolerance = (
+        1e-6 if name in ("GPCalibration", "MatrixScaling", "DirichletCalibration") else 1e-8
+    )  # iterated to a gradient
+    assert again.predict_proba(other) == pytest.approx(fitted[name][0].predict_proba(other), abs=tolerance)
+
+
+@pytest.mark.parametrize("name", ROW_WISE)
+def test_whole_weights_are_repetition(name):
+    x, labels = drawn(120)
+    times = np.random.default_rng(2).integers(1, 4, len(labels))
+    weighted = quietly(made(name).fit, x, labels, sample_weight=times)
+    repeated = quietly(made(name).fit, np.repeat(x, times, axis=0), np.repeat(labels, times))
+    other, _ = drawn(seed=5)
+    tolerance = 1e-6 if name in ("MatrixScaling", "DirichletCalibration") else 1e-8  # as above
+    assert weighted.predict_proba(other) == pytest.approx(repeated.predict_proba(other), abs=tolerance)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_certificate_tells_what_happened_on_the_fitting_rows(name, fitted):
+    x, labels = drawn()
+    certificate = fitted[name][0].certificate_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cal.CalibrationWarning)
+        after = fitted[name][0].predict_proba(x)
+    assert certificate.n == len(labels)
+    before = cal.Predictions.from_logits(labels, x)
+    assert certificate.log_loss_before == pytest.approx(cal.LOG_LOSS(before).value, abs=1e-9)
+    taken = np.maximum(after[np.arange(len(labels)), labels], 1e-12)
+    assert certificate.log_loss_after == pytest.approx(-np.log(taken).mean(), abs=1e-9)
+    assert certificate.accuracy_before == pytest.approx(cal.ACCURACY(before).value)
+    assert certificate.accuracy_after == pytest.approx((after.argmax(axis=1) == labels).mean())
+    assert certificate.converged
+    assert str(certificate).startswith("converged")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_are_taken_as_such(name, dtype):
+    x, labels = drawn()
+    p = cal.Predictions.from_logits(labels, x).probabilities.astype(dtype)
+    one = quietly(made(name, input="probabilities").fit, p, labels)
+    assert one.predict_proba(p[:5].copy()).sum(axis=1) == pytest.approx(np.ones(5))
+    with pytest.raises(cal.CalibrationInputError, match=r"X: must lie in \[0, 1\]"):
+        one.predict_proba(x)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("x", "labels", "said"),
+    [
+        (Z, y[:-1], "y: must match X"),
+        (Z, y + 1, "y: must lie in 0..2, got 3"),
+        (np.where(Z < -7, np.nan, Z), y, "X: must be finite"),
+        (Z, np.full((12, 3), 1 / 3), "y: needs one true class per row, got soft labels"),
+        (np.zeros((0, 3)), np.zeros(0, int), "X: must not be empty"),
+        (Z[:, :1], y * 0, "X: needs at least two columns"),
+        (Z[None], y, "X: must be"),
+    ],
+)
+def test_bad_input_is_refused(name, x, labels, said):
+    with pytest.raises(cal.CalibrationInputError, match=said):
+        made(name).fit(x, labels)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_was_not_fitted_and_what_does_not_fit_is_refused(name, fitted):
+    with pytest.raises(cal.CalibrationInputError, match="must be fitted first"):
+        made(name).predict_proba(Z)
+    with pytest.raises(cal.CalibrationInputError, match="must be fitted first"):
+        made(name).to_json()
+    with pytest.raises(cal.CalibrationInputError, match="X: must be 3 columns, as fitted"):
+        fitted[name][0].predict_proba(Z[:, :2])
+    with pytest.raises(cal.CalibrationInputError, match="input: must be"):
+        made(name, input="scores")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_options_are_read_and_set_as_scikit_learn_does(name):
+    one = made(name)
+    assert type(one)(**one.get_params()).get_params() == one.get_params()
+    assert one.set_params(input="probabilities").input == "probabilities"
+    with pytest.raises(cal.CalibrationInputError, match="inputt: is no option"):
+        one.set_params(inputt="logits")
+
+
+def test_names_of_classes_are_those_given_or_in_order():
+    words = np.array(["cat", "dog", "owl"])
+    one = cal.TemperatureScaling().fit(Z, words[y])
+    assert one.classes_.tolist() == ["cat", "dog", "owl"]
+    assert one.predict(Z[:2]).tolist() == ["cat", "dog"]
+    other = cal.TemperatureScaling(classes=["owl", "dog", "cat"]).fit(Z, words[::-1][y])
+    assert other.predict(Z[:2]).tolist() == ["owl", "dog"]
+    with pytest.raises(cal.CalibrationInputError, match="y: must name all 3 classes, got 2 names"):
+        cal.TemperatureScaling().fit(Z[y < 2], words[y[y < 2]])
+
+
+# ---- cross-fitting ---------------------------------------------------------------------------------------------------
+
+
+def test_no_row_is_mapped_by_a_map_that_saw_it(monkeypatch):
+    x, labels = drawn(60)
+    seen = []
+    learn = cal.TemperatureScaling._learn
+
+    def watched(self, given):
+        seen.append({tuple(row) for row in given.scores.values})
+        return learn(self, given)
+
+    monkeypatch.setattr(cal.TemperatureScaling, "_learn", watched)
+    out = cross_fit(cal.TemperatureScaling(), x, labels, folds=4, seed=1)
+    dealt = fold_of(lesson(x, labels, input="logits"), 4, 1)
+    assert len(seen) == 4
+    for row, fold in zip(x, dealt, strict=True):
+        assert tuple(row) not in seen[fold]
+        assert all(tuple(row) in seen[other] for other in range(4) if other != fold)
+    assert len(out) == 60
+    assert out.labels.tolist() == labels.tolist()
+
+
+def test_folds_share_out_every_class():
+    x, labels = drawn(90)
+    dealt = fold_of(lesson(x, labels, input="logits"), 5, 0)
+    assert np.ptp(np.bincount(dealt)) <= 1
+    for label in range(3):
+        assert np.ptp(np.bincount(dealt[labels == label], minlength=5)) <= 1
+
+
+def test_groups_stay_together():
+    x, labels = drawn(90)
+    patients = np.repeat(np.arange(30), 3)
+    dealt = fold_of(lesson(x, labels, input="logits"), 5, 0, patients)
+    assert all(len(set(dealt[patients == patient])) == 1 for patient in range(30))
+    with pytest.raises(cal.CalibrationInputError, match="groups: must have one value per row"):
+        fold_of(lesson(x, labels, input="logits"), 5, 0, patients[:4])
+
+
+@pytest.mark.parametrize("folds", [1, 0, 61, 2.5, True])
+def test_folds_that_cannot_be_are_refused(folds):
+    x, labels = drawn(60)
+    with pytest.raises(cal.CalibrationInputError, match="folds: must be a whole number"):
+        cross_fit(cal.TemperatureScaling(), x, labels, folds=folds)
+
+
+# ---- leaks -----------------------------------------------------------------------------------------------------------
+
+
+def test_measuring_the_fitting_rows_is_warned_of():
+    x, labels = drawn()
+    one = cal.TemperatureScaling().fit(x, labels)
+    p = one.predict_proba(x)
+    with pytest.warns(cal.CalibrationWarning, match="the numbers flatter it"):
+        result = cal.ECE(labels, p)
+    assert leaks.NOTE in result.notes
+    with pytest.warns(cal.CalibrationWarning, match="cross_fit"):
+        cal.Predictions.from_probs(labels[:50], p[:50])
+
+
+def test_measuring_other_rows_is_not_warned_of():
+    x, labels = drawn()
+    one = cal.TemperatureScaling().fit(x[:200], labels[:200])
+    assert (
+        cal.ECE(labels[200:], one.predict_proba(x[200:])).notes
+        == cal.ECE(labels[200:], one.predict_proba(x[200:]) + 0).notes
+    )
+    cal.ECE(cross_fit(cal.TemperatureScaling(), x, labels))
+
+
+def test_a_map_that_was_saved_still_knows_its_rows():
+    x, labels = drawn()
+    again = from_json(cal.TemperatureScaling().fit(x, labels).to_json())
+    with pytest.warns(cal.CalibrationWarning, match="flatter"):
+        cal.ECE(labels, again.predict_proba(x.copy()))
+
+
+# ---- choosing --------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_method_is_found_and_held_against_noise():
+    x, labels = drawn(1500, seed=8)
+    found = choose(cal.Predictions.from_logits(labels, x), {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()},
+                   resamples=50, seed=0)  # fmt: skip
+    assert found.best == "t"
+    assert found.ranking[-1] == "as it is"
+    assert found.gain.difference < 0
+    assert "more than noise" in found.verdict
+    assert found.to_dict()["methods"]["t"]["log loss"]["value"] == found.table["t"]["log loss"].value
+
+
+def test_calibrated_forecasts_are_left_as_they_are_or_the_gain_is_called_noise():
+    """Calibrated logits, seed 3: no method may claim a gain beyond noise."""
+    x, labels = drawn(800, seed=3)
+    found = choose(cal.Predictions.from_logits(labels, x / 2), {"t": cal.TemperatureScaling()}, resamples=100, seed=0)
+    assert found.best == "as it is" or "may be noise" in found.verdict
+
+
+def test_a_method_that_cannot_be_fitted_is_listed_with_its_reason():
+    x, labels = drawn(40)
+    labels = np.where(labels == 2, 1, labels)
+    found = choose(
+        cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()}, resamples=20
+    )
+    assert list(found.failures) == ["bcts"]
+    assert found.best == "as it is"
+
+
+def test_soft_labels_cannot_be_chosen_on():
+    with pytest.raises(cal.CalibrationInputError, match="need one true class per row"):
+        choose(cal.Predictions.from_probs([0.5, 0.2], [0.4, 0.1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("temprature", "did you mean 'temperature'"),
+        ("temperature(objectiv='ece')", "did you mean 'objective'"),
+        ("temperature('ece')", "must be a name, with options in brackets"),
+        ("__import__('os')", "must be a name|is unknown"),
+        ("temperature(objective=open('x'))", "must be a name, with options in brackets"),
+        ("", "must be a name"),
+    ],
+)
+def test_a_misspelt_method_is_named(text, said):
+    with pytest.raises(cal.CalibrationInputError, match=said):
+        spelled(text)
+
+
+def test_methods_have_short_names():
+    assert {named(name) for name in SHORT} == set(METHODS.values())
+    assert named("TemperatureScaling") is cal.TemperatureScaling
+    assert spelled("histogram(n_bins=7)").n_bins == 7
