@@ -9,6 +9,8 @@ pooled** (binning, or another estimator), **how far apart** forecast and truth a
 ECE 0.2750 (n=4, event, 15 equal-width bins)
 """
 
+import importlib
+
 from calibrant import diagnostics, recalibrate
 from calibrant.aggregates import (
     contraharmonic,
@@ -271,8 +273,22 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "Recalibrated": "recalibrate",
+    "BetaScores": "simulate",
+    "CalibrationCurve": "simulate",
+    "bias": "simulate",
+    "fit_curve": "simulate",
+    "fit_scores": "simulate",
+    "true_calibration_error": "simulate",
+}
+"""Names that are loaded when they are asked for, with the module that has them."""
+
+
 def __getattr__(name: str) -> object:
-    """`Recalibrated`, which needs scikit-learn, is loaded when it is asked for."""
-    if name == "Recalibrated":
-        return recalibrate.Recalibrated
+    """What is loaded when it is asked for: the laboratory, and what needs more than NumPy."""
+    if name in ("experiments", "plots", "report", "simulate", "train"):
+        return importlib.import_module(f"calibrant.{name}")
+    if name in _LATER:
+        return getattr(importlib.import_module(f"calibrant.{_LATER[name]}"), name)
     raise AttributeError(f"module 'calibrant' has no attribute {name!r}")

@@ -1,0 +1,216 @@
+"""Bias: how far, on average, an estimator of calibration error is from the truth, by simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.checks import whole
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.draws import check_seed, replicate
+from calibrant.metric import Metric
+from calibrant.simulate.classes import SoftmaxScores
+from calibrant.simulate.replicated import values_of
+from calibrant.simulate.samples import Law, check_law, sampled
+from calibrant.simulate.targets import Target, true_value
+from calibrant.simulate.text import aligned, to_json
+from calibrant.totals import Floats
+
+BLOCK = 1 << 17
+"""Forecasts that are drawn at once, whatever the number of replicates: memory does not grow with it."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimator's mean and spread over replicates, beside the truth it estimates.
+
+    >>> estimate = Estimate("ece", n=200, replicates=100, truth=0.05, target="L1 error", mean=0.08, sd=0.03)
+    >>> round(estimate.bias, 10), round(estimate.rmse, 10), round(estimate.mc_error, 10)
+    (0.03, 0.0424264069, 0.003)
+    """
+
+    name: str
+    n: int
+    """Samples in each replicate."""
+    replicates: int
+    truth: float
+    target: str
+    """What the truth is the value of."""
+    mean: float
+    sd: float
+    """The standard deviation over replicates (ddof 0)."""
+    missing: int = 0
+    """Replicates in which the estimator had no value; they are left out."""
+    n_bins: float | None = None
+    """How many bins a sweep chose, on average."""
+
+    @property
+    def bias(self) -> float:
+        """The mean less the truth."""
+        return self.mean - self.truth
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared difference from the truth."""
+        return math.hypot(self.bias, self.sd)
+
+    @property
+    def mc_error(self) -> float:
+        """The standard error of the mean, and so of the bias, that simulation leaves."""
+        there = self.replicates - self.missing
+        return self.sd / math.sqrt(there) if there else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**vars(self), "bias": self.bias, "rmse": self.rmse, "mc_error": self.mc_error}
+
+
+@dataclass(frozen=True, eq=False)
+class Biases(Mapping[str, Estimate]):
+    """Estimates by name; prints as a table."""
+
+    estimates: Mapping[str, Estimate]
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __str__(self) -> str:
+        return aligned(HEADER, [cells(estimate) for estimate in self.estimates.values()])
+
+    def to_json(self) -> str:
+        """The estimates as JSON."""
+        return to_json({name: estimate.to_dict() for name, estimate in self.estimates.items()})
+
+
+HEADER = ("estimator", "of", "truth", "mean", "bias", "sd", "rmse", "mc error")
+
+
+def cells(estimate: Estimate) -> list[str]:
+    """An estimate as a row of text."""
+    numbers = (estimate.truth, estimate.mean, estimate.bias, estimate.sd, estimate.rmse, estimate.mc_error)
+    return [estimate.name, estimate.target, *(f"{value:.4f}" for value in numbers)]
+
+
+def bias(
+    metrics: Mapping[str, Metric],
+    scores: Law,
+    curve: Any,
+    n: int = 200,
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    truth: Mapping[str, float] | None = None,
+) -> Biases:
+    r"""How biased are these estimators for a model that is known, when they see n samples?
+
+    .. math:: \widehat{\mathrm{Bias}} = \frac1m \sum_{r=1}^m \widehat e_r - e
+
+    Forecasts follow their law `scores`, outcomes the `curve`; every metric sees the same m `replicates`. The truth
+    e is the metric's `true_value`, or what `truth` says by name. Any metric will do; binned, swept, debiased and
+    label-binned errors of an event are computed for many replicates at once. Results depend on `seed` and n, not on
+    `n_jobs` nor on which other metrics are asked; a curve that is your own function must be importable when
+    `n_jobs` is above 1. Memory does not grow with the replicates but for one number each.
+
+    References: Roelofs et al. (2022), eqs. 6-7.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import PUBLISHED, bias
+    >>> fit = PUBLISHED["resnet110_c10"]
+    >>> found = bias({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, fit.scores, fit.curve, n=200, replicates=100, seed=0)
+    >>> print(found)
+    estimator        of   truth    mean     bias      sd    rmse  mc error
+    ece        L1 error  0.0584  0.0624   0.0040  0.0153  0.0158    0.0015
+    sweep      L1 error  0.0584  0.0566  -0.0017  0.0156  0.0157    0.0016
+    """
+    values = estimates(metrics, scores, curve, n, replicates, seed, n_jobs=n_jobs)
+    known = truth or {}
+    made = {}
+    for name, metric in metrics.items():
+        target = Target(known[name], "given") if name in known else true_value(metric, scores, curve)
+        made[name] = summarised(name, n, target, values[name])
+    return Biases(made)
+
+
+def estimates(
+    metrics: Mapping[str, Metric],
+    scores: Law,
+    curve: Any,
+    n: int = 200,
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    stage: int = 0,
+) -> dict[str, Floats]:
+    """The metrics' values themselves: by name, (replicates, 2), the second column how many bins a sweep chose.
+
+    `stage` tells streams of random numbers apart: two stages are independent draws.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, power_curve
+    >>> estimates({"ece": cal.ECE}, UNIFORM, power_curve(1), n=50, replicates=30)["ece"].shape
+    (30, 2)
+    """
+    check_metrics(metrics)
+    check_law(scores)
+    whole(n, "n", 1)
+    whole(replicates, "replicates", 1)
+    whole(n_jobs, "n_jobs", 1)
+    check_seed(seed)
+    each = n * (scores.classes if isinstance(scores, SoftmaxScores) else 1)
+    work = _Experiment(tuple(metrics.values()), scores, curve, n)
+    made = replicate(
+        work,
+        replicates,
+        seed,
+        stage=2 * n + stage,
+        n_jobs=n_jobs,
+        block=max(1, BLOCK // each),
+        what=f"simulating n={n}",
+    )
+    return {name: made[:, index] for index, name in enumerate(metrics)}
+
+
+def summarised(name: str, n: int, target: Target, values: Floats) -> Estimate:
+    """The estimate that replicates make."""
+    there = values[~np.isnan(values[:, 0])]
+    mean, sd = (float(there[:, 0].mean()), float(there[:, 0].std())) if len(there) else (math.nan, math.nan)
+    bins = there[:, 1]
+    chosen = float(bins.mean()) if len(bins) and not np.isnan(bins).any() else None
+    return Estimate(name, n, len(values), target.value, target.words, mean, sd, len(values) - len(there), chosen)
+
+
+def check_metrics(metrics: Any) -> None:
+    """Refuse what is no mapping of names to metrics."""
+    if not isinstance(metrics, Mapping) or not metrics:
+        raise CalibrationInputError(
+            "metrics", "must name at least one metric", got=repr(metrics)[:60], hint='such as {"ece": ECE}'
+        )
+    for name, metric in metrics.items():
+        if not isinstance(name, str) or not isinstance(metric, Metric):
+            raise CalibrationInputError("metrics", "must map names to metrics", got=f"{name!r}: {metric!r}"[:80])
+
+
+@dataclass(frozen=True, eq=False)
+class _Experiment:
+    """Work for `replicate`: draw some replicates, ask every metric."""
+
+    metrics: tuple[Metric, ...]
+    scores: Law
+    curve: Any
+    n: int
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        samples = sampled(self.scores, self.curve, self.n, rng, count)
+        return np.stack([values_of(metric, samples) for metric in self.metrics], axis=1)

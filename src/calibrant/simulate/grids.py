@@ -1,0 +1,192 @@
+"""Grids: bias over sample sizes and numbers of bins, over label noise; resumed where a run was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibrant.checks import whole
+from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import Metric
+from calibrant.simulate.bias import Estimate, check_metrics, estimates, summarised
+from calibrant.simulate.classes import SoftmaxScores, Tempered
+from calibrant.simulate.curves import described
+from calibrant.simulate.samples import Law, check_law
+from calibrant.simulate.store import Store
+from calibrant.simulate.targets import true_value
+from calibrant.simulate.text import aligned, to_json
+from calibrant.specification import encode
+
+SIZES = (200, 400, 800, 1600, 3200, 6400)
+
+
+@dataclass(frozen=True, eq=False)
+class BiasGrid:
+    """Estimates by name and by the value of what was varied; prints the bias as a table.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, bias_grid, power_curve
+    >>> grid = bias_grid({"ece": cal.ECE}, UNIFORM, power_curve(2), n=[50, 100], n_bins=[5, 20], replicates=20)
+    >>> list(grid.names), grid.values, grid["ece 5", 50].n
+    (['ece 5', 'ece 20'], (50, 100), 50)
+    """
+
+    over: str
+    """What was varied, besides the metrics."""
+    values: tuple[float, ...]
+    cells: Mapping[tuple[str, float], Estimate]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The estimators."""
+        return tuple(dict.fromkeys(name for name, _ in self.cells))
+
+    def __getitem__(self, where: tuple[str, float]) -> Estimate:
+        if where not in self.cells:
+            raise CalibrationInputError("cell", "must be a name and a value of the grid", got=repr(where))
+        return self.cells[where]
+
+    def table(self, what: str = "bias") -> str:
+        """One attribute of the estimates, such as "sd", "mean" or "n_bins", by name and value."""
+        rows = [[name, *(_shown(getattr(self[name, value], what)) for value in self.values)] for name in self.names]
+        return aligned([f"{what}, by {self.over}", *(f"{value:g}" for value in self.values)], rows)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def to_json(self) -> str:
+        """The grid as JSON."""
+        return to_json([{self.over: value, **cell.to_dict()} for (_, value), cell in self.cells.items()])
+
+
+def bias_grid(
+    metrics: Mapping[str, Metric],
+    scores: Law,
+    curve: Any,
+    n: Sequence[int] = SIZES,
+    n_bins: Sequence[int] | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    folder: str | Path | None = None,
+) -> BiasGrid:
+    """How does bias depend on the number of samples, and of bins?
+
+    With `n_bins`, each metric whose binning has a number of bins is asked with each of these, and named so; a sweep,
+    which chooses its own, is asked once. In a `folder`, finished cells are kept: the same call goes on where a former
+    one was stopped, and skips what is done. Each cell equals what `bias` finds for it.
+
+    References: Roelofs et al. (2022), figures 4, 6 and 9-15; Nixon et al. (2019), figure 7.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, bias_grid, power_curve
+    >>> print(bias_grid({"ece": cal.ECE}, UNIFORM, power_curve(2), n=[50, 500], replicates=50))
+    bias, by n      50      500
+    ece         0.0414  -0.0010
+    """
+    check_metrics(metrics)
+    asked = metrics if n_bins is None else _binned(metrics, n_bins)
+    if not len(n):
+        raise CalibrationInputError("n", "must not be empty", got="none")
+    cells = {}
+    for size in n:
+        made = _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder)
+        cells.update({(name, size): estimate for name, estimate in made.items()})
+    return BiasGrid("n", tuple(n), {(name, size): cells[name, size] for name in asked for size in n})
+
+
+def label_noise(
+    metrics: Mapping[str, Metric],
+    scores: SoftmaxScores,
+    noise: Sequence[float],
+    n: int = 1000,
+    replicates: int = 100,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    folder: str | Path | None = None,
+) -> BiasGrid:
+    """How does bias depend on label noise? The same forecasts, their truth at several temperatures.
+
+    `noise` are temperatures of `Tempered`: at 0 labels are certain, at 1 the model is calibrated, at infinity every
+    class is equally likely. Each metric is compared with its own limit.
+
+    References: Nixon et al. (2019), figure 8.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import SoftmaxScores, label_noise
+    >>> grid = label_noise({"sce": cal.SCE}, SoftmaxScores(3, 2.0), [0.5, 2.0], n=200, replicates=20)
+    >>> bool(grid["sce", 2.0].truth > grid["sce", 0.5].truth > 0)
+    True
+    """
+    check_metrics(metrics)
+    cells = {}
+    for temperature in noise:
+        made = _cells(metrics, scores, Tempered(temperature), n, replicates, seed, n_jobs, folder)
+        cells.update({(name, temperature): estimate for name, estimate in made.items()})
+    ordered = {(name, temperature): cells[name, temperature] for name in metrics for temperature in noise}
+    return BiasGrid("noise", tuple(noise), ordered)
+
+
+def _cells(
+    metrics: Mapping[str, Metric],
+    scores: Law,
+    curve: Any,
+    n: int,
+    replicates: int,
+    seed: int,
+    n_jobs: int,
+    folder: str | Path | None,
+) -> dict[str, Estimate]:
+    """The estimates at one setting: those that a folder has, and the others, which it is given."""
+    check_law(scores)
+    store = None if folder is None else Store(folder)
+    keys: dict[str, dict[str, Any]] = {}
+    made: dict[str, Estimate] = {}
+    if store is not None:
+        keys = {name: _cell(metric, scores, curve, n, replicates, seed) for name, metric in metrics.items()}
+        made = {name: _restored(name, found) for name, key in keys.items() if (found := store.read(key)) is not None}
+    missing = {name: metric for name, metric in metrics.items() if name not in made}
+    if missing:
+        values = estimates(missing, scores, curve, n, replicates, seed, n_jobs=n_jobs)
+        for name, metric in missing.items():
+            made[name] = summarised(name, n, true_value(metric, scores, curve), values[name])
+            if store is not None:
+                store.write(keys[name], vars(made[name]))
+    return made
+
+
+def _cell(metric: Metric, scores: Law, curve: Any, n: int, replicates: int, seed: int) -> dict[str, Any]:
+    """All that a cell's numbers depend on."""
+    from calibrant import __version__  # known last
+
+    run = {"n": n, "replicates": replicates, "seed": seed, "calibrant": __version__}
+    return {"metric": encode(metric), **scores.described(), **described(curve), **run}
+
+
+def _restored(name: str, found: dict[str, Any]) -> Estimate:
+    numbers = {key: float(found[key]) for key in ("truth", "mean", "sd")}  # nan is kept as text
+    return Estimate(**{**found, **numbers, "name": name})
+
+
+def _binned(metrics: Mapping[str, Metric], n_bins: Sequence[int]) -> dict[str, Metric]:
+    """Each metric with each number of bins; as it is where its binning has none to choose."""
+    made: dict[str, Metric] = {}
+    for name, metric in metrics.items():
+        binning = getattr(metric, "binning", None)
+        if not hasattr(binning, "n_bins"):
+            made[name] = metric
+            continue
+        for bins in n_bins:
+            whole(bins, "n_bins", 1)
+            changed = dataclasses.replace(binning, n_bins=bins)  # type: ignore[type-var]
+            made[f"{name} {bins}"] = dataclasses.replace(metric, binning=changed)  # type: ignore[type-var]
+    return made
+
+
+def _shown(value: float | str | None) -> str:
+    return "-" if value is None else value if isinstance(value, str) else f"{value:.4f}"

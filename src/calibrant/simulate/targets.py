@@ -1,0 +1,140 @@
+"""Targets: what a metric estimates, and its value for a model that is known."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.aggregates import mean, root, root_mean
+from calibrant.arrays import Array
+from calibrant.distances import debiased_squared, lp, power, squared, tvd
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.kde import KDEError
+from calibrant.errors.kernel import KernelError, unbiased_blocks
+from calibrant.errors.label_binned import LabelBinnedError
+from calibrant.errors.mean_score import MeanScore
+from calibrant.errors.neighbour import NeighbourError
+from calibrant.errors.smooth import SmoothError
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.draws import check_seed, redrawn_labels
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.simulate.classes import SoftmaxScores, true_rows
+from calibrant.simulate.curves import as_curve
+from calibrant.simulate.replicated import asks_the_event
+from calibrant.simulate.samples import Law, check_law
+from calibrant.simulate.truth import true_calibration_error
+from calibrant.totals import Floats
+
+POINTS = 1 << 17
+"""Forecasts of an event at which a metric's limit is taken."""
+ROWS = 50_000
+"""Rows of forecasts of classes that are drawn for it."""
+PAIRED = 4_000
+"""Rows, where a metric's cost is their square."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a metric estimates: a value, and in words what it is the value of."""
+
+    value: float
+    words: str
+
+
+def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0) -> Target:
+    """What would this metric be for this model if data were endless, and its bins no matter?
+
+    Of an event, a metric that estimates an L^p calibration error (`order_of`) has `true_calibration_error` as its
+    target. Any other metric, and every metric of classes, has its own limit as its target: its value on a large draw in
+    which each label is replaced by its true probabilities. That limit keeps the metric's bins. (Where a metric
+    refuses soft labels, they are drawn; a debiased square tends to the plain one; a mean score is averaged over
+    the labels.) `seed` makes the draw repeatable.
+
+    References: Roelofs et al. (2022), eq. 1; Nixon et al. (2019), figures 7-8.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, SoftmaxScores, Tempered, power_curve, true_value
+    >>> true_value(cal.ECE, UNIFORM, power_curve(2)).words, round(true_value(cal.ECE, UNIFORM, power_curve(2)).value, 8)
+    ('L1 error', 0.16666667)
+    >>> limit = true_value(cal.SCE, SoftmaxScores(3, 2.0), Tempered(2.0))
+    >>> limit.words, bool(0.05 < limit.value < 0.2)
+    ('its limit', True)
+    """
+    check_law(scores)
+    check_seed(seed)
+    p = None if isinstance(scores, SoftmaxScores) else order_of(metric)
+    if p is not None:
+        return Target(true_calibration_error(scores, curve, p), f"L{p:g} error")  # type: ignore[arg-type]
+    if isinstance(metric, BinnedError) and metric.distance is debiased_squared:
+        metric = dataclasses.replace(metric, distance=squared)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    return Target(_limit(metric, *_known(metric, scores, curve, rng), rng), "its limit")
+
+
+def order_of(metric: Any) -> float | None:
+    """The p of the L^p calibration error of an event that a metric estimates; None where it estimates another thing.
+
+    The smooth error is given p = 1: it never exceeds that error in the limit, and equals it where all forecasts err to
+    one side.
+
+    >>> import calibrant as cal
+    >>> [order_of(metric) for metric in (cal.ECE, cal.RMSCE, cal.ECE_DEBIASED, cal.SMECE, cal.MCE, cal.SCE)]
+    [1.0, 2.0, 2.0, 1.0, None, None]
+    """
+    if not asks_the_event(metric):
+        return None
+    match metric:
+        case BinnedError():
+            return _binned_order(metric.distance, metric.aggregate)
+        case LabelBinnedError() | NeighbourError():
+            return float(metric.p)
+        case KDEError():
+            return float(metric.order)
+        case SmoothError():
+            return 1.0
+    return None
+
+
+def _binned_order(distance: Any, aggregate: Any) -> float | None:
+    if aggregate is mean and (distance is tvd or isinstance(distance, lp)):
+        return 1.0
+    if aggregate is root_mean and distance in (squared, debiased_squared):
+        return 2.0
+    if isinstance(aggregate, root) and isinstance(distance, power) and aggregate.p == distance.p:
+        return float(distance.p)
+    return None
+
+
+def _known(metric: Metric, scores: Law, curve: Any, rng: np.random.Generator) -> tuple[Array, Floats]:
+    """Forecasts spread over their law, and the true probabilities of what they are about."""
+    quadratic = isinstance(metric, KernelError) and not isinstance(metric.estimator, unbiased_blocks)
+    if isinstance(scores, SoftmaxScores):
+        values = scores.draw(rng, PAIRED if quadratic else ROWS)
+        return values, true_rows(curve, values)
+    values, rest = scores.quantiles(PAIRED if quadratic else POINTS)
+    return values, as_curve(curve).at(values, rest)
+
+
+def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Generator) -> float:
+    if isinstance(metric, MeanScore):
+        return _mean_limit(metric, values, chances)
+    try:
+        return metric(Predictions.from_probs(chances, values)).value
+    except CalibrationInputError:  # refuses soft labels; or is not to be asked at all, which it then says again
+        return metric(Predictions.from_probs(redrawn_labels(chances, rng), values)).value
+
+
+def _mean_limit(metric: MeanScore, values: Array, chances: Floats) -> float:
+    """The mean over forecasts and labels: each label with its probability as its weight."""
+    outcomes = range(chances.shape[1]) if chances.ndim == 2 else (0, 1)
+    total = 0.0
+    for label in outcomes:
+        weight = chances[:, label] if chances.ndim == 2 else np.abs(1 - label - chances)
+        if weight.any():
+            labelled = Predictions.from_probs(np.full(len(values), label), values, sample_weight=weight)
+            total += metric(labelled).value * float(weight.mean())
+    return total

@@ -1,0 +1,182 @@
+"""A model like the given one: what is said of its estimators, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import simulate
+from calibrant.io import SHIPPED, read
+from calibrant.simulate import UNIFORM, BetaScores, EmpiricalScores, Estimate, like, power_curve
+from calibrant.simulate.bias import Biases
+
+FEW = {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP, "ECE_DEBIASED": cal.ECE_DEBIASED}
+
+
+def close(value, tolerance=1e-12):
+    return pytest.approx(value, rel=0, abs=tolerance)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return like(read(SHIPPED / "fashion_mnist_test.npz")[:2000], FEW, replicates=60)
+
+
+def test_what_is_observed_is_what_the_metrics_say(shipped):
+    predictions = read(SHIPPED / "fashion_mnist_test.npz")[:2000]
+    assert shipped.observed == {name: close(metric(predictions).value) for name, metric in FEW.items()}
+    assert (shipped.n, shipped.question) == (2000, "top label")
+
+
+def test_the_estimates_are_those_of_bias_on_the_fitted_model(shipped):
+    found = simulate.bias(FEW, shipped.fit.law, shipped.fit.curves.curve, n=2000, replicates=60)
+    assert dict(shipped.biases) == dict(found)
+    assert shipped.relative("ECE") == close(found["ECE"].rmse / found["ECE"].truth)
+    assert shipped.trusted == min(FEW, key=shipped.relative)
+    assert shipped.fit.reproduces
+
+
+def test_it_reads(shipped):
+    text = str(shipped)
+    assert text.startswith("2,000 forecasts (top label)\nscores: ")
+    assert f"Trust {shipped.trusted} most" in text
+    assert "reproduced" in text
+    header = next(line for line in text.splitlines() if line.startswith("estimator"))
+    assert header.split() == [
+        "estimator",
+        "of",
+        "observed",
+        "truth",
+        "mean",
+        "bias",
+        "sd",
+        "rmse/truth",
+        "less",
+        "bias",
+    ]
+
+
+def test_it_travels_as_json(shipped):
+    made = json.loads(shipped.to_json())
+    assert made["trusted"] == shipped.trusted
+    assert made["estimators"]["ECE"]["bias"] == shipped.biases["ECE"].bias
+    assert made["curve"]["name"] == shipped.fit.curves.best.name
+    assert len(made["curves"]) == 12
+    assert made["binned_errors"]["L2"]["observed"] == shipped.fit.observed["L2"]
+
+
+def test_all_usual_estimators_are_compared():
+    found = like(simulate.draw(BetaScores(1.2, 0.4), power_curve(1.5), n=150), replicates=8)
+    assert list(found.biases) == ["ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "SMECE", "ECE_KDE"]
+    assert {one.target for one in found.biases.values()} == {"L1 error", "L2 error"}
+
+
+def test_the_sweep_is_trusted_where_equal_width_is_known_to_fail():
+    fit = simulate.PUBLISHED["resnet152_imgnet"]
+    found = like(
+        simulate.draw(fit.scores, fit.curve, n=300, seed=3),
+        {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP},
+        replicates=100,
+    )
+    assert found.trusted == "ECE_SWEEP"
+    assert found.biases["ECE"].bias > 0.01
+
+
+def test_another_number_of_samples_can_be_asked_about():
+    predictions = simulate.draw(UNIFORM, power_curve(1.5), n=400)
+    found = like(predictions, {"ECE": cal.ECE}, n=50, replicates=20)
+    assert (found.n, found.biases["ECE"].n) == (50, 50)
+
+
+def test_scores_no_law_fits_are_drawn_from_those_observed():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(3000) < 0.5, 0.2, 0.8)  # a law spread over all scores meets other gaps of the curve
+    predictions = cal.Predictions.from_confidence(rng.random(3000) < x**3, x)
+    chosen, forced = (
+        like(predictions, {"ECE": cal.ECE}, replicates=40, empirical=empirical) for empirical in (None, False)
+    )
+    assert isinstance(chosen.fit.law, EmpiricalScores)
+    assert isinstance(forced.fit.law, BetaScores)
+    assert "do not behave like yours" in str(forced)
+    assert "do not behave like yours" not in str(chosen)
+
+
+def test_events_and_top_answers_are_named():
+    x = np.random.default_rng(0).random(60)
+    hits = np.random.default_rng(1).random(60) < x
+    run = {"metrics": {"ECE": cal.ECE}, "replicates": 5}
+    assert like(cal.Predictions.from_probs(hits, x), **run).question == "event"
+    assert like(cal.Predictions.from_confidence(hits, x), **run).question == "the top answer"
+
+
+def test_processes_change_nothing():
+    predictions = simulate.draw(UNIFORM, power_curve(2), n=2000)
+    one, two = (like(predictions, {"ECE": cal.ECE}, replicates=80, n_jobs=jobs) for jobs in (1, 2))
+    assert one.to_json() == two.to_json()
+
+
+def test_an_estimator_without_values_is_never_trusted(shipped):
+    none = Estimate("KDE", 10, 3, 0.1, "L1 error", float("nan"), float("nan"), 3)
+    some = Estimate("ECE", 10, 3, 0.1, "L1 error", 0.4, 0.3)
+    exact = Estimate("zero", 10, 3, 0.0, "L1 error", 0.0, 0.0)
+    found = simulate.Like(
+        10, "event", shipped.fit, Biases({"KDE": none, "zero": exact, "ECE": some}), {"KDE": 0, "ECE": 0, "zero": 0}
+    )
+    assert found.trusted == "ECE"
+
+
+def test_nearly_as_good_estimators_are_named(shipped):
+    near, far = (Estimate(name, 10, 100, 0.1, "L1 error", 0.1, sd) for name, sd in (("near", 0.0105), ("far", 0.02)))
+    best = Estimate("best", 10, 100, 0.1, "L1 error", 0.1, 0.01)
+    found = simulate.Like(
+        10,
+        "event",
+        shipped.fit,
+        Biases({"far": far, "near": near, "best": best}),
+        dict.fromkeys(("far", "near", "best"), 0.1),
+    )
+    assert found.trusted == "best"
+    assert found.nearly_as_good == ("near",)
+    assert "off by 10% of the truth; nearly as good: near." in str(found)
+
+
+@pytest.mark.parametrize(
+    ("hits", "scores", "message"),
+    [
+        (np.arange(10) % 2, np.linspace(0.1, 0.9, 10), "predictions: must be at least 20"),
+        (np.ones(50, int), np.linspace(0.1, 0.9, 50), "hits: must hold both outcomes"),
+        (np.zeros(50, int), np.linspace(0.1, 0.9, 50), "hits: must hold both outcomes"),
+        (np.arange(50) % 2, np.ones(50), "scores: must differ for a law to be fitted, got 50 times 1"),
+        (np.arange(50) % 2, np.full(50, 0.7), r"scores: must differ for a law to be fitted, got 50 times 0\.7"),
+        (np.arange(50) % 2, np.arange(50) // 25 * 1.0, "hits: must hold both outcomes .* got 0 of 0"),
+    ],
+    ids=["few", "all true", "none true", "saturated", "equal", "certain"],
+)
+def test_what_has_no_model_is_refused(hits, scores, message):
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        like(cal.Predictions.from_confidence(hits, scores), {"ECE": cal.ECE}, replicates=3)
+
+
+def test_weights_and_soft_labels_are_refused():
+    x = np.linspace(0.1, 0.9, 30)
+    with pytest.raises(cal.CalibrationInputError, match="must count every row once"):
+        like(cal.Predictions.from_probs(np.arange(30) % 2, x, sample_weight=np.ones(30)))
+    with pytest.raises(cal.CalibrationInputError, match="needs one true class per row"):
+        like(cal.Predictions.from_probs(x / 2, x))
+
+
+def test_tied_and_half_saturated_scores_get_an_answer():
+    rng = np.random.default_rng(0)
+    for x in (np.round(rng.random(200), 1), np.where(rng.random(200) < 0.7, 1.0, rng.random(200)).astype(np.float32)):
+        found = like(cal.Predictions.from_confidence(rng.random(200) < 0.8 * x, x), FEW, replicates=20)
+        assert found.trusted in FEW
+        assert np.isfinite([one.rmse for one in found.biases.values()]).all()
+
+
+def test_a_picture_has_the_curve_and_every_estimator(shipped):
+    pytest.importorskip("matplotlib")
+    figure = simulate.picture(shipped)
+    left, right = figure.axes
+    assert [text.get_text() for text in right.get_yticklabels()] == list(FEW)
+    assert len(left.lines) == 2
