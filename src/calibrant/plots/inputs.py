@@ -1,0 +1,67 @@
+"""Inputs: what may be drawn. Predictions, or labels and probabilities, or a fitted estimator and its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import Metric, Result
+from calibrant.predictions import Predictions
+
+
+def predictions_of(y_true: Any, y_proba: Any = None) -> Predictions:
+    """Checked predictions, or those that labels and probabilities make.
+
+    >>> predictions_of([1, 0], [.9, .2])
+    Predictions(n=2, one event, probabilities)
+    """
+    return Metric._predictions(y_true, y_proba)
+
+
+def estimated(estimator: Any, X: Any, y: Any) -> Predictions:  # noqa: N803 - the world of fit(X, y)
+    """The predictions that an estimator makes; its `classes_`, where it has them, say what the labels mean."""
+    if not callable(getattr(estimator, "predict_proba", None)):
+        got = type(estimator).__name__
+        raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="use from_predictions")
+    probabilities = estimator.predict_proba(X)
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        return Predictions.from_probs(y, probabilities)
+    place = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
+    labels = np.asarray(y).tolist()
+    unknown = next((label for label in labels if label not in place), None)
+    if unknown is not None:
+        raise CalibrationInputError("y", "must hold labels that the estimator was fitted to", got=repr(unknown))
+    return Predictions.from_probs([place[label] for label in labels], probabilities, classes=[*map(str, place)])
+
+
+def models_of(models: Any) -> dict[str, Predictions]:
+    """Several models by name; a single `Predictions` is a model without a name.
+
+    >>> list(models_of({"a": predictions_of([1, 0], [.9, .2])}))
+    ['a']
+    """
+    if isinstance(models, Predictions):
+        return {"": models}
+    if not isinstance(models, Mapping) or not models:
+        raise CalibrationInputError("models", "must be a dictionary from names to Predictions", got=repr(models))
+    for name, one in models.items():
+        if not isinstance(one, Predictions):
+            raise CalibrationInputError("models", "must be Predictions", got=type(one).__name__, where=repr(name))
+    return {str(name): one for name, one in models.items()}
+
+
+def one_event(result: Any) -> Result:
+    """A result whose bins can be drawn on one pair of axes, or the refusal that says why not."""
+    bins = getattr(result, "bins", None)
+    if bins is None or bins.low is None or bins.shape[0] != 1 or bins.shape[2] != 1:
+        raise CalibrationInputError(
+            "metric",
+            "must pool the forecasts of one event into bins",
+            got=str(result),
+            hint="use one like ECE, ADAPTIVE_ECE or IsotonicError(), with a lens such as TopLabel() or OneClass(c)",
+        )
+    return result

@@ -1,0 +1,133 @@
+"""Small multiples: the reliability of every class, or of the worst ones, at a glance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+
+from calibrant.checks import whole
+from calibrant.errors.binned import BinnedError
+from calibrant.exceptions import CalibrationInputError
+from calibrant.lenses import Classwise, OneClass
+from calibrant.metric import Metric, Result
+from calibrant.plots import bars, colours
+from calibrant.plots.inputs import estimated, predictions_of
+from calibrant.plots.panels import WIDTH, Display, several_panels
+from calibrant.plots.reliability import ReliabilityDisplay
+from calibrant.plots.spread import calibrated_frequencies
+from calibrant.recipes import SCE
+from calibrant.totals import Floats, Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@final
+@dataclass(eq=False)
+class SmallMultiplesDisplay(Display):
+    """Which classes happen less often than their column says? A reliability diagram a class, the worst first.
+
+    Of more than `most` classes only the worst are drawn, and the title says of how many. `bands` are, by class, where
+    the bins of a calibrated model would lie at `level`: bins of few samples may be far off by noise alone. Above each
+    panel stand the class and its error; below it, how many samples each bin holds, in all panels on a logarithmic axis
+    where they differ much in one.
+
+    >>> from calibrant.plots import SmallMultiplesDisplay
+    >>> display = SmallMultiplesDisplay.from_predictions([0, 1], [[.9, .1], [.6, .4]])
+    >>> [panel.get_title(loc="left") for panel in display.axes_]
+    ['0: .3500', '1: .3500']
+    """
+
+    result: Result
+    most: int = 12
+    bands: dict[int, Floats] = field(default_factory=dict)
+    level: float = 0.9
+    axes_: list[Axes] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole(self.most, "most", 1)
+        bins = self.result.bins
+        if not self.result.values or bins is None or bins.low is None or bins.shape[2] != 1:
+            raise CalibrationInputError(
+                "metric", "must pool the forecasts of several events into bins", got=str(self.result), hint="use SCE"
+            )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_proba: Any = None,
+        *,
+        metric: Metric = SCE,
+        most: int = 12,
+        consistency: int | None = None,
+        level: float = 0.9,
+        seed: int = 0,
+        ax: Any = None,
+        width: float = WIDTH,
+    ) -> Self:
+        """Measure and draw; `metric` asks of every class, as `SCE` and `ACE` do.
+
+        With `consistency`, so many redraws of the labels make the band of a calibrated model in each panel.
+        """
+        predictions = predictions_of(y_true, y_proba)
+        made = cls(metric(predictions), most, level=level)
+        if consistency is not None:
+            for index in made.worst.tolist():
+                one = _of_class(metric, index)
+                made.bands[index] = calibrated_frequencies(one, predictions, n=consistency, seed=seed, level=level)
+        return made.plot(ax, width=width)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
+        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
+        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
+
+    @property
+    def worst(self) -> Ints:
+        """The questions that are drawn, the largest error first; those without samples have none."""
+        errors = np.abs(np.array(self.result.values))
+        order = np.argsort(-errors, kind="stable")[: int((~np.isnan(errors)).sum())]
+        return order[: self.most]
+
+    def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
+        """Draw the worst classes."""
+        assert self.result.bins is not None
+        worst = self.worst
+        columns = max(1, min(4 if width >= 5 else 3, len(worst)))
+        rows = max(1, math.ceil(len(worst) / columns))
+        frame, panels = several_panels(ax, rows, columns, width, 1.2 + rows * (0.8 * width / columns + 0.35))
+        handles: dict[str, Any] = {}
+        log = any(bars.uneven(self.result.bins.question(int(index))) for index in worst)  # one kind of axis for all
+        for place, panel in enumerate(panels):
+            if place >= len(worst):
+                panel.set_axis_off()
+                continue
+            index = int(worst[place])
+            band = self.bands.get(index)
+            display = ReliabilityDisplay(self.result._part(index), band=band, level=self.level)
+            handles |= {
+                handle.get_label(): handle for handle in display.draw(panel, log=log, numbers=False, words=False)
+            }
+            letters = colours.Letters.of(panel)
+            name = colours.name(self.result.about.names[worst[place]], letters.chars(72 * width / columns) - 8)
+            error = f"{display.result.value:.4f}".lstrip("0")
+            panel.set_title(f"{name}: {error}", loc="left", fontsize=letters.text, pad=3)
+        self.axes_ = panels[: len(worst)]
+        some = "all" if len(worst) == len(self.result.values) else f"the worst {len(worst)} of"
+        title = f"Reliability by class, {some} {len(self.result.values):,}: {colours.stated(self.result)}"
+        words = f"up: share that happened, across: forecast probability, below: samples{' (log)' * log}"
+        colours.headline(frame, title, f"{colours.chosen(self.result)}; {words}", list(handles.values()))
+        return self._on(frame)
+
+
+def _of_class(metric: Any, index: int) -> Metric:
+    """The same question of one class only."""
+    if not isinstance(metric, BinnedError) or not isinstance(metric.lens, Classwise):
+        got, hint = str(getattr(metric, "lens", metric)), "use one like SCE or ACE"
+        raise CalibrationInputError("consistency", "needs a binned error of every class", got=got, hint=hint)
+    return dataclasses.replace(metric, lens=OneClass(index))
