@@ -34,7 +34,7 @@ def test_import_adds_less_than_a_fifth_of_a_second_to_numpy():
 @pytest.mark.parametrize("name", cal.__all__)
 def test_every_public_name_is_documented_with_an_example(name):
     thing = getattr(cal, name)
-    if name == name.upper() or name in ("everything", "diagnostics"):  # values: their modules document them
+    if name == name.upper() or name in ("everything", "diagnostics", "recalibrate"):  # documented by their modules
         return
     assert inspect.getdoc(thing), name
     assert doctest.DocTestFinder(recurse=False).find(thing)[0].examples, name
@@ -44,14 +44,21 @@ def test_every_public_name_is_documented_with_an_example(name):
 def test_every_module_says_what_it_is(module):
     if module == "calibrant.__main__":
         return
-    assert inspect.getdoc(importlib.import_module(module))
+    optional = ("calibrant.train", "calibrant.experiments", "calibrant.recalibrate.recalibrated")
+    try:
+        found = importlib.import_module(module)
+    except ImportError as missing:
+        if not module.startswith(optional):
+            raise
+        pytest.skip(str(missing))
+    assert inspect.getdoc(found)
 
 
 def test_imports_point_one_way():
     order = (  # noqa: SIM905 - a list of strings would be three times as long
-        "exceptions checks precision totals kernels elsewhere arrays labels door predictions selections views lenses "
-        "narrowing bins forecasts binning sweep partitions distances aggregates specification metric errors recipes "
-        "inference table diagnostics formats files io cli"
+        "exceptions checks precision totals kernels elsewhere arrays leaks labels door predictions selections views "
+        "lenses narrowing bins pooling forecasts binning sweep partitions distances aggregates specification metric "
+        "errors recipes inference table diagnostics formats files io recalibrate simulate plots report cli"
     ).split()
     place = {name: index for index, name in enumerate(order)}
     for name in order:

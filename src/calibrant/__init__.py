@@ -10,8 +10,9 @@ ECE 0.2750 (n=4, event, 15 equal-width bins)
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
-from calibrant import diagnostics, recalibrate
+from calibrant import diagnostics
 from calibrant.aggregates import (
     contraharmonic,
     maximum,
@@ -70,20 +71,6 @@ from calibrant.metric import Interval, Metric, Result, from_json
 from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
 from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
-from calibrant.recalibrate import (
-    BBQ,
-    BetaCalibration,
-    BiasCorrectedTemperatureScaling,
-    ClasswiseMCSTemperatureScaling,
-    GPCalibration,
-    HistogramBinning,
-    IsotonicCalibration,
-    MatrixScaling,
-    PlattScaling,
-    TemperatureScaling,
-    VectorScaling,
-    cross_fit,
-)
 from calibrant.recipes import (
     ACCURACY,
     ACE,
@@ -126,6 +113,23 @@ from calibrant.selections import (
 from calibrant.sweep import Sweep
 from calibrant.table import Table, table
 from calibrant.views import Summary, View
+
+if TYPE_CHECKING:
+    from calibrant import recalibrate
+    from calibrant.recalibrate import (
+        BBQ,
+        BetaCalibration,
+        BiasCorrectedTemperatureScaling,
+        ClasswiseMCSTemperatureScaling,
+        GPCalibration,
+        HistogramBinning,
+        IsotonicCalibration,
+        MatrixScaling,
+        PlattScaling,
+        TemperatureScaling,
+        VectorScaling,
+        cross_fit,
+    )
 
 __version__ = "0.1.0"
 
@@ -273,22 +277,34 @@ __all__ = [
 ]
 
 
+_MODULES = ("experiments", "plots", "recalibrate", "report", "simulate", "train")
+"""Modules that are loaded when they are asked for."""
 _LATER = {
-    "Recalibrated": "recalibrate",
-    "BetaScores": "simulate",
-    "CalibrationCurve": "simulate",
-    "bias": "simulate",
-    "fit_curve": "simulate",
-    "fit_scores": "simulate",
-    "true_calibration_error": "simulate",
+    "recalibrate": (
+        "Recalibrated",
+        "BBQ",
+        "BetaCalibration",
+        "BiasCorrectedTemperatureScaling",
+        "ClasswiseMCSTemperatureScaling",
+        "GPCalibration",
+        "HistogramBinning",
+        "IsotonicCalibration",
+        "MatrixScaling",
+        "PlattScaling",
+        "TemperatureScaling",
+        "VectorScaling",
+        "cross_fit",
+    ),
+    "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }
-"""Names that are loaded when they are asked for, with the module that has them."""
+"""Names that are loaded when they are asked for, by the module that has them."""
 
 
 def __getattr__(name: str) -> object:
-    """What is loaded when it is asked for: the laboratory, and what needs more than NumPy."""
-    if name in ("experiments", "plots", "report", "simulate", "train"):
+    """What is loaded when it is asked for, so that importing calibrant stays quick."""
+    if name in _MODULES:
         return importlib.import_module(f"calibrant.{name}")
-    if name in _LATER:
-        return getattr(importlib.import_module(f"calibrant.{_LATER[name]}"), name)
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(importlib.import_module(f"calibrant.{module}"), name)
     raise AttributeError(f"module 'calibrant' has no attribute {name!r}")

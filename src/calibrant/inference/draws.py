@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +41,8 @@ def _run(work: Work, tasks: list[tuple[int, int, int, int]], n_jobs: int) -> Ite
     if n_jobs == 1 or len(tasks) == 1:
         yield from (_one(work, task) for task in tasks)
         return
+    from concurrent.futures import ProcessPoolExecutor  # slow to import
+
     with ProcessPoolExecutor(n_jobs, initializer=_receive, initargs=(work,)) as pool:
         yield from pool.map(_one_elsewhere, tasks)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -61,26 +63,41 @@ def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
 def tempered(logits: Array, labels: Ints, inverse: float) -> tuple[Floats, Floats, Floats]:
     """Log loss of softmax(z * inverse) in each row, and its first and second derivative by the inverse temperature.
 
-    Large float32 matrices are exponentiated in float32, all else in float64.
+    Large float32 matrices are exponentiated in float32, all else in float64. Rows are shared out among threads.
     """
     dtype = np.dtype(np.float32 if logits.dtype == np.float32 and logits.size > 1 << 22 else np.float64)
-    loss, slope, curvature = np.empty((3, len(logits)))
-    step = max(1, BLOCK // logits.shape[1])
-    shifted, raised = np.empty((2, min(step, len(logits)), logits.shape[1]), dtype)
-    for rows in _blocks(*logits.shape):
-        u, e = shifted[: rows.stop - rows.start], raised[: rows.stop - rows.start]
-        block = logits[rows]
-        np.subtract(block, block.max(axis=1, keepdims=True), out=u, dtype=dtype)
-        np.multiply(u, dtype.type(inverse), out=e)
-        np.exp(e, out=e)
-        total = e.sum(axis=1)
-        mean = np.einsum("ij,ij->i", e, u) / total
-        true = u[np.arange(len(u)), labels[rows]].astype(np.float64)
-        loss[rows] = np.log(total) - inverse * true
-        slope[rows] = mean - true
-        np.multiply(u, u, out=u)
-        curvature[rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
-    return loss, slope, curvature
+    made = np.empty((3, len(logits)))
+
+    def work(part: slice) -> None:
+        width = logits.shape[1]
+        shifted, raised = np.empty((2, min(max(1, BLOCK // width), part.stop - part.start), width), dtype)
+        for rows in _blocks(part.stop - part.start, width):
+            rows = slice(part.start + rows.start, part.start + rows.stop)
+            u, e, block = shifted[: rows.stop - rows.start], raised[: rows.stop - rows.start], logits[rows]
+            np.subtract(block, block.max(axis=1, keepdims=True), out=u, dtype=dtype)
+            np.multiply(u, dtype.type(inverse), out=e)
+            total = np.exp(e, out=e).sum(axis=1)
+            true = u[np.arange(len(u)), labels[rows]].astype(np.float64)
+            mean = np.multiply(e, u, out=e).sum(axis=1) / total
+            made[0, rows] = np.log(total) - inverse * true
+            made[1, rows] = mean - true
+            made[2, rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
+
+    _in_threads(work, len(logits), logits.size)
+    return made[0], made[1], made[2]
+
+
+def _in_threads(work: Callable[[slice], None], n: int, size: int) -> None:
+    """Call work on shares of the rows, in as many threads as there are processors, if there is enough of it."""
+    count = min(len(os.sched_getaffinity(0)), 8) if hasattr(os, "sched_getaffinity") else 1
+    if count < 2 or size < 1 << 22:
+        work(slice(0, n))
+        return
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    ends = [n * share // count for share in range(count + 1)]
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(work, (slice(low, high) for low, high in itertools.pairwise(ends))))
 
 
 def leaders(scores: Array, k: int) -> Ints:

@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -82,7 +83,7 @@ class Recalibrator(ABC):
     @final
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Recalibrated probabilities: (n, K), or (n,) for one event."""
-        self._require_fitted()
+        self.require_fitted()
         given = scores(X, input=self.input, width=self._width)
         made = self.map_scores(given)
         if given.digest == self._fitted_on:
@@ -99,14 +100,20 @@ class Recalibrator(ABC):
         """The likeliest class; ties go to the first."""
         return self.classes_[likeliest(self.predict_proba(X))]
 
-    def _require_fitted(self) -> None:
+    @property
+    def is_event(self) -> bool:
+        """Whether it was fitted on the scores of one event."""
+        return self._width == 0
+
+    def require_fitted(self) -> None:
+        """Refuse to go on before `fit`."""
         if not hasattr(self, "certificate_"):
             raise CalibrationInputError(type(self).__name__, "must be fitted first", hint="call fit(X, y)")
 
     @final
     def to_json(self) -> str:
         """The fitted map as JSON, exact; `from_json` rebuilds it."""
-        self._require_fitted()
+        self.require_fitted()
         return saved.write(
             {
                 "method": type(self).__name__,
@@ -118,6 +125,20 @@ class Recalibrator(ABC):
                 "fitted_on": self._fitted_on,
             }
         )
+
+    @final
+    def as_torch(self) -> Any:
+        """The fitted map as a torch module, for maps of the form softmax(W z + b)."""
+        from calibrant.recalibrate.export import as_torch  # which knows the methods
+
+        return as_torch(self)
+
+    @final
+    def to_onnx(self, path: str | Path) -> None:
+        """Write the fitted map as an ONNX model, for maps of the form softmax(W z + b); needs the package onnx."""
+        from calibrant.recalibrate.export import to_onnx
+
+        to_onnx(self, path)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

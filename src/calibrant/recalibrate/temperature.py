@@ -82,15 +82,17 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
     (1.442695041, True)
     """
     moments, start = _moments(logits, labels, weight), 1.0
-    separable = bool((logits[np.arange(len(labels)), labels] >= logits.max(axis=1))[weight > 0].all())
+    predicted = logits.argmax(axis=1)
+    rows = np.arange(len(labels))
+    separable = bool((logits[rows, labels] >= logits[rows, predicted])[weight > 0].all())
     if separable:
         start = 1 / COLDEST
     elif len(logits) >= 4 * _FIRST:
-        rows = slice(None, None, len(logits) // _FIRST)
-        start, _ = _descend(_moments(logits[rows], labels[rows], weight[rows]), start, 1e-3)
+        some = slice(None, None, len(logits) // _FIRST)
+        start, _ = _descend(_moments(logits[some], labels[some], weight[some]), start, 1e-3)
     inverse, tried = (start, 0) if separable else _descend(moments, start, _tolerance(logits))
     at_bound, message = _bound(inverse)
-    accuracy = float(weight @ (logits.argmax(axis=1) == labels) / weight.sum())
+    accuracy = float(weight @ (predicted == labels) / weight.sum())
     return 1 / inverse, Certificate(
         converged=not at_bound,
         gradient_norm=abs(moments(inverse)[1]),
