@@ -32,12 +32,12 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
     away. For one event this is sigmoid(z / T + c) with c the difference of the two intercepts. The likeliest class may
     change. Cost: a few products of (n, K) with itself, n K^2 each.
 
-    References: Alexandari, Kundaje & Shrikumar (2020), section 3.
+    References: Alexandari, Kundaje & Shrikumar (2020).
 
     >>> rows = [[2., 0.], [3., 0.], [0., 1.], [0., 2.], [1., 0.]]
     >>> fitted = BiasCorrectedTemperatureScaling().fit(rows, [0, 1, 1, 1, 0])
     >>> round(fitted.temperature_, 4), fitted.bias_.round(4).tolist(), fitted.certificate_.converged
-    (3.8829, [-0.3041, 0.3041], True)
+    (2.0452, [-0.3944, 0.3944], True)
     """
 
     input: str = "logits"

@@ -23,11 +23,12 @@ class DirichletCalibration(Recalibrator):
     they are given as such; from logits, ln p is as it is. For one event W ln(1 - p, p) + b is beta calibration without
     its bounds.
 
-    References: Kull, Perello-Nieto, Kängsepp, Silva Filho, Song & Flach (2019), sections 3 and 4.
+    References: Kull, Perello-Nieto, Kängsepp, Silva Filho, Song & Flach (2019).
 
     >>> rows = [[2., 0., 0.], [3., 1., 0.], [0., 1., 0.], [0., 2., 3.], [1., 0., 2.], [0., 0., 1.]]
-    >>> fitted = DirichletCalibration(off_diagonal=1., intercept=1.).fit(rows, [0, 1, 1, 1, 0, 2])
+    >>> fitted = DirichletCalibration(off_diagonal=1., intercept=1.).fit(rows, [1, 0, 1, 2, 0, 2])
     >>> fitted.weights_.round(3).tolist()
+    [[1.001, -0.144, 0.242], [0.257, 0.836, -0.242], [-0.257, 0.144, 2.049]]
     """
 
     input: str = "logits"

@@ -28,15 +28,16 @@ class EnsembleTemperatureScaling(Recalibrator):
     .. math:: w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K, \quad w \ge 0, \; w_1 + w_2 + w_3 = 1
 
     First T minimises the mean log loss of softmax(z / T), between 0.001 and 1,000 as in `TemperatureScaling`; then w
-    minimises that of the mixture, convex in w. `gradient_norm` is the largest entry by which the conditions of a minimum
-    on the simplex are missed; a weight of 0 is no fault. Where T = 1 only w_1 + w_2 counts. The order of the classes in
-    a row does not change. Cost: linear in n K.
+    minimises that of the mixture, convex in w. `gradient_norm` is the most by which a condition of a minimum on the
+    simplex is missed; a weight of 0 is no fault. Where T = 1 only w_1 + w_2 counts. The order of the classes in a row
+    does not change. Cost: linear in n K.
 
-    References: Zhang, Kailkhura & Han (2020), section 3.3.
+    References: Zhang, Kailkhura & Han (2020).
 
-    >>> rows = [[4., 0.], [3., 0.], [0., 5.], [0., 2.], [1., 0.], [6., 0.]]
-    >>> fitted = EnsembleTemperatureScaling().fit(rows, [0, 1, 1, 1, 1, 0])
+    >>> scores = [8., 6., 4., 9., -7., -5., -8., -3., 7., 1.]
+    >>> fitted = EnsembleTemperatureScaling().fit(scores, [1, 1, 1, 1, 0, 0, 0, 0, 0, 1])
     >>> round(fitted.temperature_, 4), fitted.weights_.round(4).tolist()
+    (3.2125, [0.0, 0.7915, 0.2085])
     """
 
     input: str = "logits"
@@ -69,11 +70,12 @@ def fit_mixture(truth: Floats, weight: Floats) -> tuple[Floats, Ending]:
     `truth` (n, 3) is what each forecast gave to the true class. Each step goes to the minimum over the simplex of the
     second-order expansion, by the least of the minima over its seven faces.
 
-    >>> truth = np.array([[.9, .5, .5], [.9, .5, .5], [.9, .5, .5], [.1, .5, .5]])
+    >>> truth = np.array([[.9, .5, .2], [.9, .5, .2], [.9, .5, .2], [.1, .5, .2]])
     >>> fit_mixture(truth, np.ones(4))[0].round(4).tolist()  # w_1 .9 + (1 - w_1) / 2 = 3 / 4
+    [0.625, 0.375, 0.0]
     """
-    share, at = weight / weight.sum(), np.full(3, 1 / 3)
-    for tried in range(100):
+    share, at, tried = weight / weight.sum(), np.full(3, 1 / 3), 0
+    while tried < 100:
         ratio = truth / (truth @ at)[:, None]
         slope = 1.0 - share @ ratio  # 0 where a weight is free, at least 0 where it is 0
         missed = float(np.abs(np.where(at > 0, slope, np.minimum(slope, 0.0))).max())
@@ -81,6 +83,7 @@ def fit_mixture(truth: Floats, weight: Floats) -> tuple[Floats, Ending]:
         length = _length(truth @ at, truth @ step, share, float(slope @ step))
         if np.abs(step).max() <= 1e-12 or length == 0:
             break
+        tried += 1
         at = np.maximum(at + length * step, 0.0)
         at /= at.sum()
     converged = missed <= FLAT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -137,10 +137,18 @@ class Posterior:
         return cls(parameters[:m], factor, Kernel(*np.exp(parameters[-3:]).tolist()))
 
     @property
+    def parameters(self) -> Floats:
+        """The numbers that `of` takes."""
+        factor = self.factor.copy()
+        factor[np.diag_indices(len(factor))] = np.log(np.diag(factor))
+        kernel = [self.kernel.lengthscale, self.kernel.output_scale, self.kernel.noise]
+        return np.concatenate([self.mean, factor[np.tril_indices(len(factor))], np.log(kernel)])
+
+    @property
     def divergence(self) -> float:
         """Kullback-Leibler divergence from what was believed before."""
         size = (self.factor**2).sum() + (self.mean**2).sum() - len(self.mean)
-        return float(0.5 * size - np.log(np.diag(self.factor)).sum())
+        return float(0.5 * size - np.linalg.slogdet(self.factor)[1])
 
     def weights(self, points: Floats) -> Floats:
         """The weights of the mean of g: E g(z) = z + k(z, c) weights."""
@@ -181,86 +189,170 @@ class Evidence:
         """
         posterior = Posterior.of(parameters)
         inverse = np.linalg.inv(posterior.kernel.factor(self.inducing))
-        step = max(1, _BLOCK // (self.latents.shape[1] * len(self.inducing)))
-        parts = [
-            self._part(slice(start, start + step), posterior, inverse) for start in range(0, len(self.labels), step)
-        ]
-        sums = _Sums.of(parts)
-        value, slopes = sums.value - posterior.divergence, sums.slopes(posterior, inverse, self.inducing)
+        sums = _added([seen.slopes(posterior, inverse, self.moved) for seen in self._seen(posterior, inverse)])
+        value, slopes = sums.value - posterior.divergence, sums.in_order(posterior, inverse, self.inducing)
         return value / self.weight.sum(), slopes / self.weight.sum()
 
-    def _part(self, rows: slice, posterior: Posterior, inverse: Floats) -> _Sums:
-        """What some rows add to the bound and to its slopes."""
-        weight, own = self.weight[rows], (np.arange(len(self.labels[rows])), self.labels[rows])
-        basis, reach = self._basis(rows, posterior.kernel, inverse)
+    def look(self, posterior: Posterior) -> Outlook:
+        """What the rows say about the mean and the covariance of a posterior."""
+        inverse = np.linalg.inv(posterior.kernel.factor(self.inducing))
+        return Outlook.of(posterior, [seen.pulls() for seen in self._seen(posterior, inverse)])
+
+    def _seen(self, posterior: Posterior, inverse: Floats) -> Iterator[_Seen]:
+        """The rows as a posterior sees them, in blocks."""
+        step = max(1, _BLOCK // (self.latents.shape[1] * len(self.inducing)))
+        for start in range(0, len(self.labels), step):
+            yield self._block(slice(start, start + step), posterior, inverse)
+
+    def _block(self, rows: slice, posterior: Posterior, inverse: Floats) -> _Seen:
+        latents, weight, kernel = self.latents[rows], self.weight[rows], posterior.kernel
+        own = np.arange(len(latents)), self.labels[rows]
+        squares = kernel.squares(latents, self.inducing)
+        smooth = kernel.output_scale**2 * np.exp(-0.5 * squares)
+        basis = _times(smooth, inverse.T) * self.moved[:, None]
         apart = basis - basis[own][:, None]
-        odds = self._odds(rows, posterior, basis, apart)
+        spread = _times(apart, posterior.factor)
+        beyond = (kernel.output_scale**2 + kernel.noise**2 - _sizes(basis)) * self.moved
+        odds = latents - latents[own][:, None] + apart @ posterior.mean
+        odds += 0.5 * (_sizes(spread) + beyond + beyond[own][:, None])
+        odds[own] = 0.0
         top = odds.max(axis=1)
         others = np.exp(odds - top[:, None])
         total = others.sum(axis=1)
         others *= (weight / total)[:, None]
         others[own] = 0.0
-        pull = -others
-        pull[own] = others.sum(axis=1)
-        loose = -0.5 * np.abs(pull) * self.moved
-        heavy = apart * others[..., None]
-        slope = _times(heavy, -posterior.factor @ posterior.factor.T)
-        slope[own] -= slope.sum(axis=1)
-        slope += pull[..., None] * posterior.mean
-        slope += np.abs(pull)[..., None] * basis
-        slope *= self.moved[:, None]
-        return _Sums(
-            value=-float(weight @ (top + np.log(total))),
-            mean=pull.reshape(-1) @ _flat(basis),
-            covariance=-0.5 * _flat(heavy).T @ _flat(apart),
-            basis=_flat(slope).T @ _flat(basis),
-            reach=float(np.vdot(_times(slope, inverse), reach)),
-            beyond=float(loose.sum()),
-        )
-
-    def _basis(self, rows: slice, kernel: Kernel, inverse: Floats) -> tuple[Floats, Floats]:
-        """Functions b with g(z) = z + b(z) v + noise, and how the kernel grows with the logarithm of its length."""
-        squares = kernel.squares(self.latents[rows], self.inducing)
-        smooth = kernel.output_scale**2 * np.exp(-0.5 * squares)
-        return _times(smooth, inverse.T) * self.moved[:, None], smooth * squares
-
-    def _odds(self, rows: slice, posterior: Posterior, basis: Floats, apart: Floats) -> Floats:
-        """Mean and half the variance of each latent less that of the true column."""
-        own, kernel = (np.arange(len(basis)), self.labels[rows]), posterior.kernel
-        mean = self.latents[rows] + basis @ posterior.mean
-        beyond = (kernel.output_scale**2 + kernel.noise**2 - np.einsum("nkm,nkm->nk", basis, basis)) * self.moved
-        spread = _times(apart, posterior.factor)
-        variance = np.einsum("nkm,nkm->nk", spread, spread) + beyond + beyond[own][:, None]
-        variance[own] = 0.0
-        return mean - mean[own][:, None] + 0.5 * variance
+        return _Seen(own, weight, basis, smooth * squares, apart, spread, others, -float(weight @ (top + np.log(total))))
 
 
-def fit_posterior(evidence: Evidence, *, most: int = 1000) -> tuple[Posterior, Ending]:
-    """The posterior and kernel of the largest bound, after at most so many steps, and how the search ended."""
+def fit_posterior(evidence: Evidence, *, most: int = 200) -> tuple[Posterior, Ending]:
+    """The posterior and kernel of the largest bound, after at most so many kernels, and how the search ended.
+
+    For each kernel the best posterior is found by Newton steps, in which the bound is concave; only the three numbers
+    of the kernel are searched for by L-BFGS.
+    """
     from scipy.optimize import minimize  # type: ignore[import-untyped]
 
-    def lost(parameters: Floats) -> tuple[float, Floats]:
-        value, slopes = evidence.bound(parameters)
-        return -value, -slopes
-
     start, bounds = _start(evidence.inducing)
-    search = {"maxiter": most, "maxfun": 10 * most, "maxcor": 30, "ftol": 0.0, "gtol": STEEPEST}
+
+    def lost(scales: Floats) -> tuple[float, Floats]:
+        value, slopes = evidence.bound(settled(evidence, Kernel(*np.exp(scales).tolist())).parameters)
+        return -value, -slopes[-3:]
+
+    search = {"maxiter": most, "maxcor": 10, "ftol": 0.0, "gtol": STEEPEST / 10}
     found = minimize(lost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=search)
-    moved = np.clip(found.x - found.jac, *np.transpose(bounds)) - found.x  # a slope that points out of bounds is none
-    steepest = float(np.abs(moved).max())
+    posterior = settled(evidence, Kernel(*np.exp(found.x).tolist()))
+    slopes = evidence.bound(posterior.parameters)[1]
+    slopes[-3:] = np.clip(found.x + slopes[-3:], *np.transpose(bounds)) - found.x  # none where it points out of bounds
+    steepest = float(np.abs(slopes).max())
     converged = steepest <= STEEPEST
     message = "" if converged else f"the search ended at a slope of {steepest:.1e} after {found.nit:,} steps"
-    return Posterior.of(found.x), Ending(converged, steepest, int(found.nit), message=message)
+    return posterior, Ending(converged, steepest, int(found.nit), message=message)
+
+
+def settled(evidence: Evidence, kernel: Kernel) -> Posterior:
+    """The best posterior under one kernel."""
+    m = len(evidence.inducing)
+    outlook = evidence.look(Posterior(np.zeros(m), 1e-3 * np.eye(m), kernel))
+    for _ in range(100):
+        if outlook.gain < 1e-10:
+            break
+        outlook = _nearer(evidence, outlook)
+    found = outlook.posterior
+    return Posterior(found.mean, np.linalg.cholesky(found.factor @ found.factor.T), kernel)
+
+
+def _nearer(evidence: Evidence, outlook: Outlook) -> Outlook:
+    """The outlook after a step, halved until it is no worse."""
+    for halvings in range(30):
+        found = evidence.look(outlook.moved(0.5**halvings))
+        if found.value >= outlook.value - 1e-9:
+            return found
+    return found
 
 
 def _start(points: Floats) -> tuple[Floats, list[tuple[float, float]]]:
-    """Parameters that the search starts from, and their bounds: nothing learnt, scales of the points' own size."""
-    m, span = len(points), float(np.ptp(points)) or 1.0
+    """Logarithms of a kernel's numbers that the search starts from, and their bounds."""
+    span = float(np.ptp(points)) or 1.0
     middle = float(np.subtract(*np.quantile(points, [0.75, 0.25]))) or span
-    scales = np.array([[span / 100, middle, 10 * span], [_FLOOR, 1.0, 10 + 10 * span], [_FLOOR, 0.1, 10.0]])
-    free = m + m * (m + 1) // 2
-    start = np.concatenate([np.zeros(free), np.log(scales[:, 1])])
-    return start, [(-np.inf, np.inf)] * free + [tuple(pair) for pair in np.log(scales[:, ::2]).tolist()]
+    scales = np.log([[span / 100, middle, 10 * span], [_FLOOR, 1.0, 10 + 10 * span], [_FLOOR, 0.1, 10.0]])
+    return scales[:, 1], [(low, high) for low, _, high in scales.tolist()]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The bound at a posterior and its derivatives, in coordinates where that posterior is N(0, I)."""
+
+    posterior: Posterior
+    value: float
+    precision: Floats
+    step: Floats
+    stretch: Floats
+    gain: float
+
+    @classmethod
+    def of(cls, posterior, parts):
+        value, slope, squares, between, within = (sum(each) for each in zip(*parts, strict=True))
+        R = posterior.factor
+        m = len(R)
+        prior = R.T @ R
+        Q = prior + within
+        slope = slope.copy()
+        slope[:m] -= R.T @ posterior.mean
+        slope[m:] += 0.5 - 0.5 * np.diag(prior)
+        V = squares - between
+        V[:m, :m] += prior
+        V[range(m, 2 * m), range(m, 2 * m)] += 0.5 * np.diag(Q)
+        d = np.linalg.solve(V, slope)
+        damp = 0.5 * np.add.outer(np.diag(Q), np.diag(Q)) + 4 * squares[m:, m:]
+        stretch = -Q / damp
+        gain = 0.5 * slope @ d + 0.5 * (np.tril(Q, -1) ** 2 / damp).sum()
+        stretch[np.diag_indices(m)] = np.sign(d[m:]) * np.log1p(np.abs(d[m:]))
+        return cls(posterior, value - posterior.divergence, Q, d[:m], stretch, gain)
+
+    def moved(self, share):
+        R = self.posterior.factor
+        sizes, turn = np.linalg.eigh(self.stretch)
+        return Posterior(
+            self.posterior.mean + share * R @ self.step, R @ (turn * np.exp(0.5 * share * sizes)) @ turn.T, self.posterior.kernel
+        )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    own: tuple[Ints, Ints]
+    weight: Floats
+    basis: Floats
+    reach: Floats
+    apart: Floats
+    spread: Floats
+    others: Floats
+    value: float
+
+    def pulls(self):
+        features = np.concatenate([self.spread, 0.5 * self.spread**2], axis=2)
+        heavy = features * self.others[..., None]
+        each = heavy.sum(axis=1)
+        m = self.spread.shape[2]
+        within = _flat(heavy)[:, :m].T @ _flat(self.spread)
+        return self.value, -each.sum(axis=0), _flat(heavy).T @ _flat(features), (each / self.weight[:, None]).T @ each, within
+
+    def slopes(self, posterior, inverse, moved):
+        pull = -self.others
+        pull[self.own] = self.others.sum(axis=1)
+        heavy = self.apart * self.others[..., None]
+        slope = _times(heavy, -posterior.factor @ posterior.factor.T)
+        slope[self.own] -= slope.sum(axis=1)
+        slope += pull[..., None] * posterior.mean
+        slope += np.abs(pull)[..., None] * self.basis
+        slope *= moved[:, None]
+        return _Sums(
+            value=self.value,
+            mean=-heavy.sum(axis=(0, 1)),
+            covariance=-0.5 * _flat(heavy).T @ _flat(self.apart),
+            basis=_flat(slope).T @ _flat(self.basis),
+            reach=float(np.vdot(_times(slope, inverse), self.reach)),
+            beyond=-0.5 * float((np.abs(pull) * moved).sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -274,11 +366,7 @@ class _Sums:
     reach: float
     beyond: float
 
-    @classmethod
-    def of(cls, parts: list[_Sums]) -> _Sums:
-        return cls(*(sum(getattr(part, field.name) for part in parts) for field in fields(cls)))
-
-    def slopes(self, posterior: Posterior, inverse: Floats, points: Floats) -> Floats:
+    def in_order(self, posterior: Posterior, inverse: Floats, points: Floats) -> Floats:
         """Slopes of the sum less the divergence in the order of `Posterior.of`."""
         factor, kernel, diagonal = posterior.factor, posterior.kernel, np.diag_indices(len(points))
         within = np.tril(-self.basis)  # back through b = k(z, c) L^-T and the Cholesky factor L
@@ -330,6 +418,14 @@ def _quantiles(latents: Floats, weight: Floats, m: int) -> Floats:
     levels = np.linspace(0, 1, m) if m > 1 else np.array([0.5])
     places = np.searchsorted(share, (levels - 1e-12) * share[-1])  # less than rounding decides between neighbours
     return values[np.unique(places)]
+
+
+def _added(parts):
+    return _Sums(*(sum(getattr(part, field.name) for part in parts) for field in fields(_Sums)))
+
+
+def _sizes(rows):
+    return np.einsum("nkm,nkm->nk", rows, rows)
 
 
 def _flat(rows: Floats) -> Floats:

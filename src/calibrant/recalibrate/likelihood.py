@@ -114,16 +114,16 @@ class Likelihood(ABC):
 def minimised(likelihood: Likelihood, start: Floats, *, spare: float = 0.0) -> tuple[Point, Ending]:
     """The smallest loss by damped Newton steps, and how the search ended.
 
-    It ends where a step would change no score by more than 1e-9, or promises to gain no more than `spare`. Where the
-    loss falls for ever, and its parameters grow without end, steps keep changing scores by about 1 while the gain
-    shrinks by no more than a constant factor: the search then stops when no more than 1e-10 is left to gain, and has
-    not converged.
+    It ends where a step would change no score by more than 1e-9 and the gradient is flat, or would gain no more than
+    `spare`, or where rounding hides the rest. Where the loss falls for ever and the parameters grow without end, steps
+    keep changing scores by about 1 while the gain shrinks by no more than a constant factor: the search then stops when
+    no more than 1e-10 is left to gain, and has not converged.
     """
     point, tried, before = likelihood.at(start), 0, 0.0
     while tried < _STEPS:
         step = likelihood.step(point)
         reach, gain = _reach(likelihood, step), -float(np.sum(point.gradient * step))
-        if reach <= _STILL or gain <= spare:
+        if gain <= spare or (reach <= _STILL and _largest(likelihood, point) <= 0.1 * FLAT):
             break
         if gain <= 1e-10 and reach > 0.1 and gain > 0.1 * before:
             return point, _ended(likelihood, point, tried, runaway=True)
@@ -145,7 +145,8 @@ def solved(hessian: Floats, gradient: Floats) -> Floats:
     scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 1e-150)
     unit = hessian * scale * scale[:, None]
     unit[np.diag_indices_from(unit)] += _RIDGE
-    return -np.linalg.solve(unit, gradient * scale) * scale
+    step: Floats = np.linalg.solve(unit, gradient * scale).astype(np.float64)
+    return -step * scale
 
 
 def usual_temperature(features: Floats, labels: Ints, weight: Floats) -> float:

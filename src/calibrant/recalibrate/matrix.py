@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.checks import number
 from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.likelihood import (
@@ -64,11 +65,12 @@ class MatrixScaling(Recalibrator):
     from one to the next.
 
     References: Guo, Pleiss, Sun & Weinberger (2017), section 4.2; Kull, Perello-Nieto, Kängsepp, Silva Filho, Song &
-    Flach (2019), section 4.
+    Flach (2019).
 
     >>> rows = [[2., 0., 0.], [3., 1., 0.], [0., 1., 0.], [0., 2., 3.], [1., 0., 2.], [0., 0., 1.]]
-    >>> fitted = MatrixScaling(off_diagonal=1., intercept=1.).fit(rows, [0, 1, 1, 1, 0, 2])
+    >>> fitted = MatrixScaling(off_diagonal=1., intercept=1.).fit(rows, [1, 0, 1, 2, 0, 2])
     >>> fitted.weights_.round(3).tolist()
+    [[0.655, -0.21, 0.21], [0.21, 0.941, -0.21], [-0.21, 0.21, 1.335]]
     """
 
     input: str = "logits"
@@ -270,6 +272,11 @@ class Trial:
     share: float
     """The weight of the rows held out."""
 
+    @classmethod
+    def of(cls, rows: Rows, asked: Array) -> Trial:
+        """With those rows held out."""
+        return cls(rows[~asked], rows[asked], float(rows.weight[asked].sum()))
+
     def loss(self, parameters: Floats) -> float:
         """The part of the held-out log loss that falls on these rows."""
         return self.share * Mixed.of(self.asked, 0.0, 0.0).at(parameters).loss
@@ -277,18 +284,14 @@ class Trial:
 
 def _trials(rows: Rows) -> list[Trial]:
     fold = folds(rows, FOLDS)
-    asked = range(FOLDS if rows.width <= MANY else 1)
-    return [
-        Trial(rows[fold != index], rows[fold == index], float(rows.weight[fold == index].sum()))
-        for index in asked
-        if (fold == index).any()
-    ]
+    held = range(FOLDS if rows.width <= MANY else 1)
+    return [Trial.of(rows, fold == index) for index in held if (fold == index).any()]
 
 
 def _path(trials: list[Trial], strengths: list[tuple[float, float]]) -> tuple[float, float]:
-    """The strengths with the smallest held-out loss, from strong to weak until it rises; each search starts at the last.
+    """The strengths with the smallest held-out loss, from strong to weak until it rises; the first if none is held out.
 
-    Where nothing could be held out, the strongest.
+    Each search starts where the one before it ended.
     """
     at = [_start(trial.taught) for trial in trials]
     best, least = strengths[0], np.inf

@@ -46,7 +46,7 @@ class VectorScaling(Recalibrator):
     >>> rows = [[2., 0.], [3., 0.], [0., 1.], [0., 2.], [1., 0.]]
     >>> fitted = VectorScaling().fit(rows, [0, 1, 1, 1, 0])
     >>> fitted.weights_.round(4).tolist(), fitted.bias_.round(4).tolist()
-    ([0.2575, 0.2575], [-0.3041, 0.3041])
+    ([0.4889, 0.4889], [-0.3944, 0.3944])
     """
 
     input: str = "logits"
@@ -74,7 +74,7 @@ def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0)
 
     >>> logits, labels = np.array([[1., -1.], [1., -1.], [1., -1.], [-1., 1.]]), np.array([0, 0, 1, 1])
     >>> fit_vector(logits, labels, np.ones(4), l2=0.1)[0].round(4).tolist()
-    [0.8857, 0.8857]
+    [0.8811, 0.8811]
     """
     rows, width = Rows.of(logits, labels, weight), logits.shape[1]
     centre = np.repeat([1.0, 0.0], width)
