@@ -9,6 +9,8 @@ from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.classwise_mcs import ClasswiseMCSTemperatureScaling
 from calibrant.recalibrate.cross_fit import cross_fit
+from calibrant.recalibrate.dirichlet import DirichletCalibration
+from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling
 from calibrant.recalibrate.gaussian_process import GPCalibration
 from calibrant.recalibrate.histogram import HistogramBinning
 from calibrant.recalibrate.isotonic import IsotonicCalibration
@@ -29,6 +31,8 @@ __all__ = [
     "Certificate",
     "Choice",
     "ClasswiseMCSTemperatureScaling",
+    "DirichletCalibration",
+    "EnsembleTemperatureScaling",
     "GPCalibration",
     "HistogramBinning",
     "IsotonicCalibration",

@@ -11,6 +11,8 @@ from calibrant.recalibrate.bbq import BBQ
 from calibrant.recalibrate.beta import BetaCalibration
 from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling
 from calibrant.recalibrate.classwise_mcs import ClasswiseMCSTemperatureScaling
+from calibrant.recalibrate.dirichlet import DirichletCalibration
+from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling
 from calibrant.recalibrate.gaussian_process import GPCalibration
 from calibrant.recalibrate.histogram import HistogramBinning
 from calibrant.recalibrate.isotonic import IsotonicCalibration
@@ -32,6 +34,8 @@ SHORT: dict[str, type[Recalibrator]] = {
     "bbq": BBQ,
     "cwmcs": ClasswiseMCSTemperatureScaling,
     "gp": GPCalibration,
+    "dirichlet": DirichletCalibration,
+    "ensemble": EnsembleTemperatureScaling,
 }
 """The methods by short name."""
 METHODS: dict[str, type[Recalibrator]] = {method.__name__: method for method in SHORT.values()}
@@ -75,9 +79,21 @@ def spelled(text: str) -> Recalibrator:
 
 
 def usual(predictions: Predictions) -> dict[str, Recalibrator]:
-    """Methods worth comparing on these predictions, by short name.
+    """Methods worth comparing on these predictions, by short name: all, but for those whose cost would run away.
 
-    >>> usual(Predictions.from_logits([0, 1], [0.5, 1.0]))["temperature"].input
-    'logits'
+    Matrices of many classes, the Gaussian process and the search for class temperatures are left out where rows times
+    classes exceed a million; so is what needs several classes where there is one event.
+
+    >>> list(usual(Predictions.from_logits([0, 1], [0.5, 1.0])))
+    ['temperature', 'platt', 'beta', 'isotonic', 'histogram', 'bbq', 'gp']
     """
-    return {name: method() for name, method in SHORT.items()}
+    names = list(SHORT)
+    if predictions.kind != "classes":
+        names = [name for name in names if name not in _OF_CLASSES]
+    if predictions.values.size > 1_000_000:
+        names = [name for name in names if name not in _SLOW]
+    return {name: SHORT[name]() for name in names}
+
+
+_OF_CLASSES = ("bcts", "vector", "matrix", "cwmcs", "dirichlet", "ensemble")
+_SLOW = ("matrix", "cwmcs", "gp", "dirichlet")
