@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from markupsafe import Markup
@@ -26,6 +26,17 @@ class Bar:
     count: float
     forecast: float
     frequency: float
+    squares: float | None = None
+    """The sum of squared weights, where samples are weighted."""
+
+    @property
+    def effective(self) -> float:
+        """How many equal samples would scatter as much: the squared weight over the summed squares (Kish, 1965).
+
+        >>> Bar(0, 1, 4, .5, .5).effective, Bar(0, 1, 4, .5, .5, squares=10).effective
+        (4, 1.6)
+        """
+        return self.count if self.squares is None else self.count**2 / self.squares
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -35,7 +46,7 @@ class Bar:
         >>> round(low, 4), round(high, 4)
         (0.2693, 0.7307)
         """
-        n, p = self.count, self.frequency
+        n, p = self.effective, self.frequency
         middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
         reach = Z * math.sqrt(max(p * (1 - p), 0.0) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
         return max(middle - reach, 0.0), min(middle + reach, 1.0)
@@ -48,7 +59,7 @@ class Bar:
         >>> round(low, 4), round(high, 4)
         (0.4178, 0.5822)
         """
-        reach = Z * math.sqrt(max(self.forecast * (1 - self.forecast), 0.0) / self.count)
+        reach = Z * math.sqrt(max(self.forecast * (1 - self.forecast), 0.0) / self.effective)
         return max(self.forecast - reach, 0.0), min(self.forecast + reach, 1.0)
 
     @property
@@ -57,8 +68,13 @@ class Bar:
         return "over" if self.forecast > self.frequency else "under"
 
 
-RELIABILITY = Plane((0, 1), (0, 1), height=420, bottom=40)
-COUNTS = Plane((0, 1), (0, 1), height=130, top=8, bottom=46)
+RELIABILITY = Plane((0, 1), (0, 1), height=400, top=56, bottom=26)
+COUNTS = Plane((0, 1), (0, 1), height=124, top=20)
+
+
+def planes() -> dict[str, dict[str, object]]:
+    """Where the script draws: the planes of the reliability diagram and of its counts."""
+    return {"bars": asdict(RELIABILITY), "counts": asdict(COUNTS)}
 
 
 def reliability(identity: str, bars: Sequence[Bar], axis: tuple[str, str], title: str, description: str) -> Markup:
@@ -66,17 +82,17 @@ def reliability(identity: str, bars: Sequence[Bar], axis: tuple[str, str], title
     plane, below = RELIABILITY, COUNTS
     counts = element(
         "g",
-        below.frame(axis[0], "count", y_ticks=[]),
+        below.frame(axis[0], "samples", y_ticks=[]),
         element("g", *count_bars(bars), class_="counts"),
-        transform=f"translate(0 {plane.height - 6})",
+        transform=f"translate(0 {plane.height - 4:g})",
     )
     return picture(
         identity,
         title,
         description,
         plane.width,
-        plane.height + below.height - 6,
-        hatches(),
+        plane.height + below.height - 4,
+        _key(plane),
         plane.frame("", axis[1]),
         element("g", *drawn_bars(bars), class_="bars"),
         plane.line([(0, 0), (1, 1)], class_="diagonal"),
@@ -92,6 +108,7 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
             f"{bar.low:.3f} to {bar.high:.3f}: forecast {bar.forecast:.3f}, "
             f"came true {bar.frequency:.3f}, {bar.count:,.10g} samples"
         )
+        middle = (bar.low + bar.high) / 2
         made.append(
             element(
                 "g",
@@ -100,7 +117,7 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
                 RELIABILITY.box(bar.low, bar.high, bar.frequency, bar.forecast, class_=f"gap {bar.kind}"),
                 RELIABILITY.box(bar.low, bar.high, *bar.band, class_="band"),
                 RELIABILITY.line([(bar.low, bar.frequency), (bar.high, bar.frequency)], class_="level"),
-                RELIABILITY.line([((bar.low + bar.high) / 2, end) for end in bar.interval], class_="whisker"),
+                RELIABILITY.line([(middle, end) for end in bar.interval], class_="whisker"),
             )
         )
     return made
@@ -109,29 +126,27 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
 def count_bars(bars: Sequence[Bar]) -> list[Markup]:
     """How many samples each bin holds, against the fullest."""
     fullest = max((bar.count for bar in bars), default=1.0)
-    made = [COUNTS.box(bar.low, bar.high, 0, bar.count / fullest, class_="count") for bar in bars]
-    most = element("text", f"{fullest:,.10g}", x=COUNTS.left - 6, y=COUNTS.up(1) + 8, class_="tick end most")
+    made = [COUNTS.box(bar.low, bar.high, 0, max(bar.count / fullest, 0.012), class_="count") for bar in bars]
+    most = element("text", f"fullest bin: {fullest:,.10g}", x=COUNTS.left, y=COUNTS.top - 6, class_="tick start most")
     return [*made, most]
 
 
 def hatches() -> Markup:
-    """Patterns that tell over from under without colour."""
+    """Patterns that tell over from under without colour; once a page, for all its pictures."""
     lines = {"hatch-over": "M-1 1l2-2M0 6l6-6M5 7l2-2", "hatch-under": "M-1 5l2 2M0 0l6 6M5-1l2 2"}
-    return element(
-        "defs",
-        *(
-            element(
-                "pattern",
-                element("rect", width=6, height=6, class_=f"{name} ground"),
-                element("path", d=path, class_=f"{name} stroke"),
-                id=name,
-                width=6,
-                height=6,
-                patternUnits="userSpaceOnUse",
-            )
-            for name, path in lines.items()
-        ),
+    patterns = (
+        element(
+            "pattern",
+            element("rect", width=6, height=6, class_=f"{name} ground"),
+            element("path", d=path, class_=f"{name} stroke"),
+            id=name,
+            width=6,
+            height=6,
+            patternUnits="userSpaceOnUse",
+        )
+        for name, path in lines.items()
     )
+    return element("svg", element("defs", *patterns), class_="patterns", aria_hidden="true", width=0, height=0)
 
 
 @dataclass(frozen=True)
@@ -155,30 +170,24 @@ def lines(
     *,
     x_ticks: Sequence[tuple[float, str]] | None = None,
     zero: bool = True,
-    floor: float | None = None,
+    span: tuple[float, float] | None = None,
+    diagonal: bool = False,
 ) -> Markup:
-    """Lines over a common axis, told apart by colour and dash; a dotted one for a noise floor."""
+    """Lines over a common axis, told apart by colour and dash; a dashed diagonal where calibrated ones would lie."""
     xs = np.concatenate([np.asarray(line.x, float) for line in series])
     every = [np.asarray(part, float) for line in series for part in (line.y, line.low, line.high) if part is not None]
-    room = 18 * len(series) if len(series) > 1 else 0
-    span = _span(np.concatenate([*every, [floor] if floor is not None else []]), zero)
-    plane = Plane(_wide(xs), span, height=300 + room, top=12 + room)
+    names = [line.name for line in series] if len(series) > 1 else []
+    room = 17 * len(names)
+    plane = Plane(
+        span or _wide(xs), span or _span(np.concatenate(every), zero), height=(320 if span else 250) + room, top=10 + room
+    )
     parts = [plane.frame(*axis, x_ticks=x_ticks)]
+    if diagonal:
+        parts.append(plane.line([(end, end) for end in plane.x], class_="diagonal"))
     for index, line in enumerate(series):
-        kind = f"s{index % 4}"
-        if line.low is not None and line.high is not None:
-            parts.append(plane.area(line.x, line.low, line.high, class_=f"area {kind}"))
-        parts.append(plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}"))
-        if line.marks:
-            parts += [
-                element("circle", cx=plane.across(x), cy=plane.up(y), r=3.5, class_=f"mark {kind}")
-                for x, y in zip(line.x, line.y, strict=True)
-                if math.isfinite(y)
-            ]
-    if floor is not None:
-        parts.append(plane.line([(plane.x[0], floor), (plane.x[1], floor)], class_="floor"))
-    if len(series) > 1:
-        parts.append(_legend(plane, [line.name for line in series]))
+        parts += _drawn(plane, line, f"s{index % 4}")
+    if names:
+        parts.append(_legend(plane, names))
     return picture(identity, title, description, plane.width, plane.height, *parts)
 
 
@@ -189,26 +198,36 @@ def signed_bars(
     title: str,
     description: str,
     *,
-    label: str = "confidence less accuracy, points",
-    low: Sequence[float] | None = None,
-    high: Sequence[float] | None = None,
+    label: str,
+    low: Sequence[float],
+    high: Sequence[float],
+    flagged: Sequence[bool],
 ) -> Markup:
-    """Signed gaps as bars from 0, over-confident to the right; one row a name."""
-    row, top, bottom = 22.0, 8.0, 44.0
-    ends = [100 * np.asarray(part, float) for part in (values, low, high) if part is not None]
-    reach = max(0.5, 1.1 * float(np.nanmax(np.abs(np.concatenate(ends))))) if len(values) else 1.0
-    height = top + bottom + row * len(values)
-    plane = Plane((-reach, reach), (0, max(len(values), 1)), height=height, left=170, bottom=bottom, top=top)
-    parts = [hatches(), plane.frame(label, "", y_ticks=[])]
+    """Signed gaps as bars from 0 with their intervals, over-confident to the right; one row a name, flagged ones bold.
+
+    Long names stand above their bars, short ones beside them.
+    """
+    beside = max((len(name) for name in names), default=0) <= SHORT
+    row, bar = (20.0, 0.8) if beside else (34.0, 0.42)
+    top, bottom = 6.0, 42.0
+    span = _span(np.array([100.0 * end for part in (values, low, high) for end in part] or [0.0]), zero=True)
+    span = min(span[0], -0.12 * span[1], -0.5), max(span[1], -0.12 * span[0], 0.5)
+    height = top + bottom + row * max(len(values), 1)
+    left = 118.0 if beside else 12.0
+    plane = Plane(span, (0, max(len(values), 1)), height=height, left=left, bottom=bottom, top=top)
+    parts = [plane.frame(label, "", y_ticks=[])]
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
         at = len(values) - index
-        parts.append(element("text", _short(name), x=plane.left - 8, y=plane.up(at - 0.5) + 4, class_="tick end"))
+        middle = at - (0.5 if beside else 1 - bar / 2 - 0.06)
+        strong = " strong" if flagged[index] else ""
+        place = {"x": plane.left - 7, "y": plane.up(middle) + 4} if beside else {"x": plane.left, "y": plane.up(at) + 13}
+        said = element("text", _short(name, SHORT if beside else 60), class_=f"tick{strong}{' end' if beside else ''}", **place)
+        parts.append(said)
         if not math.isfinite(value):
             continue
-        parts.append(plane.box(0, 100 * value, at - 0.15, at - 0.85, class_=f"gap {'over' if value > 0 else 'under'}"))
-        if low is not None and high is not None:
-            ends_here = [(100 * end, at - 0.5) for end in (low[index], high[index])]
-            parts.append(plane.line(ends_here, class_="whisker"))
+        kind = f"gap {'over' if value > 0 else 'under'}"
+        parts.append(plane.box(0, 100 * value, middle - bar / 2, middle + bar / 2, class_=kind))
+        parts.append(plane.line([(100 * end, middle) for end in (low[index], high[index])], class_="whisker"))
     parts.append(plane.line([(0, 0), (0, len(values))], class_="diagonal"))
     return picture(identity, title, description, plane.width, plane.height, *parts)
 
@@ -219,7 +238,7 @@ def histogram(
     """How often each value came up, with the observed one marked."""
     low, high = _span(np.append(values, observed), zero=True)
     counts, edges = np.histogram(values, bins=30, range=(low, high))
-    plane = Plane((low, high), (0, max(int(counts.max()), 1) * 1.15), height=220)
+    plane = Plane((low, high), (0, max(int(counts.max()), 1) * 1.2), height=210)
     parts = [plane.frame(*axis)]
     parts += [
         plane.box(left, right, 0, int(count), class_="count")
@@ -231,16 +250,50 @@ def histogram(
     parts.append(plane.line([(observed, 0), (observed, plane.y[1])], class_="observed"))
     shift = -6 if side == "end" else 6
     said = f"observed {observed:.4f}"
-    parts.append(element("text", said, x=at + shift, y=plane.top + 14, class_=f"tick {side} strong"))
+    parts.append(element("text", said, x=at + shift, y=plane.top + 13, class_=f"tick {side} strong"))
     return picture(identity, title, description, plane.width, plane.height, *parts)
+
+
+SHORT = 15
+"""Letters of a name that fit beside its bar."""
+
+
+def _drawn(plane: Plane, line: Line, kind: str) -> list[Markup]:
+    """One line with its band and its marks."""
+    parts = []
+    if line.low is not None and line.high is not None:
+        parts.append(plane.area(line.x, line.low, line.high, class_=f"area {kind}"))
+    parts.append(plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}"))
+    if line.marks:
+        parts += [
+            element("circle", cx=plane.across(x), cy=plane.up(y), r=3.2, class_=f"mark {kind}")
+            for x, y in zip(line.x, line.y, strict=True)
+            if math.isfinite(y)
+        ]
+    return parts
+
+
+def _key(plane: Plane) -> Markup:
+    """What the parts of a reliability diagram mean."""
+    middle = plane.left + (plane.width - plane.left - plane.right) / 2
+    left, made = plane.left, []
+    entries: Mapping[str, tuple[float, float, Markup]] = {
+        "over-confident": (left, 12, element("rect", x=left, y=4, width=22, height=11, class_="gap over")),
+        "under-confident": (left, 34, element("rect", x=left, y=26, width=22, height=11, class_="gap under")),
+        "90% interval": (middle, 12, element("path", d=f"M{middle + 11:g} 1v17", class_="whisker", fill="none")),
+        "90% if calibrated": (middle, 34, element("rect", x=middle, y=25, width=22, height=13, class_="band")),
+    }
+    for said, (x, y, mark) in entries.items():
+        made += [mark, element("text", said, x=x + 29, y=y + 2, class_="tick start")]
+    return element("g", *made, class_="legend")
 
 
 def _legend(plane: Plane, names: Sequence[str]) -> Markup:
     made = []
     for index, name in enumerate(names):
-        y = 14 + 18 * index
-        made.append(element("path", d=f"M{plane.left + 12} {y - 4}h26", class_=f"series s{index % 4}", fill="none"))
-        made.append(element("text", _short(name, 48), x=plane.left + 46, y=y, class_="tick start"))
+        y = 13 + 17 * index
+        made.append(element("path", d=f"M{plane.left:g} {y - 4}h26", class_=f"series s{index % 4}", fill="none"))
+        made.append(element("text", _short(name, 46), x=plane.left + 34, y=y, class_="tick start"))
     return element("g", *made, class_="legend")
 
 
@@ -250,7 +303,7 @@ def _span(values: Floats, zero: bool) -> tuple[float, float]:
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
     room = 0.06 * (high - low) or 0.05
-    return (low if low == 0 else low - room), (high if high == 0 else high + room)
+    return (low if low == 0 else low - room), (high if high == 0 and low < 0 else high + room)
 
 
 def _wide(xs: Floats) -> tuple[float, float]:
@@ -258,5 +311,5 @@ def _wide(xs: Floats) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _short(name: str, most: int = 24) -> str:
+def _short(name: str, most: int) -> str:
     return inert(name, most)

@@ -13,10 +13,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from calibrant.report.charts import hatches
+from calibrant.report.words import Quoted
 from calibrant.specification import number
 from calibrant.table import inert
 
-Cell = str | float | int
+Cell = str | float | int | Quoted
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,15 @@ class Grid:
     caption: str
     identity: str = ""
     digits: int = 4
+    folded: bool = False
+    """Whether the reader has to ask for it."""
 
     def shown(self, cell: Cell) -> str:
         """A cell as it is read: text cut to a length that fits, numbers to a few digits."""
+        if isinstance(cell, Quoted):
+            return cell.text
         if isinstance(cell, str):
-            return inert(cell, 120)
+            return inert(cell, 400)
         if isinstance(cell, int) or (math.isfinite(cell) and cell == int(cell) and abs(cell) >= 2):
             return f"{int(cell):,}"
         if not math.isfinite(cell):
@@ -41,12 +47,19 @@ class Grid:
 
     def is_number(self, column: int) -> bool:
         """Whether a column holds numbers only."""
-        return all(not isinstance(row[column], str) for row in self.rows)
+        return bool(self.rows) and all(not isinstance(row[column], str) for row in self.rows)
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """Rows by the names of their columns, ready for JSON."""
+        return [
+            {name: number(_bare(cell)) if not isinstance(cell, str) else cell for name, cell in zip(self.header, row, strict=True)}
+            for row in self.rows
+        ]
 
     @staticmethod
     def exact(cell: Cell) -> str:
         """A cell with all its digits."""
-        return inert(cell, 1000) if isinstance(cell, str) else str(number(cell))
+        return inert(cell, 1000) if isinstance(cell, str) else str(number(_bare(cell)))
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,7 @@ class Section:
     paragraphs: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     grids: Sequence[Grid] = ()
+    references: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,12 @@ class Page:
             f"style-src '{_hashed(style)}'; script-src '{_hashed(script)}'"
         )
         return template.render(
-            page=self, policy=policy, style=Markup(style), script=Markup(script), data=Markup(embedded(self.data))
+            page=self,
+            policy=policy,
+            style=Markup(style),
+            script=Markup(script),
+            patterns=hatches(),
+            data=Markup(embedded(self.data)),
         )
 
 
@@ -111,6 +130,10 @@ def embedded(data: Mapping[str, Any]) -> str:
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _bare(cell: float | int | Quoted) -> float | int:
+    return cell.value if isinstance(cell, Quoted) else cell
 
 
 def _hashed(text: str) -> str:

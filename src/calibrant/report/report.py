@@ -14,6 +14,7 @@ from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions
 from calibrant.report.cells import Cells
+from calibrant.report.charts import planes
 from calibrant.report.page import Page, Section
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes import classes_section, ranks_section
@@ -22,7 +23,7 @@ from calibrant.report.sections.family import family_section
 from calibrant.report.sections.groups import groups_section, likert_section
 from calibrant.report.sections.methods import card_section, methods_section
 from calibrant.report.sections.models import models_section
-from calibrant.report.sections.reliability import axis, noise_section, reliability_section
+from calibrant.report.sections.reliability import noise_section, reliability_section
 from calibrant.report.sections.repair import repair_section
 from calibrant.report.sections.scores import scores_section
 from calibrant.report.study import Study
@@ -74,7 +75,7 @@ class Report:
         sections: list[Section] = [section for section in made if section is not None]
         if len(studies) > 1:
             sections.insert(1, models_section(studies))
-        said = verdict(first)
+        said = verdict(first, studies[1:])
         page = Page(
             title=f"Calibration of {first.name}",
             verdict=said.sentence,
@@ -82,7 +83,7 @@ class Report:
             tone=said.tone,
             sections=[*sections, methods_section(first, command)],
             footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
-            data={"cells": Cells.of(first.event).to_dict(), "axis": axis(first)},
+            data={"cells": Cells.of(first.event, first.table).to_dict(), "planes": planes()},
         )
         return cls(page, said)
 

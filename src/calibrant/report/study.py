@@ -7,26 +7,52 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import numpy as np
 
+from calibrant.binning import STREAM, EqualWidth, FixedEdges
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import Null, consistency
-from calibrant.metric import Metric, Result
+from calibrant.inference.pivots import bounds
+from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.methods import spelled
-from calibrant.recipes import ECE, MCS
+from calibrant.recalibrate.temperature import TemperatureScaling
+from calibrant.recipes import (
+    ADAPTIVE_ECE,
+    ECCE_MAD,
+    ECE,
+    ECE_DEBIASED,
+    ECE_SWEEP,
+    MCE,
+    MCS,
+    SMECE,
+)
+from calibrant.report.charts import Z
+from calibrant.report.grouped import MOST_ROWS, Resampling, concluded, grouped
 
 T = TypeVar("T")
 
-_EVENT, _CLASSES, _REPAIR = 2e6, 5e6, 2e6
-"""Forecasts that may be gone through: resamples of one event, of all classes; rows times classes of a recalibration."""
 LEAST, MOST = 20, 200
 """Fewer resamples tell nothing, more are not needed."""
+MANY = 100
+"""Resamples of grouped forecasts, whatever the number of rows."""
+DEAR = 8
+"""How many times fewer resamples the smooth error gets, which costs the most."""
+SETTINGS = (5, 10, 15, 20, 30, 50)
+"""Numbers of bins at which sensitivity is looked at."""
+_EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
+"""Forecasts that may be gone through: rows times resamples of one event; rows times classes that questions about all
+classes look at, and that recalibration is tried on."""
+_PASSES = 5e6
+"""Rows times classes times resamples, of questions about all classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +85,21 @@ class Study:
         return dataclasses.replace(made, columns=given.columns, notes=given.notes)
 
     @property
+    def happening(self) -> str:
+        """What the main event is, in words."""
+        return "the event happens" if self.predictions.kind == "event" else "the likeliest class is right"
+
+    @cached_property
+    def table(self) -> Forecasts | None:
+        """The event's forecasts in order; None under fractional weights."""
+        return grouped(self.event)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether forecasts are grouped to be resampled."""
+        return len(self.event) > MOST_ROWS and self.event.weight is None and self.event.soft is None
+
+    @property
     def width(self) -> int:
         """Forecasts a row."""
         return max(1, self.predictions.n_classes)
@@ -66,27 +107,60 @@ class Study:
     @property
     def resamples(self) -> int:
         """Resamples of the main event: fewer for more rows."""
-        return int(np.clip(_EVENT / len(self.predictions), LEAST, MOST))
+        return MANY if self.is_large else int(np.clip(_EVENT / len(self.predictions), LEAST, MOST))
+
+    @cached_property
+    def class_rows(self) -> Predictions:
+        """The rows that questions about all classes look at: all, or a random part that can be afforded."""
+        return self._some(max(1000, int(_CLASSES / self.width)), stage=10)
 
     @property
-    def wide_resamples(self) -> int:
-        """Resamples of questions about all classes; 0 where too few could be afforded to tell anything."""
-        wanted = int(min(_CLASSES / (len(self.predictions) * self.width), MOST))
-        return wanted if wanted >= LEAST else 0
+    def class_resamples(self) -> int:
+        """Resamples of questions about all classes."""
+        return int(np.clip(_PASSES / (len(self.class_rows) * self.width), LEAST, MOST))
 
-    def measured(self, metric: Metric, *, about_event: bool, share: int = 1, null: bool = True) -> Result | None:
-        """A metric with interval and noise floor, as far as they exist and can be afforded; None if it cannot be."""
-        rows = self.event if about_event else self.predictions
-        resamples = (self.resamples if about_event else self.wide_resamples) // share
+    @cached_property
+    def resampling(self) -> Resampling:
+        """The metrics of a large event under resampled rows and redrawn labels."""
+        assert self.table is not None
+        binned = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
+        cheap = [ECE, ADAPTIVE_ECE, ECE_SWEEP, ECE_DEBIASED, MCE, MCS, ECCE_MAD, *binned]
+        made = Resampling.of(self.table, cheap, self.resamples, self.seed)
+        dear = Resampling.of(self.table, [SMECE], max(LEAST, self.resamples // DEAR), self.seed)
+        return Resampling(self.table, {**made.rows, **dear.rows}, {**made.labels, **dear.labels})
+
+    @cached_property
+    def _known(self) -> Callable[[Metric, bool], Result | None]:
+        return cache(lambda metric, about_event: self._measured(metric, about_event))
+
+    def measured(self, metric: Metric, *, about_event: bool) -> Result | None:
+        """A metric with interval and noise floor, as far as these data allow them; None where it is not defined.
+
+        Where labels were redrawn, `redraws` among the details says how often.
+        """
+        return self._known(metric, about_event)
+
+    def _measured(self, metric: Metric, about_event: bool) -> Result | None:
+        rows = self.event if about_event else self.class_rows
+        if about_event and self.is_large:
+            return self._of_many(metric)
+        resamples = self.resamples if about_event else self.class_resamples
+        resamples = max(LEAST, resamples // DEAR) if metric == SMECE else resamples
         result = tried(lambda: metric(rows))
-        if result is None or resamples < 10:
-            return result
-        with_interval = tried(lambda: metric(rows, interval=Bootstrap(resamples, seed=self.seed)))
-        result = with_interval or result
-        if not null or rows.soft is not None:
+        if result is None:
+            return None
+        result = tried(lambda: metric(rows, interval=Bootstrap(resamples, seed=self.seed))) or result
+        if rows.soft is not None:
             return result
         noise = tried(lambda: consistency(metric, rows, n=resamples, seed=self.seed, result=result))
-        return result if noise is None else noise.annotated()
+        return result if noise is None else _annotated(noise)
+
+    def _of_many(self, metric: Metric) -> Result:
+        """A metric of a large event: bins at fixed edges from its rows, anything else from its groups."""
+        assert self.table is not None
+        fixed = isinstance(getattr(metric, "binning", None), FixedEdges)
+        result = metric(self.event) if fixed else concluded(metric, self.table)
+        return _annotated(self.resampling.null(self.resampling.interval(result)))
 
     @cached_property
     def ece(self) -> Result:
@@ -107,17 +181,35 @@ class Study:
         """The distribution of ECE if the forecasts were calibrated; None under soft labels."""
         if self.event.soft is not None:
             return None
-        return consistency(ECE, self.event, n=self.resamples, seed=self.seed)
+        if self.is_large:
+            return self.resampling.null(self.ece)
+        return consistency(ECE, self.event, n=self.resamples, seed=self.seed, result=self.ece)
+
+    @cached_property
+    def _scored(self) -> Callable[[MeanScore], Result]:
+        return cache(lambda metric: self._score(metric))
+
+    def score(self, metric: MeanScore) -> Result:
+        """A mean score of the predictions with its normal interval, block by block."""
+        return self._scored(metric)
+
+    def _score(self, metric: MeanScore) -> Result:
+        result = metric(self.predictions)
+        squares = size = 0.0
+        for part in self.predictions.blocks(STREAM):
+            view = metric.lens(part)
+            weight = np.ones(len(part)) if view.weight is None else view.weight
+            with np.errstate(invalid="ignore"):
+                squares += float((weight**2 * (metric.score(view)[:, 0] - result.value) ** 2).sum())
+            size += float(weight.sum())
+        reach = Z * np.sqrt(squares) / size
+        low, high = np.clip([result.value - reach, result.value + reach], *bounds(metric))
+        return dataclasses.replace(result, interval=Interval(float(low), float(high), 0.9, "normal", "exact", 0))
 
     @cached_property
     def repaired_rows(self) -> Predictions:
         """The rows that recalibration is tried on: all, or a random part that can be afforded."""
-        given = self.predictions
-        most = max(200, int(_REPAIR / self.width))
-        if len(given) <= most:
-            return given
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(8,)))
-        return given[np.sort(rng.choice(len(given), most, replace=False))]
+        return self._some(int(np.clip(_REPAIR / self.width, 2000, 50_000)), stage=8)
 
     @cached_property
     def choice(self) -> Choice | None:
@@ -126,20 +218,40 @@ class Study:
             return None
         names = ["temperature", "vector" if self.predictions.kind == "classes" else "platt", "isotonic"]
         names = names if self.width <= 100 else names[:1]
+        methods = {name: spelled(name) for name in names}
+        resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)
-            methods = {name: spelled(name) for name in names}
-            resamples = int(np.clip(self.wide_resamples, LEAST, 100))
             return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
 
     @cached_property
+    def temperature(self) -> tuple[float, bool] | None:
+        """The temperature that the rows of the recalibration want, and whether it lies inside its bounds."""
+        rows = self.repaired_rows
+        method = TemperatureScaling(input="logits" if rows.logits else "probabilities")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            fitted = tried(lambda: method.fit(rows.values, rows.labels, sample_weight=rows.weight))
+        return None if fitted is None else (fitted.temperature_, not fitted.certificate_.at_bound)
+
+    @cached_property
     def digest(self) -> str:
-        """A hash of forecasts and labels: the same data give the same."""
+        """A hash of forecasts, labels and weights in their order: the same data give the same."""
         given = self.predictions
-        truth = given.labels if given.soft is None else given.soft
-        made = hashlib.sha256(np.ascontiguousarray(given.values).data)
-        made.update(np.ascontiguousarray(truth).data)
+        made = hashlib.sha256()
+        for part in (given.values, given.labels if given.soft is None else given.soft, given.weight):
+            if part is not None:
+                made.update(f"{part.dtype.str}{part.shape}".encode())
+                made.update(np.ascontiguousarray(part).data)
         return made.hexdigest()
+
+    def _some(self, most: int, stage: int) -> Predictions:
+        """All rows, or so many of them drawn at random."""
+        given = self.predictions
+        if len(given) <= most:
+            return given
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stage,)))
+        return given[np.sort(rng.choice(len(given), most, replace=False))]
 
 
 def tried(make: Callable[[], T]) -> T | None:
@@ -148,3 +260,14 @@ def tried(make: Callable[[], T]) -> T | None:
         return make()
     except CalibrationInputError:
         return None
+
+
+def redraws(result: Result) -> int | None:
+    """How often labels were redrawn for a result's noise floor; None where it has none."""
+    found = result.details.get("redraws")
+    return None if found is None else int(found)
+
+
+def _annotated(noise: Null) -> Result:
+    result = noise.annotated()
+    return dataclasses.replace(result, details={**result.details, "redraws": len(noise.values)})

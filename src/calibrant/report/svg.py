@@ -34,12 +34,12 @@ class Plane:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    width: float = 640
-    height: float = 360
-    left: float = 58
-    right: float = 14
-    top: float = 12
-    bottom: float = 46
+    width: float = 480
+    height: float = 280
+    left: float = 56
+    right: float = 12
+    top: float = 10
+    bottom: float = 44
 
     def across(self, x: float) -> float:
         """The pixel of an x."""
@@ -88,15 +88,15 @@ class Plane:
         for x, said in ticks(*self.x) if x_ticks is None else x_ticks:
             at = self.across(x)
             made.append(element("line", x1=at, x2=at, y1=self.top, y2=self.height - self.bottom, class_="grid"))
-            made.append(element("text", said, x=at, y=self.height - self.bottom + 16, class_="tick middle"))
+            made.append(element("text", said, x=at, y=self.height - self.bottom + 15, class_="tick middle"))
         for y, said in ticks(*self.y) if y_ticks is None else y_ticks:
             at = self.up(y)
             made.append(element("line", x1=self.left, x2=self.width - self.right, y1=at, y2=at, class_="grid"))
             made.append(element("text", said, x=self.left - 6, y=at + 4, class_="tick end"))
         middle = self.left + (self.width - self.left - self.right) / 2
-        made.append(element("text", x_label, x=middle, y=self.height - 8, class_="axis middle"))
+        made.append(element("text", x_label, x=middle, y=self.height - 7, class_="axis middle"))
         centre = self.top + (self.height - self.top - self.bottom) / 2
-        turned = f"translate(14 {_number(centre)}) rotate(-90)"
+        turned = f"translate(13 {_number(centre)}) rotate(-90)"
         made.append(element("text", y_label, transform=turned, class_="axis middle"))
         return Markup("").join(made)
 
@@ -116,7 +116,7 @@ def picture(identity: str, title: str, description: str, width: float, height: f
     )
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
+def ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
     """Round numbers between two ends, with their text.
 
     >>> ticks(0, 1)

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.metric import Result
-from calibrant.recalibrate.temperature import TemperatureScaling
-from calibrant.report.study import Study, tried
+import numpy as np
+
+from calibrant.recalibrate.choice import UNCHANGED
+from calibrant.report.sections.models import lowest
+from calibrant.report.sections.repair import gained
+from calibrant.report.study import Study, redraws
+from calibrant.report.words import counted, p_value, percent, points
 
 LEVEL = 0.05
 """The p-value below which a finding is called more than noise."""
 TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
+BLURRED = 0.05
+"""If calibrated forecasts of so many rows may show an error of more than this, no error can be ruled out."""
+MIXED = 0.25
+"""If over- and under-confidence are closer than this ratio, both are named."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A sentence, what supports it, and its tone."""
+    """A sentence, what supports it, and its tone: "good", "poor" or "unsure"."""
 
     sentence: str
     supporting: tuple[str, ...]
     tone: str
 
 
-def verdict(study: Study) -> Verdict:
+def verdict(study: Study, others: Sequence[Study] = ()) -> Verdict:
     """What a release manager needs to know.
 
     >>> import numpy as np, calibrant as cal
@@ -32,78 +41,104 @@ def verdict(study: Study) -> Verdict:
     >>> print(verdict(Study(cal.Predictions.from_probs(rng.random(2000) < p, p), "model")).sentence)
     No miscalibration beyond noise: ECE is 3.0 points, and calibrated forecasts would show 2.7 (p = 0.32).
     """
-    supporting = tuple(said for said in (_sizes(study), _repair(study)) if said)
+    compared = [lowest([study, *others])] if others else []
+    supporting = tuple(filter(None, [_on_average(study), _sizes(study), _repair(study), *compared]))
     p = study.ece.details.get("null_p_value")
-    ece, floor = study.ece.value, study.ece.details.get("noise_floor")
-    if p is None or floor is None:
-        return Verdict(f"ECE is {points(ece)}; {_direction(study.mcs)}.", supporting, "unsure")
+    if p is None or p != p:
+        return Verdict(_without_noise_floor(study), supporting, "unsure")
     if p > LEVEL:
-        said = f"ECE is {points(ece)}, and calibrated forecasts would show {100 * floor:.1f} ({said_p(p, study)})."
-        return Verdict(f"No miscalibration beyond noise: {said}", supporting, "good")
-    lead = f"{_direction(study.mcs).capitalize()}; more than noise, {said_p(p, study)}"
-    small = ece < TELLING
-    if small:
-        lead = f"Nearly calibrated: ECE is {points(ece)}, small but more than noise, {said_p(p, study)}"
+        return _nothing_found(study, supporting)
+    said = p_value(p, redraws(study.ece))
+    if study.ece.value < TELLING:
+        sentence = f"Nearly calibrated: ECE is {points(study.ece.value)}, small but more than noise ({said})."
+        return Verdict(sentence, supporting, "unsure")
     help_ = _help(study)
-    return Verdict(f"{lead}{f'; {help_}' if help_ else ''}.", supporting, "unsure" if small else "poor")
+    sentence = f"{_direction(study)}, more than noise ({said}){f'; {help_}' if help_ else ''}."
+    return Verdict(sentence, supporting, "poor")
 
 
-def points(value: float) -> str:
-    """A probability in points.
-
-    >>> points(0.0412)
-    '4.1 points'
-    """
-    return f"{100 * value:.1f} points"
-
-
-def said_p(p: float, study: Study) -> str:
-    """A p-value as it is quoted: no smaller than the number of redraws can tell."""
-    least = 1 / (study.resamples + 1)
-    return f"p < {max(least, 0.001) * 1.001:.1g}".replace("0.", ".") if p <= least * 1.001 else f"p = {p:.2g}"
+def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
+    """No error beyond noise: because there is none, or because so few rows could not show it."""
+    floor, most = study.ece.details["noise_floor"], study.ece.details["noise_95"]
+    p = p_value(study.ece.details["null_p_value"], redraws(study.ece))
+    numbers = f"ECE is {points(study.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
+    if most <= BLURRED:
+        return Verdict(f"No miscalibration beyond noise: {numbers}.", supporting, "good")
+    hidden = f"up to {100 * most:.1f} points would pass for noise with {counted(study.ece.n, 'row')}"
+    return Verdict(f"Too few rows to tell: {numbers}; {hidden}.", supporting, "unsure")
 
 
-def _direction(mcs: Result) -> str:
+def _without_noise_floor(study: Study) -> str:
+    """What can be said of soft labels: how large the error is, and the mean's interval."""
+    said = f"ECE is {points(study.ece.value)}; how much of it is noise cannot be told from soft labels"
+    between, value = study.mcs.interval, study.mcs.value
+    if between is None or not (between.low > 0 or between.high < 0):
+        return f"{said}. In the mean, forecasts are neither clearly over- nor under-confident."
+    ends = sorted(100 * abs(end) for end in (between.low, between.high))
+    return (
+        f"{_word(value).capitalize()} by {points(abs(value))} in the mean (90% interval {ends[0]:.1f} to {ends[1]:.1f}). "
+        f"{said}."
+    )
+
+
+def _direction(study: Study) -> str:
     """Over- or under-confident, by how much; or both, which the mean hides."""
-    p = mcs.details.get("null_p_value", 0.0)
-    if p > LEVEL or abs(mcs.value) < 0.0005:
-        return "miscalibrated, over-confident in some ranges and under-confident in others"
-    return f"{'over' if mcs.value > 0 else 'under'}-confident by {points(abs(mcs.value))}"
+    bins = study.ece.bins
+    assert bins is not None
+    parts = bins.share[0] * np.where(bins.counts[0] > 0, bins.gap[0, :, 0], 0.0)
+    over, under = float(parts[parts > 0].sum()), float(-parts[parts < 0].sum())
+    mean, floor = study.mcs.value, study.ece.details["noise_floor"]
+    clear = study.mcs.details.get("null_p_value", 0.0) <= LEVEL
+    mixed = min(over, under) > max(MIXED * max(over, under), floor / 2)
+    if clear and not mixed:
+        return f"{_word(mean).capitalize()} by {points(abs(mean))}"
+    if min(over, under) > 0:
+        return (
+            f"Miscalibrated both ways: over-confident by {points(over)} in some ranges and under-confident by "
+            f"{points(under)} in others"
+        )
+    return f"Miscalibrated: ECE is {points(study.ece.value)}"
+
+
+def _word(gap: float) -> str:
+    return "over-confident" if gap > 0 else "under-confident"
 
 
 def _help(study: Study) -> str:
     """What a temperature would do, on rows it was not fitted on."""
     found = study.choice
-    if found is None or "temperature" not in found.forecasts:
+    if found is None or "temperature" not in found.forecasts or study.temperature is None:
         return ""
-    before, after = (found.table[name]["ECE"].value for name in ("as it is", "temperature"))
-    fitted = tried(lambda: fitted_temperature(study))
-    if fitted is None or after > 0.9 * before:
+    before, after = (found.table[name]["ECE"].value for name in (UNCHANGED, "temperature"))
+    temperature, inside = study.temperature
+    if after > 0.9 * before:
         return "a temperature would not mend it"
+    if not inside:
+        return "a temperature would mend it only by making all forecasts alike" if temperature > 1 else ""
     amount = "most" if after < 0.5 * before else "part"
     said = f"ECE {100 * before:.1f} to {100 * after:.1f} points"
-    return f"a temperature of {fitted:.2g} would remove {amount} of it ({said})"
+    return f"a temperature of {temperature:.2g} would remove {amount} of it ({said})"
 
 
-def fitted_temperature(study: Study) -> float:
-    """The temperature that all the rows of the recalibration want."""
-    rows = study.repaired_rows
-    method = TemperatureScaling(input="logits" if rows.logits else "probabilities")
-    return method.fit(rows.values, rows.labels, sample_weight=rows.weight).temperature_
+def _on_average(study: Study) -> str:
+    """The plainest statement there is."""
+    event = study.event
+    forecast, truth = (float(np.average(part, weights=event.weight)) for part in (event.probabilities, event.truth_rows))
+    if study.predictions.kind == "event":
+        return f"On average {percent(forecast)} is forecast, and it happens in {percent(truth)} of the cases."
+    return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
 
 
 def _sizes(study: Study) -> str:
     between = study.ece.interval
-    said = f"ECE {points(study.ece.value)}"
-    if between is not None:
-        said += f", {100 * between.level:g}% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
+    said = f"ECE, the mean gap between forecast and frequency, is {points(study.ece.value)} (percentage points)"
+    if between is not None and between.low == between.low:
+        said += f", 90% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
     floor = study.ece.details.get("noise_floor")
     if floor is not None:
-        said += (
-            f"; noise floor {100 * floor:.1f} (what calibrated forecasts would show with these {study.ece.n:,} rows)"
-        )
-    return said + "."
+        said += f"; noise floor {100 * floor:.1f}, what calibrated forecasts of these {counted(study.ece.n, 'row')} would show"
+    return f"{said}."
 
 
 def _repair(study: Study) -> str:
-    return "" if study.choice is None else study.choice.verdict
+    return "" if study.choice is None else gained(study.choice)

@@ -2,82 +2,127 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-
 import numpy as np
 
-from calibrant import diagnostics, recipes
-from calibrant.binning import EqualWidth
 from calibrant.errors.binned import BinnedError
-from calibrant.inference.bootstrap import Bootstrap
 from calibrant.lenses import InTopK
-from calibrant.report.charts import Line, lines, signed_bars
-from calibrant.report.page import Figure, Grid, Section
-from calibrant.report.study import LEAST, Study, tried
+from calibrant.report.charts import Bar, Line, lines, signed_bars
+from calibrant.report.gaps import Gap, corrected, gaps
+from calibrant.report.page import Cell, Figure, Grid, Section
+from calibrant.report.study import Study
+from calibrant.report.words import counted, points, quoted_p
+from calibrant.table import inert
 
-NAMED = 12
+NAMED = 10
 """Classes that are drawn at each end where there are more than twice as many."""
 LISTED = 200
 """Classes that the table lists."""
+HEADER = (
+    "class",
+    "samples predicted",
+    "confidence",
+    "right",
+    "confidence - right",
+    "90% from",
+    "90% to",
+    "p, corrected",
+    "flag",
+    "samples of it",
+    "their share",
+    "confidence - right among them",
+)
 
 
 def classes_section(study: Study) -> Section | None:
-    """Over- and under-confidence by true class."""
+    """Over- and under-confidence by predicted class; by true class in the table."""
     given = study.predictions
-    if given.kind != "classes" or given.soft is not None:
+    if given.kind != "classes":
         return None
-    resamples = study.wide_resamples
-    interval = Bootstrap(max(resamples, LEAST), seed=study.seed) if resamples else None
-    result = recipes.CWMCS(given, interval=interval)
-    order = np.argsort(-np.nan_to_num(np.array(result.values), nan=-np.inf), kind="stable")
-    ends = [(one.low, one.high) for one in result.intervals] or [(math.nan, math.nan)] * len(result.values)
-    names, sizes = result.about.names, result.sizes
-    rows = [(names[i], int(sizes[i]), result.values[i], *ends[i]) for i in order if sizes[i] > 0]
-    drawn = rows if len(rows) <= 2 * NAMED else rows[:NAMED] + rows[-NAMED:]
-    some = "" if len(drawn) == len(rows) else f" The {NAMED} farthest classes at each end of {len(rows)} are drawn."
-    listed = rows if len(rows) <= LISTED else rows[: LISTED // 2] + rows[-LISTED // 2 :]
-    worst = max(rows, key=lambda one: abs(one[2]))
-    said = (
-        f"Mean confidence less accuracy on the rows of each true class. Farthest off: {worst[0]} "
-        f"({100 * worst[2]:+.1f} points, {'over' if worst[2] > 0 else 'under'}-confident, n = {worst[1]:,}).{some}"
-    )
+    found = sorted(corrected(gaps(study.event, given.predicted, given.classes)), key=lambda one: -one.value)
+    drawn = found if len(found) <= 2 * NAMED else found[:NAMED] + found[-NAMED:]
+    some = "" if len(drawn) == len(found) else f" The {NAMED} farthest at each end of {len(found):,} are drawn."
     picture = signed_bars(
         "classes-picture",
-        [one[0] for one in drawn],
-        [one[2] for one in drawn],
-        f"Signed gaps by class, n = {result.n:,}",
+        [one.name for one in drawn],
+        [one.value for one in drawn],
+        f"Signed gaps by predicted class, n = {len(given):,}",
         "Bars to the right are over-confident classes, to the left under-confident ones.",
-        low=[one[3] for one in drawn],
-        high=[one[4] for one in drawn],
+        label="← under-confident · points · over-confident →",
+        low=[one.low for one in drawn],
+        high=[one.high for one in drawn],
+        flagged=[bool(one.flag) for one in drawn],
     )
-    header = ("class", "samples", "confidence less accuracy", "90% from", "90% to")
-    title = "Signed gap by true class" + ("" if len(listed) == len(rows) else f" ({LISTED} of {len(rows)})")
-    grid = Grid(header, listed, title)
-    caption = f"n = {result.n:,}, {len(rows)} classes. Right: over-confident. Left: under-confident."
-    figure = Figure("classes-figure", picture, caption, grid)
-    return Section("classes", "Over- and under-confidence by class", (said,), (figure,))
+    caption = (
+        f"n = {len(given):,}, {counted(len(found), 'predicted class', 'predicted classes')}. Strokes: 90% intervals "
+        f"(normal approximation). Bold: more than noise after Holm's correction for {len(found):,} classes.{some}"
+    )
+    figure = Figure("classes-figure", picture, caption, _grid(study, found))
+    return Section("classes", "Over- and under-confidence by class", (_said(found),), (figure,))
+
+
+def _said(found: list[Gap]) -> str:
+    flagged = [one for one in found if one.flag]
+    over = sum(one.value > 0 for one in flagged)
+    said = (
+        "When the model answers with a class, how sure is it, and how often is it right? "
+        f"{over} of {counted(len(found), 'class', 'classes')} {'is' if over == 1 else 'are'} over-confident and "
+        f"{len(flagged) - over} under-confident by more than noise."
+    )
+    if flagged:
+        worst = max(flagged, key=lambda one: abs(one.value))
+        said += (
+            f" Farthest off: {inert(worst.name, 60)}, {worst.flag} by {points(abs(worst.value))} "
+            f"({counted(worst.rows, 'row')})."
+        )
+    return said
+
+
+def _grid(study: Study, found: list[Gap]) -> Grid:
+    """Every class, or those at either end; beside the predicted classes what is known of the true ones."""
+    given = study.predictions
+    truly: dict[str, Gap] = {}
+    if given.labels is not None:
+        truly = {one.name: one for one in gaps(study.event, given.labels, given.classes)}
+    listed = found if len(found) <= LISTED else found[: LISTED // 2] + found[-LISTED // 2 :]
+    rows = [(*_cells(one), *_true_cells(truly.get(one.name), len(given))) for one in listed]
+    title = "Classes as predicted" + ("" if len(listed) == len(found) else f" ({LISTED} of {len(found):,})")
+    if not truly:
+        return Grid(HEADER[:9], [one[:9] for one in rows], title)
+    return Grid(HEADER, rows, title)
+
+
+def _cells(one: Gap) -> tuple[Cell, ...]:
+    numbers = (one.forecast, one.frequency, one.value, one.low, one.high)
+    return (one.name, one.rows, *numbers, quoted_p(one.p), one.flag)
+
+
+def _true_cells(one: Gap | None, n: int) -> tuple[Cell, ...]:
+    return (0, 0.0, float("nan")) if one is None else (one.rows, one.rows / n, one.value)
 
 
 def ranks_section(study: Study) -> Section | None:
     """What the likeliest 1, 2, ... 5 classes promise together, and keep."""
     given = study.predictions
     most = min(5, given.n_classes - 1)
-    if given.kind != "classes" or given.soft is not None or most < 2:
+    if given.kind != "classes" or most < 2:
         return None
-    kept = diagnostics.top_k_accuracies(given, most)
-    promised = np.cumsum(diagnostics.mean_ranked_outputs(given, most))
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for k in range(1, most + 1):
-        metric = dataclasses.replace(_IN_TOP, lens=InTopK(k))
-        found = tried(lambda metric=metric: metric(given))  # type: ignore[misc]
-        rows.append((k, float(promised[k - 1]), float(kept[k - 1]), math.nan if found is None else found.value))
+        found = BinnedError(lens=InTopK(k))(given)
+        assert found.bins is not None
+        size, promised, kept = (
+            float(part.value.sum()) for part in (found.bins.size, found.bins.outputs, found.bins.targets)
+        )
+        squares = None if given.weight is None else float((given.weight**2).sum())
+        bar = Bar(0, 1, size, promised / size, min(kept / size, 1.0), squares)
+        rows.append((k, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency, found.value))
     ks = [float(one[0]) for one in rows]
+    columns = np.array(rows).T.tolist()
     picture = lines(
         "ranks-picture",
         [
-            Line("promised: mean probability of the k likeliest", ks, [one[1] for one in rows], marks=True),
-            Line("kept: how often the truth is among them", ks, [one[2] for one in rows], marks=True),
+            Line("promised: mean probability of the k likeliest", ks, columns[1], marks=True),
+            Line("kept: how often the truth is among them", ks, columns[2], columns[3], columns[4], marks=True),
         ],
         ("k", "share"),
         f"Top-k promise and accuracy, n = {len(given):,}",
@@ -85,10 +130,10 @@ def ranks_section(study: Study) -> Section | None:
         x_ticks=[(k, f"{k:g}") for k in ks],
         zero=False,
     )
-    grid = Grid(("k", "promised", "kept", "ECE of the truth being among the k"), rows, "The k likeliest classes")
-    figure = Figure("ranks-figure", picture, f"n = {len(given):,}.", grid)
+    header = ("k", "promised", "kept", "90% from", "90% to", "promised - kept", "ECE of the truth being among the k")
+    grid = Grid(header, [(int(one[0]), *one[1:]) for one in rows], "The k likeliest classes")
+    caption = f"n = {len(given):,}. The band is the 90% interval of what is kept (Wilson)."
     said = "For a short list of suggestions: is the truth among the k likeliest as often as their probabilities say?"
-    return Section("ranks", "The k likeliest classes", (said,), (figure,))
-
-
-_IN_TOP = BinnedError(lens=InTopK(1), binning=EqualWidth(15))
+    return Section(
+        "ranks", "Top-k: the k likeliest classes", (said,), (Figure("ranks-figure", picture, caption, grid),)
+    )

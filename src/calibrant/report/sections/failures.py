@@ -2,33 +2,119 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
-from calibrant import diagnostics
-from calibrant.errors.mean_score import entropy
 from calibrant.report.charts import Line, lines
-from calibrant.report.page import Figure, Grid, Section
-from calibrant.report.study import Study, tried
+from calibrant.report.page import Cell, Figure, Grid, Section
+from calibrant.report.study import Study
+from calibrant.report.words import percent
+from calibrant.totals import Floats
+
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
+"""Shares of the rows that are referred."""
+
+
+@dataclass(frozen=True, eq=False)
+class Referral:
+    """Rows from the most certain to the least: how many, and how many of them wrong, up to each distinct certainty.
+
+    Equally certain rows share their errors evenly.
+    """
+
+    kept: Floats
+    wrong: Floats
+
+    @classmethod
+    def of(cls, study: Study) -> Referral:
+        """The rows of a study; an answer to one event is yes where its forecast is above one half."""
+        table, event = study.table, study.event
+        if table is None:
+            p, size = np.asarray(event.probabilities, np.float64), np.asarray(event.weight)
+            hits = size * event.truth_rows
+        else:
+            p, size = table.values.astype(np.float64), table.counts.astype(np.float64)
+            hits = np.asarray(table.targets, np.float64)
+        missed = size - hits
+        if study.predictions.kind == "event":
+            p, missed = np.maximum(p, 1 - p), np.where(p > 0.5, missed, hits)
+        levels, place = np.unique(-p, return_inverse=True)
+        sizes, errors = (np.bincount(place.ravel(), part, len(levels)) for part in (size, missed))
+        held = sizes > 0
+        return cls(np.cumsum(sizes[held]), np.cumsum(errors[held]))
+
+    @property
+    def total(self) -> float:
+        """All the rows, or all their weight."""
+        return float(self.kept[-1])
+
+    def risk(self, kept: float) -> float:
+        """The share of errors among so many rows, the most certain ones."""
+        return float(np.interp(kept, np.append(0.0, self.kept), np.append(0.0, self.wrong))) / kept
+
+    def accuracy_without(self, share: float) -> float:
+        """The accuracy on the rest, when this share of the rows (in whole rows) is referred."""
+        referred = math.floor(share * self.total + 1e-9) if self.total == int(self.total) else share * self.total
+        return 1 - self.risk(self.total - referred)
+
+    @property
+    def mean_risk(self) -> float:
+        r"""The mean of the risk over k = 1..n rows: the area under the curve of risk and coverage.
+
+        Between a and b rows of equal certainty with error rate e, after W errors, it sums to
+        :math:`e (b - a) + (W - e a) (H_b - H_a)` with harmonic numbers H.
+        """
+        from scipy.special import digamma  # type: ignore[import-untyped]
+
+        a, before = (np.append(0.0, part[:-1]) for part in (self.kept, self.wrong))
+        rate = (self.wrong - before) / (self.kept - a)
+        harmonic = digamma(self.kept + 1) - digamma(a + 1)
+        return float((rate * (self.kept - a) + (before - rate * a) * harmonic).sum()) / self.total
+
+    @property
+    def detection(self) -> float:
+        """How often a right row is more certain than a wrong one, ties counting half; nan where all are alike."""
+        wrong = np.diff(self.wrong, prepend=0.0)
+        right = np.diff(self.kept, prepend=0.0) - wrong
+        pairs = right.sum() * wrong.sum()
+        later = wrong.sum() - np.cumsum(wrong)
+        return float((right * (later + wrong / 2)).sum() / pairs) if pairs > 0 else math.nan
 
 
 def failures_section(study: Study) -> Section | None:
-    """Risk against coverage, and the accuracy after referring some of the rows."""
-    given = study.predictions
-    if given.kind != "classes" or given.soft is not None or given.weight is not None or study.width > 100:
+    """Errors among the rows kept, most certain first, and the accuracy after referring some of them."""
+    if study.event.soft is not None:
         return None
-    found = tried(lambda: diagnostics.risk_coverage(given, entropy))
-    if found is None:
-        return None
-    n = len(given)
-    at = np.unique(np.linspace(max(1, n // 100), n, 100).astype(int)) - 1
-    rows = [(f"{100 * share:g}%", found.accuracy_after_referring(share)) for share in (0, 0.05, 0.1, 0.2, 0.3, 0.5)]
+    order, n = Referral.of(study), len(study.event)
+    shares = np.linspace(0.01, 1, 100)
+    risks = [order.risk(share * order.total) for share in shares.tolist()]
     picture = lines(
         "failures-picture",
-        [Line("risk", ((at + 1) / n).tolist(), np.asarray(found.risk)[at].tolist())],
+        [Line("errors", shares.tolist(), risks)],
         ("share of rows kept, most certain first", "share of errors"),
-        f"Risk against coverage, n = {n:,}",
-        f"The share of errors among the rows kept; area under it {found.aurc:.4f}.",
+        f"Errors against the share of rows kept, n = {n:,}",
+        f"The share of errors among the rows kept; {order.mean_risk:.4f} on average over all shares.",
     )
-    said = f"Rows are referred by the entropy of their forecast; area under the risk-coverage curve {found.aurc:.4f}."
-    grid = Grid(("referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
-    return Section("failures", "Failure detection", (said,), (Figure("failures-figure", picture, f"n = {n:,}.", grid),))
+    rows: list[tuple[Cell, ...]] = [(f"{100 * share:g}%", order.accuracy_without(share)) for share in SHARES]
+    grid = Grid(("rows referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
+    caption = f"n = {n:,}. The mean of the curve, the area under risk and coverage, is {order.mean_risk:.4f}."
+    return Section(
+        "failures", "Failure detection", _said(study, order), (Figure("failures-figure", picture, caption, grid),)
+    )
+
+
+def _said(study: Study, order: Referral) -> list[str]:
+    answer = "the answer (yes above one half)" if study.predictions.kind == "event" else "the likeliest class"
+    said = [
+        "Does doubt warn of errors? If the least certain rows were left to somebody else, fewer of the rest should be "
+        f"wrong. Here {answer} is wrong in {percent(order.risk(order.total))} of all rows, and in "
+        f"{percent(1 - order.accuracy_without(0.5))} of the more certain half."
+    ]
+    if not math.isnan(order.detection):
+        said.append(
+            f"A right row is more certain than a wrong one in {percent(order.detection)} of all such pairs (the area "
+            "under the ROC curve; 50% is chance)."
+        )
+    return said

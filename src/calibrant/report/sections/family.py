@@ -1,61 +1,181 @@
-"""The family: every calibration number with its interval, its noise floor and the question it answers."""
+"""The family: every calibration number with its interval, its noise floor, its definition and the question it answers."""
 
 from __future__ import annotations
 
 import math
 
 from calibrant import recipes
+from calibrant.inference.bootstrap import NOISE
 from calibrant.metric import Metric, Result
 from calibrant.report.page import Cell, Grid, Section
-from calibrant.report.study import Study
+from calibrant.report.study import Study, redraws
+from calibrant.report.words import listed, quoted_p
 
-HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p", "what it asks")
-_EVENT: dict[str, tuple[Metric, str, int]] = {
-    "ECE": (recipes.ECE, "How far are forecasts from what came true, on average over 15 equal-width bins?", 1),
-    "ECE, equal mass": (recipes.ADAPTIVE_ECE, "The same over 15 bins of equally many samples.", 1),
-    "ECE, sweep": (recipes.ECE_SWEEP, "The same over as many bins as keep the curve rising.", 1),
-    "ECE, debiased": (recipes.ECE_DEBIASED, "Root mean squared gap, less what chance adds to it.", 1),
-    "smooth ECE": (recipes.SMECE, "The same without bins, with a kernel as wide as the error.", 4),
-    "MCE": (recipes.MCE, "How large is the largest gap of any bin?", 1),
-    "MCS": (recipes.MCS, "Signed: how much more is promised than kept? Above 0 is over-confident.", 1),
+HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p", "rows", "what it asks")
+
+_GAP = "the gap is |mean forecast - frequency|"
+_EVENT: dict[str, tuple[Metric, str, str]] = {
+    "ECE": (
+        recipes.ECE,
+        "How far are forecasts from what came true, on average?",
+        f"sum over 15 equal-width bins of (share of samples) x gap; {_GAP} of the bin",
+    ),
+    "ECE, equal mass": (
+        recipes.ADAPTIVE_ECE,
+        "The same, where every bin holds equally many samples.",
+        "as ECE, over 15 bins of equally many samples in order of forecast",
+    ),
+    "ECE, sweep": (
+        recipes.ECE_SWEEP,
+        "The same, where the data choose the number of bins.",
+        "as equal mass, with the most bins whose frequencies still rise with the forecast",
+    ),
+    "ECE, debiased": (
+        recipes.ECE_DEBIASED,
+        "How far off, with what chance adds taken away?",
+        "square root of the share-weighted mean over 15 equal-mass bins of gap^2 - frequency (1 - frequency) / (n - 1)",
+    ),
+    "smooth ECE": (
+        recipes.SMECE,
+        "How far off, without any bins?",
+        "integral of |kernel-smoothed (outcome - forecast)|, the kernel as wide as the result",
+    ),
+    "MCE": (
+        recipes.MCE,
+        "How large is the gap of the worst bin?",
+        "largest gap of the 15 equal-width bins, however few samples it holds",
+    ),
+    "MCS": (
+        recipes.MCS,
+        "Is more promised than kept? Above 0 is over-confident, below 0 under-confident.",
+        "mean forecast - frequency, over all samples",
+    ),
     "largest drift": (
         recipes.ECCE_MAD,
-        "How far do outcomes ever run from forecasts, summed in order of forecast?",
-        1,
+        "How far do outcomes ever run ahead of forecasts or behind?",
+        "largest |sum of (outcome - forecast) / n|, summed in order of forecast",
     ),
 }
-_CLASSES: dict[str, tuple[Metric, str, int]] = {
-    "SCE": (recipes.SCE, "ECE of each class's own probability, averaged over the classes.", 1),
-    "ACE": (recipes.ACE, "The same over bins of equally many samples.", 1),
-    "TACE": (recipes.TACE, "The same for probabilities above 0.01 only.", 1),
-    "wsECE": (recipes.WSECE, "ECE of the rows of each true class, averaged by their number.", 1),
-    "full ECE": (recipes.FULL_ECE, "How far is the whole vector of probabilities off, over a kd-tree's bins?", 1),
-    "top-5 ECE": (recipes.TOP5_ECE, "The same for the five likeliest classes.", 1),
+_CLASSES: dict[str, tuple[Metric, str, str]] = {
+    "SCE": (
+        recipes.SCE,
+        "How far off is the probability of each class, averaged over the classes?",
+        "mean over classes of the ECE of that class's probability",
+    ),
+    "ACE": (
+        recipes.ACE,
+        "The same over bins of equally many samples.",
+        "as SCE, over 15 equal-mass bins a class",
+    ),
+    "TACE": (
+        recipes.TACE,
+        "The same, leaving out near-zero probabilities.",
+        "as ACE, of probabilities above 0.01 only",
+    ),
+    "wsECE": (
+        recipes.WSECE,
+        "ECE among the rows of each true class; even calibrated forecasts are not at 0, see the noise floor.",
+        "mean over true classes, weighted by their rows, of the ECE of the top label",
+    ),
+    "full ECE": (
+        recipes.FULL_ECE,
+        "How far off is the whole vector of probabilities?",
+        "share-weighted mean over kd-tree bins of half the summed |mean probability - frequency| over classes",
+    ),
+    "top-5 ECE": (
+        recipes.TOP5_ECE,
+        "The same for the five likeliest classes.",
+        "as full ECE, of the five largest probabilities and the rest",
+    ),
 }
+_WIDEST = 100
+"""Classes up to which whole vectors are binned."""
 
 
 def family_section(study: Study) -> Section:
-    """The table of the family."""
-    rows, left_out = [], []
+    """The table of the family, and its definitions."""
+    rows: list[tuple[Cell, ...]] = []
+    found: dict[str, Result] = {}
+    left_out = []
     for about_event, metrics in ((True, _EVENT), (False, _CLASSES if study.predictions.kind == "classes" else {})):
-        for name, (metric, question, share) in metrics.items():
-            too_wide = name == "full ECE" and study.width > 100
-            found = None if too_wide else study.measured(metric, about_event=about_event, share=share)
-            if found is None:
+        for name, (metric, question, _) in metrics.items():
+            too_wide = name == "full ECE" and study.width > _WIDEST
+            result = None if too_wide else study.measured(metric, about_event=about_event)
+            if result is None:
                 left_out.append(name)
             else:
-                rows.append(row(name, found, question))
-    said = [
-        f"Intervals and noise floors are from {study.resamples} resamples (one event) and "
-        f"{study.wide_resamples or 'no'} resamples (all classes); the counts shrink as the data grow."
-    ]
-    if left_out:
-        said.append(f"Not defined, or too costly, for these data: {', '.join(left_out)}.")
-    return Section("family", "The calibration numbers", said, (), (Grid(HEADER, rows, "Calibration numbers"),))
+                found[name] = result
+                rows.append(row(name, result, question))
+    definitions = [(name, _definition(name), repr(result.metric)) for name, result in found.items()]
+    grids = (
+        Grid(HEADER, rows, "Calibration numbers"),
+        Grid(("metric", "definition", "in Python"), definitions, "Definitions", folded=True),
+    )
+    return Section("family", "The calibration numbers", _said(study, found, left_out), (), grids)
 
 
 def row(name: str, result: Result, question: str) -> tuple[Cell, ...]:
-    """A result as a row: value, interval, noise floor, p-value."""
+    """A result as a row: value, interval, noise floor, p-value, rows."""
     ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
-    noise = (result.details.get(key, math.nan) for key in ("noise_floor", "null_p_value"))
-    return (name, result.value, *ends, *noise, question)
+    p = result.details.get("null_p_value", math.nan)
+    return (
+        name,
+        result.value,
+        *ends,
+        result.details.get("noise_floor", math.nan),
+        quoted_p(p, redraws(result)),
+        result.n,
+        question,
+    )
+
+
+def leaving_out(found: dict[str, Result]) -> list[str]:
+    """The names of results whose interval does not hold their value."""
+    return [
+        name
+        for name, one in found.items()
+        if one.interval is not None and not one.interval.low - 1e-12 <= one.value <= one.interval.high + 1e-12
+        and math.isfinite(one.interval.low)
+    ]  # fmt: skip
+
+
+def _definition(name: str) -> str:
+    return {**_EVENT, **_CLASSES}[name][2]
+
+
+def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[str]:
+    about_classes = [name for name in found if name in _CLASSES]
+    said = [
+        "One forecast has many calibration errors, one for each question. Each stands beside its 90% interval, its noise "
+        "floor (what calibrated forecasts would show) and p, the chance that calibrated forecasts would show as much. "
+        f"From {study.resamples} resamples of the rows and as many redraws of the labels"
+        + (f", {study.class_resamples} for questions about all classes" if about_classes else "")
+        + "; the counts shrink as the data grow."
+    ]
+    if about_classes and len(study.class_rows) < len(study.predictions):
+        said.append(
+            f"{listed(about_classes)} are measured on {len(study.class_rows):,} rows drawn at random: all "
+            f"{len(study.predictions):,} would take too long to resample."
+        )
+    if study.is_large:
+        said.append(
+            "The sweep, the smooth ECE and the largest drift see forecasts in groups (4,096 by width and as many by "
+            "rank); all other numbers of one event are of the forecasts themselves."
+        )
+    if study.event.soft is not None:
+        said.append("Labels are soft: there are no noise floors.")
+    outside = leaving_out(found)
+    if outside:
+        said.append(
+            f"The interval of {listed(outside)} leaves out the value itself. That is no mistake: chance makes such an "
+            "error too large, resampling shows by how much, and the interval takes that away."
+        )
+    noisy = [name for name, one in found.items() if NOISE in one.notes]
+    if noisy:
+        said.append(
+            f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there: compare the value with its "
+            "noise floor instead."
+        )
+    if left_out:
+        said.append(f"Not defined for these data, or too costly: {listed(left_out, most=20)}.")
+    return said

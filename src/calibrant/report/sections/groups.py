@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from calibrant import recipes
 from calibrant.arrays import Array
-from calibrant.errors.mean_score import MeanScore, output
-from calibrant.inference.comparison import holm
+from calibrant.binning import Edges, EqualWidth
+from calibrant.lenses import TopLabel
 from calibrant.predictions import Predictions
-from calibrant.report.charts import signed_bars
-from calibrant.report.page import Figure, Grid, Section
+from calibrant.report.charts import Bar, signed_bars
+from calibrant.report.gaps import Gap, corrected, gaps
+from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
+from calibrant.report.words import counted, listed, points, quoted_p
+from calibrant.table import inert
+from calibrant.totals import Floats, Ints
 
-MOST_COLUMNS, MOST_VALUES, DRAWN, LEAST_ROWS = 12, 200, 24, 20
-"""Columns looked at, values of a column, groups drawn, rows a group must have to be tested."""
+MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20
+"""Columns looked at, values of a column, groups drawn and listed, rows a group must have to be looked at."""
+HEADER = (
+    "group", "samples", "mean forecast", "came true", "gap", "90% from", "90% to", "ECE", "p, corrected", "flag"
+)  # fmt: skip
+FEW_NUMBERS = 12
+"""Numbers of more different values than this are cut into four ranges."""
 LIKERT = (("almost never", 0.0, 0.1), ("unlikely", 0.1, 0.35), ("even", 0.35, 0.65), ("likely", 0.65, 0.9),
           ("almost certain", 0.9, 1.0))  # fmt: skip
 """Words that people use, and the forecasts they stand for."""
@@ -25,82 +31,138 @@ LIKERT = (("almost never", 0.0, 0.1), ("unlikely", 0.1, 0.35), ("even", 0.35, 0.
 def groups_section(study: Study) -> Section | None:
     """Signed gaps of the values of each column, the worst flagged after Holm's correction."""
     event = study.event
-    found = []
-    for column in [name for name, values in event.columns.items() if _is_grouping(values)][:MOST_COLUMNS]:
-        values = event.columns[column]
-        for value in np.unique(values):
-            rows = event[values == value]
-            if len(rows) >= LEAST_ROWS:
-                found.append((f"{column} = {value}", rows))
-    if not found:
+    if not event.columns:
         return None
-    corrected = holm(np.array([gap_p_value(rows) for _, rows in found]))
-    table = [
-        (name, len(rows), gap, recipes.ECE(rows).value, float(p), _flag(gap, p))
-        for (name, rows), p in zip(found, corrected, strict=True)
-        for gap in (recipes.MCS(rows).value,)
-    ]
-    table.sort(key=lambda one: -abs(one[2]))
-    flagged = [one for one in table if one[5]]
+    found, remarks = _found(event)
+    if not found:
+        return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} rows.", *remarks))
+    flagged = [one for one, _ in found if one.flag]
     said = (
-        f"{len(flagged)} of {len(table)} groups are off by more than noise after Holm's correction for their number"
-        + (f"; farthest: {flagged[0][0]} ({100 * flagged[0][2]:+.1f} points)." if flagged else ".")
+        f"{len(flagged)} of {counted(len(found), 'group')} {'is' if len(flagged) == 1 else 'are'} off by more than noise "
+        "after Holm's correction for their number"
     )
-    drawn = table[:DRAWN]
-    some = "" if len(drawn) == len(table) else f" The {DRAWN} farthest off of {len(table)} are drawn."
+    if flagged:
+        said += f"; farthest: {inert(flagged[0].name, 80)}, {flagged[0].flag} by {points(abs(flagged[0].value))}"
+    shown = [one for one, _ in found[:DRAWN]]
     picture = signed_bars(
         "groups-picture",
-        [one[0] for one in drawn],
-        [one[2] for one in drawn],
+        [one.name for one in shown],
+        [one.value for one in shown],
         f"Signed gaps by group, n = {len(event):,}",
         "Bars to the right are over-confident groups, to the left under-confident ones.",
-        label="forecast less frequency, points",
+        label="← under-confident · points · over-confident →",
+        low=[one.low for one in shown],
+        high=[one.high for one in shown],
+        flagged=[bool(one.flag) for one in shown],
     )
-    header = ("group", "samples", "forecast less frequency", "ECE", "p, corrected", "flag")
-    caption = f"n = {len(event):,}; groups of at least {LEAST_ROWS} rows.{some}"
-    figure = Figure("groups-figure", picture, caption, Grid(header, table[:MOST_VALUES], "Groups"))
-    return Section("groups", "Groups", (said,), (figure,))
+    some = "" if len(shown) == len(found) else f" The {DRAWN} farthest off of {len(found):,} are drawn."
+    caption = (
+        f"n = {len(event):,}. Strokes: 90% intervals (normal approximation). Bold: more than noise after correction.{some}"
+    )
+    title = "Groups" if len(found) <= LISTED else f"Groups ({LISTED} farthest off of {len(found):,})"
+    grid = Grid(HEADER, [_cells(*pair) for pair in found[:LISTED]], title)
+    return Section("groups", "Groups", (f"{said}.", *remarks), (Figure("groups-figure", picture, caption, grid),))
 
 
 def likert_section(study: Study) -> Section:
     """What came true of forecasts that people would call unlikely, even, likely."""
     event = study.event
-    p = np.asarray(event.probabilities, np.float64)
-    rows = []
+    bins = Edges([0.0, *(high for _, _, high in LIKERT)], closed="left")
+    found = {one.name: one for one in gaps(event, bins.assign(TopLabel()(event))[:, 0], [word for word, *_ in LIKERT])}
+    rows: list[tuple[Cell, ...]] = []
     for word, low, high in LIKERT:
-        inside = (p >= low) & ((p < high) | (high == 1.0))
-        part = event[inside]
-        gap = recipes.MCS(part).value if len(part) else math.nan
-        promised = MeanScore(score=output)(part).value if len(part) else math.nan
-        rows.append((word, f"{low:g} to {high:g}", len(part), promised, promised - gap, gap))
-    header = ("in words", "forecasts", "samples", "mean forecast", "came true", "gap")
-    grid = Grid(header, rows, "Forecasts in words")
-    said = "If a forecast is shown to people as a word, does the word keep its promise?"
-    return Section("likert", "Forecasts as words", (said,), (), (grid,))
+        one = found.get(word)
+        between = f"{100 * low:g}% to {100 * high:g}%"
+        if one is None:
+            rows.append((word, between, 0, *[float("nan")] * 5, "no forecasts"))
+            continue
+        ends = Bar(low, high, one.rows, one.forecast, min(max(one.frequency, 0.0), 1.0)).interval
+        rows.append((word, between, one.rows, one.forecast, one.frequency, *ends, one.value, _kept(low, high, ends)))
+    header = ("in words", "forecasts", "samples", "mean forecast", "came true", "90% from", "90% to", "gap", "kept?")
+    said = (
+        "If a forecast is shown to people as a word, does the word keep its promise? It does where what came true lies "
+        "in the word's own range (the whole 90% interval: yes; none of it: no; else: cannot tell)."
+    )
+    grid = Grid(header, rows, f"Forecasts in words, n = {len(event):,}")
+    return Section("likert", "Forecasts as words (Likert intervals)", (said,), (), (grid,))
 
 
-def gap_p_value(event: Predictions) -> float:
-    r"""How likely calibrated forecasts would be as far from the outcomes in the mean, by the normal approximation.
+def column_groups(values: Array) -> tuple[Ints, list[str]] | None:
+    """The groups that a column makes: its values, or four ranges of many numbers; None where it makes none.
 
-    .. math:: z = \frac{\sum_i w_i (p_i - y_i)}{\sqrt{\sum_i w_i^2 p_i (1 - p_i)}}
-
-    >>> round(gap_p_value(Predictions.from_probs([1, 0, 0, 0], [.5, .5, .5, .5])), 4)
-    0.3173
+    >>> column_groups(np.array(["b", "a", "b"]))
+    (array([1, 0, 1]), ['a', 'b'])
+    >>> column_groups(np.arange(100.0))[1]
+    ['0 to 24', '25 to 49', '50 to 74', '75 to 99']
     """
-    p = np.asarray(event.probabilities, np.float64)
-    truth = event.truth_rows
-    weight = np.ones(len(p)) if event.weight is None else event.weight
-    spread = math.sqrt(float((weight**2 * p * (1 - p)).sum()))
-    gap = abs(float((weight * (p - truth)).sum()))
-    return 1.0 if gap == 0 else math.erfc(gap / spread / math.sqrt(2)) if spread > 0 else 0.0
+    if values.dtype.kind in "fiu" and len(np.unique(values)) > FEW_NUMBERS:
+        return _ranges(values.astype(np.float64))
+    if values.dtype.kind not in "USbiuf":
+        return None
+    every, codes = np.unique(values, return_inverse=True)
+    if not 2 <= len(every) <= MOST_VALUES:
+        return None
+    return codes.ravel(), ["missing" if value != value else str(value) for value in every.tolist()]
 
 
-def _flag(gap: float, p: float) -> str:
-    if not p <= 0.05:
-        return ""
-    return "over-confident" if gap > 0 else "under-confident"
+def _ranges(values: Floats) -> tuple[Ints, list[str]]:
+    """Four ranges of about equally many numbers; what is no number is missing."""
+    there = np.isfinite(values)
+    ends = np.unique(np.quantile(values[there], [0.25, 0.5, 0.75, 1.0], method="lower"))
+    codes = np.where(there, np.searchsorted(ends, np.where(there, values, ends[0])), len(ends))
+    names = []
+    for index in range(len(ends)):
+        inside = values[codes == index]
+        names.append(f"{inside.min():.6g} to {inside.max():.6g}")
+    return codes, [*names, *(["missing"] if not there.all() else [])]
 
 
-def _is_grouping(values: Array) -> bool:
-    """Words, truth values or whole numbers, of a few kinds."""
-    return values.dtype.kind in "Ubiu" and 1 < len(np.unique(values)) <= MOST_VALUES
+def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
+    """The groups of all columns with their ECE, farthest off first; and what was not looked at."""
+    made: list[Gap] = []
+    errors: list[float] = []
+    skipped, small = list(event.columns)[MOST_COLUMNS:], 0
+    bins = EqualWidth().assign(TopLabel()(event))[:, 0]
+    for column, values in list(event.columns.items())[:MOST_COLUMNS]:
+        groups = column_groups(values)
+        if groups is None:
+            skipped.append(column)
+            continue
+        codes, names = groups
+        every = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
+        for one in gaps(event, codes, [f"{column} = {name}" for name in names]):
+            enough = one.rows >= LEAST_ROWS
+            small += not enough
+            if enough:
+                made.append(one)
+                errors.append(every[names.index(one.name.removeprefix(f"{column} = "))])
+    found = sorted(zip(corrected(made), errors, strict=True), key=lambda pair: -abs(pair[0].value)) if made else []
+    remarks = [f"{counted(small, 'group')} of fewer than {LEAST_ROWS} rows left out."] if small else []
+    if skipped:
+        remarks.append(
+            f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, dates, or beyond "
+            f"{MOST_COLUMNS} columns)."
+        )
+    return found, remarks
+
+
+def _errors(event: Predictions, cell: Ints, groups: int) -> Floats:
+    """The ECE of each group, from the cells (group, bin)."""
+    weight = np.ones(len(event)) if event.weight is None else event.weight
+    gap = weight * (np.asarray(event.probabilities, np.float64) - event.truth_rows)
+    shape = groups, EqualWidth().n_bins
+    summed, size = (np.bincount(cell, part, shape[0] * shape[1]).reshape(shape) for part in (gap, weight))
+    with np.errstate(invalid="ignore"):
+        return np.abs(summed).sum(axis=1) / size.sum(axis=1)
+
+
+def _cells(one: Gap, error: float) -> tuple[Cell, ...]:
+    numbers = (one.forecast, one.frequency, one.value, one.low, one.high)
+    return (one.name, one.rows, *numbers, float(error), quoted_p(one.p), one.flag)
+
+
+def _kept(low: float, high: float, ends: tuple[float, float]) -> str:
+    """Whether a word's promise is kept: its frequency's interval against its range."""
+    if low <= ends[0] and ends[1] <= high:
+        return "yes"
+    return "no" if ends[1] < low or ends[0] > high else "cannot tell"

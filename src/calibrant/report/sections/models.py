@@ -2,55 +2,118 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import partial
+
+import numpy as np
 
 from calibrant import recipes
-from calibrant.inference.comparison import compare_all
-from calibrant.report.charts import Line, lines
+from calibrant.inference.comparison import Comparison, compare_all
+from calibrant.predictions import Predictions
+from calibrant.report.charts import lines
+from calibrant.report.gaps import LEVEL
 from calibrant.report.page import Cell, Figure, Grid, Section
-from calibrant.report.sections.reliability import axis, bars_of
+from calibrant.report.sections.reliability import FEW, axis, compared
 from calibrant.report.study import Study, tried
+from calibrant.report.words import quoted_p
+from calibrant.table import inert
+from calibrant.totals import Ints
+
+DRAWN, PAIRED = 4, 8
+"""Models that are drawn, and that are compared pair by pair."""
+_FORECASTS, _RESAMPLES = 1e6, 200
+"""Forecasts of a model that pairs are compared on, and resamples of them."""
 
 
 def models_section(studies: Sequence[Study]) -> Section:
     """Each model's numbers, their reliability in one picture, and paired differences."""
-    first = studies[0]
+    first, n = studies[0], len(studies[0].predictions)
     rows: list[tuple[Cell, ...]] = []
     for study in studies:
-        scores = [metric(study.predictions).value for metric in (recipes.LOG_LOSS, recipes.BRIER)]
-        rows.append((study.name, study.ece.value, study.mcs.value, *scores, len(study.predictions)))
-    header = ("model", "ECE", "MCS", "log loss", "Brier", "rows")
-    series = []
-    for study in studies[:4]:
-        bars = bars_of(study.ece)
-        series.append(Line(study.name, [bar.forecast for bar in bars], [bar.frequency for bar in bars], marks=True))
+        scores = [study.score(metric).value for metric in (recipes.LOG_LOSS, recipes.BRIER)]
+        floor = study.ece.details.get("noise_floor", math.nan)
+        rows.append((study.name, study.ece.value, floor, study.mcs.value, *scores, len(study.predictions)))
+    header = ("model", "ECE", "noise floor", "confidence - right", "log loss", "Brier score", "rows")
+    series, drawn = compared([(study.name, study.event) for study in studies[:DRAWN]])
     picture = lines(
         "models-picture",
         series,
         axis(first),
-        f"Reliability of {len(studies)} models, n = {len(first.predictions):,}",
-        "One line a model, 15 bins each; the table below has the numbers.",
+        f"Reliability of {len(series)} models, n = {n:,}",
+        "One line a model, 15 bins each; a calibrated model is on the dashed diagonal.",
+        span=(0.0, 1.0),
+        diagonal=True,
     )
-    caption = f"n = {len(first.predictions):,}." + ("" if len(studies) <= 4 else " The first four models are drawn.")
-    figure = Figure("models-figure", picture, caption, Grid(header, rows, "Models side by side"))
-    pairs = _pairs(studies)
-    said = "Differences are paired: every resample draws the same rows for both models; p-values are Holm's."
-    if not pairs:
-        said = "The files do not hold the same rows, so that models cannot be compared pair by pair."
-    names = ("metric", "pair", "difference", "90% from", "90% to", "p, corrected")
-    grids = (Grid(names, pairs, "Paired differences, first less second"),) if pairs else ()
-    return Section("models", "Models side by side", (said,), (figure,), grids)
+    some = "" if len(studies) <= DRAWN else f" The first {DRAWN} of {len(studies)} models are drawn."
+    caption = f"n = {n:,}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table only.{some}"
+    pairs, said = _pairs(studies)
+    names = ("metric", "pair", "difference", "90% from", "90% to", "p, corrected", "in words")
+    grids = [Grid(header, rows, "Models side by side")]
+    grids += [Grid(names, pairs, "Paired differences, first less second")] if pairs else []
+    leads = (
+        f"The verdict and all that follows is about the first, {inert(first.name, 60)}.",
+        said,
+    )
+    return Section("models", "Models side by side", leads, (Figure("models-figure", picture, caption, drawn),), grids)
 
 
-def _pairs(studies: Sequence[Study]) -> list[tuple[Cell, ...]]:
-    made: list[tuple[Cell, ...]] = []
-    events = {study.name: study.event for study in studies}
-    whole = {study.name: study.predictions for study in studies}
-    resamples = min(study.resamples for study in studies)
-    for name, metric, models in (("ECE", recipes.ECE, events), ("log loss", recipes.LOG_LOSS, whole)):
-        found = tried(partial(compare_all, metric, models, resamples, studies[0].seed))
-        for pair, one in (found or {}).items():
-            ends = (one.interval.low, one.interval.high)
-            made.append((name, " less ".join(pair), one.difference, *ends, one.adjusted_p_value or 0.0))
-    return made
+def lowest(studies: Sequence[Study]) -> str:
+    """Which model has the lowest ECE and log loss, for the verdict."""
+    named = {
+        "ECE": min(studies, key=lambda study: study.ece.value).name,
+        "log loss": min(studies, key=lambda study: study.score(recipes.LOG_LOSS).value).name,
+    }
+    names = [inert(name, 60) for name in named.values()]
+    if names[0] == names[1]:
+        return f"Of {len(studies)} models, {names[0]} has the lowest ECE and the lowest log loss."
+    return f"Of {len(studies)} models, {names[0]} has the lowest ECE, {names[1]} the lowest log loss."
+
+
+def _pairs(studies: Sequence[Study]) -> tuple[list[tuple[Cell, ...]], str]:
+    """Paired differences, and what they are from."""
+    chosen = list(studies[:PAIRED])
+    rows = _some(chosen[0])
+    models = {study.name: study.predictions if rows is None else study.predictions[rows] for study in chosen}
+    resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
+    errors = tried(lambda: compare_all(recipes.ECE, models, resamples, studies[0].seed))
+    if errors is None:  # the truths that log losses are made of would not tell
+        return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
+    truths = {name: _of_truth(model) for name, model in models.items()}
+    losses = tried(lambda: compare_all(recipes.LOG_LOSS, truths, resamples, studies[0].seed))
+    made = [
+        _row(name, pair, one, resamples)
+        for name, found in (("ECE", errors), ("log loss", losses or {}))
+        for pair, one in found.items()
+    ]
+    more = "" if len(studies) <= PAIRED else f" The first {PAIRED} models are compared."
+    part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
+    return made, (
+        f"Differences are paired: each of {resamples} resamples draws the same rows for all models. p-values are "
+        f"corrected for the number of pairs (Holm).{part}{more}"
+    )
+
+
+def _row(name: str, pair: tuple[str, str], one: Comparison, resamples: int) -> tuple[Cell, ...]:
+    p = math.nan if one.adjusted_p_value is None else one.adjusted_p_value
+    sure = (one.interval.low > 0 or one.interval.high < 0) and p <= LEVEL
+    words = f"{inert(pair[1] if one.difference > 0 else pair[0], 40)} is lower" if sure else "no clear difference"
+    ends = (one.interval.low, one.interval.high)
+    less = " less ".join(inert(part, 60) for part in pair)
+    return (name, less, one.difference, *ends, quoted_p(p, resamples), words)
+
+
+def _some(study: Study) -> Ints | None:
+    """The rows that pairs are compared on, where not on all."""
+    n, most = len(study.predictions), max(1000, int(_FORECASTS / study.width))
+    if n <= most:
+        return None
+    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(11,)))
+    return np.sort(rng.choice(n, most, replace=False))
+
+
+def _of_truth(predictions: Predictions) -> Predictions:
+    """What the log loss needs of forecasts of many classes: the probability of the truth, as an event that happened."""
+    if predictions.kind != "classes" or predictions.labels is None:
+        return predictions
+    given = predictions.probability_of(predictions.labels[:, None])[:, 0]
+    return Predictions.from_confidence(np.ones(len(given), np.int64), given, sample_weight=predictions.weight)

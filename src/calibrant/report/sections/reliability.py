@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from calibrant.binning import EqualWidth
 from calibrant.bins import Bins
+from calibrant.lenses import TopLabel
 from calibrant.metric import Result
-from calibrant.report.charts import Bar, histogram, reliability
-from calibrant.report.page import Figure, Grid, Section
-from calibrant.report.study import Study
+from calibrant.predictions import Predictions
+from calibrant.recipes import ECE
+from calibrant.report.charts import Bar, Line, histogram, reliability
+from calibrant.report.page import Cell, Figure, Grid, Section
+from calibrant.report.study import Study, redraws
+from calibrant.report.words import counted, p_value
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
+FEW = 10
+"""Bins of fewer samples are left out where lines are compared: they jump about."""
 
 
 def axis(study: Study) -> tuple[str, str]:
@@ -20,32 +31,52 @@ def axis(study: Study) -> tuple[str, str]:
 
 def reliability_section(study: Study) -> Section:
     """The reliability diagram that the reader can re-bin."""
-    bars = bars_of(study.ece)
+    bars = bars_of(study.ece, study.event)
     said = axis(study)
     picture = reliability(
         "reliability-picture",
         bars,
         said,
         f"Reliability diagram, n = {study.ece.n:,}",
-        f"{said[1].capitalize()} against {said[0]} in {len(bars)} bins; the table below has every number.",
+        f"{said[1].capitalize()} against {said[0]} in {counted(len(bars), 'bin')} that hold samples; the table below "
+        "has every number.",
     )
     caption = (
-        f"n = {study.ece.n:,}. Bars: {said[1]}, with its 90% interval (Wilson). The coloured part is the gap to the "
-        f"mean {said[0]}: over-confident (the {said[0]} is higher) or under-confident (it is lower). The dashed box is "
-        "where a calibrated model's bar would end in 90 of 100 samples. Below: how many samples each bin holds."
+        f"n = {study.ece.n:,}. Grey bars: {said[1]}; the black stroke is its 90% interval (Wilson). The hatched part is "
+        f"the gap to the mean {said[0]}: over-confident where the {said[0]} is higher, under-confident where it is "
+        "lower. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal "
+        "approximation, rough in bins of few samples). Below: how many samples each bin holds."
     )
     grid = Grid(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")
-    figure = Figure("reliability", picture, caption, grid, controls=True)
-    return Section("reliability-section", "Reliability", (), (figure,))
+    figure = Figure("reliability-figure", picture, f"{caption}{_remark(study)}", grid, controls=True)
+    asked = (
+        f"Among forecasts of about 80%, do about 80% come true? Here that is asked of the chance that {study.happening}."
+    )
+    return Section("reliability", "Reliability", (asked,), (figure,))
 
 
-def bars_of(result: Result) -> list[Bar]:
+def _remark(study: Study) -> str:
+    """What weights and soft labels do to the uncertainty drawn."""
+    said = ""
+    if study.event.weight is not None:
+        said += (
+            " Samples are weighted: counts are sums of weights, and uncertainty is that of as many equal samples as "
+            "would scatter as much (Kish's effective size)."
+        )
+    if study.event.soft is not None:
+        said += " Labels are soft and scatter less than events do: intervals and boxes are too wide rather than too narrow."
+    return said
+
+
+def bars_of(result: Result, event: Predictions) -> list[Bar]:
     """The bins of a result that hold samples."""
     bins = result.bins
     assert isinstance(bins, Bins)
     assert bins.low is not None
     assert bins.high is not None
-    columns = (bins.low[0], bins.high[0], bins.counts[0], bins.forecast[0, :, 0], bins.frequency[0, :, 0])
+    columns = [bins.low[0], bins.high[0], bins.counts[0], bins.forecast[0, :, 0], bins.frequency[0, :, 0]]
+    if event.weight is not None:
+        columns.append(np.bincount(EqualWidth().assign(TopLabel()(event))[:, 0], event.weight**2, len(columns[0])))
     return [Bar(*map(float, each)) for each in zip(*columns, strict=True) if each[2] > 0]
 
 
@@ -54,17 +85,31 @@ def row(bar: Bar) -> tuple[float, ...]:
     return (bar.low, bar.high, bar.count, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency)
 
 
+def compared(events: Sequence[tuple[str, Predictions]]) -> tuple[list[Line], Grid]:
+    """Reliability of several forecasts in 15 bins each, as lines and as the table that they draw."""
+    series, rows = [], []
+    for name, event in events:
+        bars = bars_of(ECE(event), event)
+        drawn = [bar for bar in bars if bar.effective >= FEW] or bars
+        series.append(Line(name, [bar.forecast for bar in drawn], [bar.frequency for bar in drawn], marks=True))
+        rows += [(name, *row(bar)) for bar in bars]
+    return series, Grid(("forecasts", *HEADER), rows, "Reliability by bin, side by side")
+
+
 def noise_section(study: Study) -> Section:
     """What ECE would be if the forecasts were calibrated."""
     title = "Noise floor"
     null = study.null
     if null is None:
-        return Section("noise", title, ("Labels are soft: there is no distribution to redraw them from.",))
-    value, p = study.ece.value, study.ece.details["null_p_value"]
+        reason = "Labels are soft: forecasts do not say how soft labels scatter, so that there is no noise floor."
+        return Section("noise", title, (reason,))
+    value, drawn = study.ece.value, redraws(study.ece)
+    where = "above" if null.excess >= 0 else "below"
     said = (
-        f"A calibrated model does not show an ECE of 0: with {study.ece.n:,} rows it would show {null.mean:.4f} on "
-        f"average, and in 95 of 100 samples at most {null.quantile(0.95):.4f}. Observed: {value:.4f}, that is "
-        f"{null.excess:+.4f} beside the floor (p = {p:.3g}, {len(null.values)} redraws of the labels)."
+        "A calibrated model does not show an ECE of 0, because outcomes are chance. If these forecasts were calibrated, "
+        f"{counted(study.ece.n, 'row')} would show an ECE of {null.mean:.4f} on average (the noise floor) and at most "
+        f"{null.quantile(0.95):.4f} in 95 of 100 samples. Observed: {value:.4f}, which is {abs(null.excess):.4f} "
+        f"{where} the floor ({p_value(null.p_value, drawn)}, from {len(null.values)} redraws of the labels)."
     )
     picture = histogram(
         "noise-picture",
@@ -75,7 +120,8 @@ def noise_section(study: Study) -> Section:
         f"Redraws between {null.values.min():.4f} and {null.values.max():.4f}; observed {value:.4f}.",
     )
     shares = (0.05, 0.25, 0.5, 0.75, 0.95)
-    rows = [("mean", null.mean), *((f"{100 * q:g}%", null.quantile(q)) for q in shares), ("observed", value)]
-    grid = Grid(("quantile of the null", "ECE"), rows, "ECE under calibration")
-    figure = Figure("noise-figure", picture, f"n = {study.ece.n:,}, {len(null.values)} redraws.", grid)
-    return Section("noise", title, (said,), (figure,))
+    rows: list[tuple[Cell, ...]] = [("mean (the noise floor)", null.mean)]
+    rows += [(f"{100 * q:g}% of samples are below", null.quantile(q)) for q in shares]
+    grid = Grid(("if calibrated", "ECE"), [*rows, ("observed", value)], "ECE under calibration")
+    caption = f"n = {study.ece.n:,}, {len(null.values)} redraws. Red: the ECE of the data."
+    return Section("noise", title, (said,), (Figure("noise-figure", picture, caption, grid),))

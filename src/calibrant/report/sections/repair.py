@@ -4,20 +4,75 @@ from __future__ import annotations
 
 import math
 
-from calibrant import recipes
-from calibrant.recalibrate.choice import UNCHANGED
-from calibrant.report.charts import Line, lines
+from calibrant.recalibrate.choice import UNCHANGED, Choice
+from calibrant.report.charts import lines
 from calibrant.report.page import Cell, Figure, Grid, Section
-from calibrant.report.sections.reliability import axis, bars_of
+from calibrant.report.sections.reliability import FEW, axis, compared
 from calibrant.report.study import Study
+from calibrant.report.words import counted, listed
 
 
 def repair_section(study: Study) -> Section:
     """Methods compared by cross-fitting, and reliability before and after the best of them."""
     title, found = "Recalibration", study.choice
     if found is None:
-        reason = "Recalibration needs hard labels and at least 20 rows that can be fitted."
+        reason = "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
         return Section("repair", title, (reason,))
+    n = len(study.repaired_rows)
+    some = "" if n == len(study.predictions) else f" drawn at random from {len(study.predictions):,}"
+    said = [
+        gained(found),
+        f"Every row was mapped by a method fitted on the other rows only (5 folds, n = {n:,}{some}): what is shown is "
+        "what to expect on new data.",
+        *_infinite(found),
+        *(f"{method} could not be fitted: {reason}" for method, reason in found.failures.items()),
+    ]
+    after = next((name for name in found.ranking if name != UNCHANGED), None)
+    shown = [UNCHANGED, *([] if after is None else [after])]
+    series, drawn = compared([(name, found.forecasts[name]) for name in shown])
+    picture = lines(
+        "repair-picture",
+        series,
+        axis(study),
+        f"Reliability before and after recalibration, n = {n:,}",
+        f"Reliability {' and after '.join(shown)}; a calibrated model is on the dashed diagonal.",
+        span=(0.0, 1.0),
+        diagonal=True,
+    )
+    caption = (
+        f"n = {n:,}, cross-fitted, {' and after '.join(shown)}; dashed: calibrated. Bins of fewer than {FEW} samples are "
+        "in the table only."
+    )
+    figure = Figure("repair-figure", picture, caption, drawn)
+    return Section("repair", title, said, (figure,), (_methods(found, n),))
+
+
+def gained(found: Choice) -> str:
+    """What the best method gains, and how sure that is."""
+    before = found.table[UNCHANGED]["log loss"].value
+    if found.gain is None:
+        return f"No method lowers the log loss ({before:.4f}) on rows it was not fitted on: leave the forecasts as they are."
+    after = found.table[found.best]["log loss"].value
+    between = found.gain.interval
+    sure = between.high < 0
+    said = (
+        f"{found.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows it "
+        f"was not fitted on (90% interval of the gain {-between.high:.4f} to {-between.low:.4f}), "
+        f"{'more than noise' if sure else 'which may be noise'}."
+    )
+    rival = next((name for name in found.tied if name != UNCHANGED), None)
+    return said + (f" {rival.capitalize()} does about as well." if rival else "")
+
+
+def _infinite(found: Choice) -> list[str]:
+    """Methods that rule out what happens."""
+    names = [name for name in found.ranking if math.isinf(found.table[name]["log loss"].value)]
+    if not names:
+        return []
+    return [f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."]
+
+
+def _methods(found: Choice, n: int) -> Grid:
     header = ["method"]
     for name in next(iter(found.table.results.values())):
         header += [name, "90% from", "90% to"]
@@ -28,22 +83,4 @@ def repair_section(study: Study) -> Section:
             ends = (math.nan, math.nan) if one.interval is None else (one.interval.low, one.interval.high)
             cells += [one.value, *ends]
         rows.append((method, *cells))
-    n = len(study.repaired_rows)
-    said = [found.verdict, f"Every row was mapped by a method fitted on the other folds (5 folds, n = {n:,}"]
-    said[1] += ")." if n == len(study.predictions) else f" drawn at random from {len(study.predictions):,})."
-    shown = next(name for name in [*found.ranking, UNCHANGED] if name != UNCHANGED or len(found.ranking) == 1)
-    series = []
-    for name in dict.fromkeys((UNCHANGED, shown)):
-        bars = bars_of(recipes.ECE(found.forecasts[name]))
-        series.append(Line(name, [bar.forecast for bar in bars], [bar.frequency for bar in bars], marks=True))
-    series.append(Line("calibrated", [0.0, 1.0], [0.0, 1.0]))
-    picture = lines(
-        "repair-picture",
-        series,
-        axis(study),
-        f"Reliability before and after, n = {n:,}",
-        f"Reliability {UNCHANGED} and after {shown}, 15 bins each.",
-    )
-    caption = f"n = {n:,}, cross-fitted; {UNCHANGED} and after {shown}."
-    figure = Figure("repair-figure", picture, caption, Grid(header, rows, "Methods"))
-    return Section("repair", title, said, (figure,))
+    return Grid(header, rows, f"Methods, lowest cross-fitted log loss first, {counted(n, 'row')}")

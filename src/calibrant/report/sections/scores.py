@@ -2,45 +2,58 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 from calibrant import recipes
-from calibrant.errors.isotonic import IsotonicError, logarithmic, quadratic
-from calibrant.metric import Metric
-from calibrant.report.page import Grid, Section
-from calibrant.report.sections.family import HEADER, row
+from calibrant.errors.isotonic import IsotonicError, Score, logarithmic, quadratic
+from calibrant.errors.mean_score import MeanScore
+from calibrant.report.grouped import concluded
+from calibrant.report.page import Cell, Grid, Section
 from calibrant.report.study import Study, tried
 
 
 def scores_section(study: Study) -> Section:
     """Accuracy, log loss and Brier score with intervals; the decomposition of the main event's."""
-    metrics: dict[str, tuple[Metric, str]] = {
+    metrics: dict[str, tuple[MeanScore, str]] = {
         "log loss": (recipes.LOG_LOSS, "Minus the logarithm of the probability given to the truth, on average."),
         "Brier score": (recipes.BRIER, "Squared distance of the forecast from the truth, on average."),
     }
     if study.predictions.kind != "event":
         metrics["accuracy"] = (recipes.ACCURACY, "How often is the likeliest class right?")
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for name, (metric, question) in metrics.items():
-        found = study.measured(metric, about_event=study.predictions.kind != "classes", null=False)
-        if found is not None:
-            rows.append(row(name, found, question))
-    header = [name for name in HEADER if name not in ("noise floor", "p")]
-    grids = [Grid(header, [(*one[:4], one[6]) for one in rows], "Proper scores and accuracy")]
+        found = study.score(metric)
+        ends = (math.nan, math.nan) if found.interval is None else (found.interval.low, found.interval.high)
+        rows.append((name, found.value, *ends, question))
+    n = len(study.predictions)
+    grids = [Grid(("metric", "value", "90% from", "90% to", "what it asks"), rows, f"Scores, n = {n:,}")]
+    said = ["A proper score is lowest, in the long run, for the true probabilities: it rewards honesty and knowledge."]
     parts = _parts(study)
     if parts:
-        names = ("score of the main event", "score", "miscalibration", "discrimination", "uncertainty")
-        grids.append(Grid(names, parts, "score = miscalibration - discrimination + uncertainty"))
-    said = (
-        "Miscalibration is what an isotonic recalibration would take off the score, discrimination what forecasts "
-        "gain over the base rate, uncertainty the score of the base rate itself."
-    )
-    return Section("scores", "Proper scores", (said,), (), grids)
+        names = ("score", "in all", "miscalibration", "discrimination", "uncertainty")
+        title = f"What the scores are made of, for the event that {study.happening}: miscalibration - discrimination + uncertainty"
+        grids.append(Grid(names, parts, title))
+        said.append(
+            "Miscalibration is what the best rising function of the forecasts (an isotonic one, fitted on these very "
+            "rows) would take off the score, discrimination what that function gains over always saying the base rate, "
+            "uncertainty the score of the base rate itself."
+        )
+    if any(math.isinf(one) for row in rows for one in row if isinstance(one, float)):
+        said.append("A log loss is infinite where something came true that was given probability 0.")
+    return Section("scores", "Proper scores", said, (), grids)
 
 
-def _parts(study: Study) -> list[tuple[str, float, float, float, float]]:
-    made = []
-    for name, score in (("Brier", quadratic), ("log loss", logarithmic)):
-        found = tried(lambda score=score: IsotonicError(score=score)(study.event))  # type: ignore[misc]
+def _parts(study: Study) -> list[tuple[Cell, ...]]:
+    made: list[tuple[Cell, ...]] = []
+    scores: dict[str, Score] = {"Brier score": quadratic, "log loss": logarithmic}
+    for name, score in scores.items():
+        metric = IsotonicError(score=score)
+        if study.table is None:
+            found = tried(partial(metric, study.event))
+        else:
+            found = concluded(metric, study.table)
         if found is not None:
             parts = [found.details[key] for key in ("score", "miscalibration", "discrimination", "uncertainty")]
             made.append((name, *parts))
-    return made  # type: ignore[return-value]
+    return made
