@@ -72,7 +72,7 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
     Example:
       calibrant recalibrate apply map.json test.npz -o recalibrated.npz
     """
-    fitted: Recalibrator = Recalibrator.from_json(Path(map_file).read_text(encoding="utf-8"))
+    fitted: Recalibrator = Recalibrator.from_json(Path(map_file).read_bytes().decode("utf-8", "replace"))
     scores, are_logits, columns = io.read_scores(file, probs=probs, logits=logits)
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")

@@ -108,6 +108,7 @@ def choose(
     from calibrant.recalibrate.methods import usual  # the methods are known last
 
     whole(resamples, "resamples", 20)
+    whole(folds, "folds", 2, len(predictions))
     if predictions.soft is not None:
         raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
     input = "logits" if predictions.logits else "probabilities"

@@ -1,0 +1,171 @@
+"""calibrant recalibrate and simulate, as a newcomer types them."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import calibrant as cal
+from calibrant import io
+from calibrant.cli import commands
+
+VALIDATION, TEST = (str(io.SHIPPED / f"fashion_mnist_{part}.npz") for part in ("validation", "test"))
+
+
+def call(monkeypatch, capsys, *words):
+    monkeypatch.setattr("sys.argv", ["calibrant", *map(str, words)])
+    code = 0
+    try:
+        commands.run()
+    except SystemExit as ended:
+        code = ended.code or 0
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    return lambda *words: call(monkeypatch, capsys, *words)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """300 over-confident rows of three named classes, as CSV with a patient column."""
+    rng = np.random.default_rng(0)
+    calm = rng.normal(scale=1.5, size=(300, 3))
+    labels = np.array(["cat", "dog", "=cmd"])[(calm + rng.gumbel(size=calm.shape)).argmax(axis=1)]
+    p = np.exp(2 * calm)
+    p /= p.sum(axis=1, keepdims=True)
+    rows = [
+        f"{label},{index // 3},{','.join(map(repr, p[index].tolist()))}" for index, label in enumerate(labels.tolist())
+    ]
+    path = tmp_path / "small.csv"
+    path.write_text("\n".join(["label,patient,p_cat,p_dog,p_=cmd", *rows]), encoding="utf-8")
+    return path
+
+
+def test_fit_then_apply_then_measure(run, tmp_path):
+    code, out, _ = run("recalibrate", "fit", VALIDATION, "--method", "temperature", "-o", tmp_path / "map.json")
+    assert code == 0
+    assert "temperature 2.34" in out
+    assert "converged" in out
+    code, out, err = run("recalibrate", "apply", tmp_path / "map.json", TEST, "-o", tmp_path / "after.npz")
+    assert (code, err) == (0, "")
+    assert "10,000 rows through TemperatureScaling" in out
+    after = io.read(tmp_path / "after.npz")
+    fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
+    assert np.array_equal(after.values, fitted.predict_proba(io.read(TEST).values))
+    assert cal.ECE(after).value < 0.01
+    assert set(after.columns) == {"ink"}
+    code, out, _ = run("measure", tmp_path / "after.npz", "-m", "ece")
+    assert code == 0
+
+
+def test_names_and_columns_survive_csv(run, small, tmp_path):
+    assert run("recalibrate", "fit", small, "-m", "platt", "-o", tmp_path / "map.json")[0] == 0
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", small, "-o", tmp_path / "after.csv")
+    assert code == 0
+    assert "the numbers flatter it" in err
+    header, first = (tmp_path / "after.csv").read_text().splitlines()[:2]
+    assert header == "label,patient,p_cat,p_dog,p_=cmd"
+    assert float(first.split(",")[2]) + float(first.split(",")[3]) + float(first.split(",")[4]) == pytest.approx(1)
+    assert json.loads((tmp_path / "map.json").read_text())["classes"] == ["cat", "dog", "=cmd"]
+
+
+def test_labels_are_not_needed_to_apply(run, small, tmp_path):
+    assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
+    lines = small.read_text().splitlines()
+    bare = tmp_path / "bare.csv"
+    bare.write_text("\n".join(line.split(",", 1)[1] for line in lines))
+    assert run("recalibrate", "apply", tmp_path / "map.json", bare, "-o", tmp_path / "after.csv")[0] == 0
+    assert (tmp_path / "after.csv").read_text().startswith("patient,p_cat")
+
+
+def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
+    words = ("recalibrate", "choose", small, "-m", "temperature", "-m", "platt", "--cv", "3", "--interval", "30")
+    code, out, err = run(*words, "--groups", "patient", "-o", tmp_path / "map.json")
+    assert (code, err) == (0, "")
+    assert "lowest cross-fitted log loss" in out
+    assert "as it is" in out
+    assert (tmp_path / "map.json").exists()
+    code, out, _ = run(*words, "--format", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["ranking"][0] == found["best"]
+    assert set(found["methods"]) == {"temperature", "platt", "as it is"}
+
+
+def test_choose_compares_every_method_that_fits(run, small):
+    code, out, _ = run("recalibrate", "choose", small, "--cv", "2", "--interval", "20", "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    assert set(found["methods"]) | set(found["failures"]) >= {
+        "temperature",
+        "vector",
+        "matrix",
+        "isotonic",
+        "gp",
+        "bbq",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("recalibrate", "fit", TEST), 2, "Missing option '-o'"),
+        (("recalibrate", "fit", TEST, "-m", "temprature", "-o", "x.json"), 2, "did you mean 'temperature'"),
+        (("recalibrate", "fit", TEST, "-m", "histogram(n_bin=3)", "-o", "x.json"), 2, "did you mean 'n_bins'"),
+        (("recalibrate", "fit", "nowhere.npz", "-o", "x.json"), 4, "nowhere.npz: No such file"),
+        (("recalibrate", "fit", TEST, "-o", "/nowhere/x.json"), 4, "No such file"),
+        (("recalibrate", "choose", TEST, "--cv", "1"), 3, "folds: must be a whole number"),
+        (("recalibrate", "apply", TEST, TEST, "-o", "x.npz"), 3, "must be"),
+        (("simulate", "like", "nowhere.npz"), 4, "No such file"),
+        (("simulate", "like", TEST, "--seed", "-1"), 2, "seed"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(run, tmp_path, monkeypatch, words, code, said):
+    monkeypatch.chdir(tmp_path)
+    found, _, err = run(*words)
+    assert found == code
+    assert said in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_changed_map_and_the_wrong_kind_of_scores_are_refused(run, small, tmp_path):
+    assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", TEST, "-o", tmp_path / "after.npz")
+    assert code == 3
+    assert "must hold probabilities, as the map was fitted on" in err
+    text = (tmp_path / "map.json").read_text()
+    (tmp_path / "map.json").write_text(text.replace('"kind": "classes"', '"kind": "event"'))
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", small, "-o", tmp_path / "after.csv")
+    assert code == 3
+    assert "do not match the seal" in err
+    assert not (tmp_path / "after.csv").exists()
+
+
+def test_separable_rows_are_warned_of(run, tmp_path):
+    path = tmp_path / "sure.csv"
+    path.write_text("label,p\n" + "1,0.9\n0,0.1\n" * 20)
+    code, _, err = run("recalibrate", "fit", path, "-o", tmp_path / "map.json")
+    assert code == 0
+    assert "warning: TemperatureScaling: temperature ended at its lower bound" in err
+
+
+def test_simulate_like_says_what_to_trust(run, small):
+    code, out, _ = run("simulate", "like", small, "--replicates", "30")
+    assert code == 0
+    assert "Trust" in out
+    code, out, _ = run("simulate", "like", small, "--replicates", "30", "--format", "json")
+    assert code == 0
+    assert json.loads(out)
+
+
+@pytest.mark.parametrize(
+    "words", [("recalibrate", "fit"), ("recalibrate", "apply"), ("recalibrate", "choose"), ("simulate", "like")]
+)
+def test_every_help_has_an_example(words):
+    ended = CliRunner().invoke(commands.group, [*words, "--help"])
+    assert ended.exit_code == 0
+    assert f"calibrant {' '.join(words)} " in ended.output
