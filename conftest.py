@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("torch") else ["src/calibrant/train"]
+collect_ignore = [] if find_spec("torch") else ["src/calibrant/train", "src/calibrant/experiments/models"]
