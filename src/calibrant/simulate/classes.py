@@ -33,7 +33,7 @@ class SoftmaxScores:
         number(self.spread, "spread", "must be a finite number of at least 0", lambda s: 0 <= s < np.inf)
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
-        """Independent forecasts (*shape, classes)."""
+        """Independent forecasts `(*shape, classes)`."""
         size = (*shape,) if isinstance(shape, tuple) else (shape,)
         return _softmax(rng.normal(0.0, self.spread, (*size, self.classes)))
 
