@@ -51,6 +51,7 @@ from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest
 from calibrant.errors.similarity import exponential, gaussian
 from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.gates import Scorer, assert_calibrated
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.consistency import Null, consistency
@@ -213,6 +214,7 @@ __all__ = [
     "Quantiles",
     "Ranked",
     "Result",
+    "Scorer",
     "Sensitivity",
     "SmoothError",
     "Summary",
@@ -223,6 +225,7 @@ __all__ = [
     "TopLabel",
     "VectorScaling",
     "View",
+    "assert_calibrated",
     "biased",
     "brier_score",
     "by_count",

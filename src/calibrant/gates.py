@@ -1,0 +1,84 @@
+"""Gates: calibration as a condition, for tests of models and for model selection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.checks import number
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.consistency import consistency
+from calibrant.metric import Metric, Result
+from calibrant.predictions import Predictions
+from calibrant.recipes import ECE
+
+
+def assert_calibrated(
+    y_true: Any,
+    y_proba: Any = None,
+    *,
+    metric: Metric = ECE,
+    at_most: float | None = None,
+    level: float = 0.05,
+    n: int = 400,
+    seed: int = 0,
+) -> Result:
+    """Fail a test where a model is not calibrated: its error exceeds `at_most`, or else is more than noise.
+
+    Without `at_most` the error is held against what calibrated forecasts would show with as many rows (`consistency`,
+    n redraws): the assertion fails where p is below `level`. A number that does not exist fails too.
+
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> print(cal.assert_calibrated(rng.random(1000) < p, p))
+    ECE 0.0374 (n=1000, event, 15 equal-width bins)
+    >>> cal.assert_calibrated(rng.random(1000) < p**2, p)
+    Traceback (most recent call last):
+    AssertionError: ECE 0.1594 (n=1000, event, 15 equal-width bins) is more than noise: calibrated forecasts would show
+    0.0372 on average (p = 0.0025)
+    """
+    predictions = y_true if isinstance(y_true, Predictions) else Predictions.from_probs(y_true, y_proba)
+    result = metric(predictions)
+    if at_most is not None:
+        number(at_most, "at_most", "must be a number of at least 0", lambda limit: limit >= 0)
+        if not abs(result.value) <= at_most:
+            raise AssertionError(f"{result} is above {at_most:g}")
+        return result
+    number(level, "level", "must lie between 0 and 1", lambda share: 0 < share < 1)
+    if (n + 1) * level < 1:
+        raise CalibrationInputError("n", f"must allow p-values below {level:g}", got=n, hint="use more redraws")
+    null = consistency(metric, predictions, n=n, seed=seed, result=result)
+    if not null.p_value >= level:
+        raise AssertionError(
+            f"{result} is more than noise: calibrated forecasts would show {null.mean:.4f} on average "
+            f"(p = {null.p_value:.2g})"
+        )
+    return result
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A metric as scikit-learn's model selection wants it: called with a fitted classifier, X and y; greater is better.
+
+    Errors count negative, by their size. `cross_val_score(model, X, y, scoring=Scorer(cal.ECE))`.
+
+    >>> import numpy as np, calibrant as cal
+    >>> class Even:
+    ...     classes_ = [0, 1]
+    ...     def predict_proba(self, X):
+    ...         return np.full((len(X), 2), 0.5)
+    >>> Scorer(cal.BRIER)(Even(), [[0], [0]], [0, 1])
+    -0.5
+    """
+
+    metric: Metric = ECE
+    greater_is_better: bool = False
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The score of a fitted classifier on rows."""
+        made = Predictions.from_probs(
+            y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight
+        )
+        value = self.metric(made).value
+        return float(value) if self.greater_is_better else -abs(float(value))
