@@ -14,7 +14,7 @@ from calibrant.exceptions import CalibrationWarning
 from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling, Tempered
 from calibrant.recalibrate.dirichlet import DirichletCalibration
 from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling, fit_mixture
-from calibrant.recalibrate.likelihood import Rows, centred, log_softmax, minimised, solved
+from calibrant.recalibrate.likelihood import Rows, log_softmax, minimised, solved
 from calibrant.recalibrate.matrix import FOLDS, STRENGTHS, MatrixScaling, Mixed, Nearby, Trial, folds
 from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recalibrate.vector import Scaled, VectorScaling
@@ -96,7 +96,7 @@ def test_one_event_with_two_scores_has_a_closed_form():
     assert 1 / fitted.temperature_ == pytest.approx(slope, abs=1e-9)
     assert fitted.bias_ == pytest.approx([-intercept / 2, intercept / 2], abs=1e-9)
     fitted = VectorScaling().fit(z, labels)
-    assert fitted.weights_ == pytest.approx([slope, slope], abs=1e-9)
+    assert fitted.weights_[1] == pytest.approx(slope, abs=1e-9)
     for method in (VectorScaling(), MatrixScaling(off_diagonal=0.0, intercept=0.0)):
         assert method.fit(z, labels).predict_proba([-1.0, 2.0]) == pytest.approx([1 / 4, 2 / 3], abs=1e-9)
 
@@ -129,9 +129,10 @@ def test_without_penalties_dirichlet_of_an_event_reaches_rates_that_no_slope_doe
 def likelihoods(seed=0, n=30, width=4):
     z, labels = rows_of(n, width, seed)
     rng = np.random.default_rng(seed + 1)
-    rows = Rows.of(centred(z), labels, rng.integers(1, 4, n).astype(float))
-    yield Tempered.of(rows), np.append(0.7, rng.normal(size=width))
-    yield Scaled(rows, np.full(2 * width, 0.1), np.repeat([1.0, 0.0], width)), rng.normal(size=2 * width)
+    rows = Rows.of(z + 5.0, labels, rng.integers(1, 4, n).astype(float))
+    yield Tempered.of(rows), np.append(0.4, 0.1 * rng.normal(size=width))
+    centre = np.array([np.ones(width), np.zeros(width)])
+    yield Scaled(rows, np.full((2, width), 0.1), centre), rng.normal(size=(2, width))
     yield Mixed.of(rows, 0.3, 0.2), rng.normal(size=(width, width + 1))
 
 
@@ -152,7 +153,7 @@ def test_newtons_step_takes_the_gradient_to_0_as_its_change_says(which):
     near = 1e-4  # differences of gradients
     if which == 2:  # conjugate gradients are the more exact the nearer the minimum
         near = 1e-2
-        at = minimised(likelihood, at)[0].parameters + 1e-3
+        at = minimised(likelihood, at)[0].parameters + 1e-4
     point = likelihood.at(at)
     step = likelihood.step(point)
     ahead = likelihood.at(at + 1e-6 * step).gradient - likelihood.at(at - 1e-6 * step).gradient
@@ -167,12 +168,13 @@ def test_the_nearby_hessian_is_solved_by_its_blocks():
     heavy = unsure.sum(axis=1) / unsure.sum() + 1e-4 * rows.weight
     x = np.column_stack([rows.features, np.ones(len(p))])
     moments = np.einsum("i,ij,ik->jk", heavy / heavy.sum(), x, x)
-    scale = 1e-8 * np.diag(moments)  # near what keeps the direction that no row shows solvable
+    raw = np.eye(len(moments))
+    raw[-1, :-1] = -rows.middle  # penalties are on intercepts for features as they came
     gradient = np.random.default_rng(3).normal(size=at.shape)
     made = Nearby.of(likelihood, p).solved(gradient)
     for k in range(len(at)):
-        block = unsure[:, k].sum() * (moments + np.diag(scale) / len(scale)) + np.diag(2 * likelihood.penalty[k])
-        assert block @ made[k] == pytest.approx(gradient[k], rel=0, abs=1e-5)  # that direction is kept otherwise
+        block = unsure[:, k].sum() * moments + raw.T @ np.diag(2 * likelihood.penalty[k]) @ raw
+        assert block @ made[k] == pytest.approx(gradient[k], rel=0, abs=1e-9)
 
 
 def plain_loss(kind, z, labels, theta, *, first=0.0, second=0.0):
@@ -192,10 +194,14 @@ def plain_loss(kind, z, labels, theta, *, first=0.0, second=0.0):
     return loss_of(u, labels) + penalty
 
 
+def as_given(z):
+    return z
+
+
 CASES = {
-    "bcts": (BiasCorrectedTemperatureScaling(), "bcts", {}, centred),
-    "vector": (VectorScaling(l2=0.2), "vector", {"first": 0.2}, centred),
-    "matrix": (MatrixScaling(off_diagonal=0.4, intercept=0.3), "matrix", {"first": 0.4, "second": 0.3}, centred),
+    "bcts": (BiasCorrectedTemperatureScaling(), "bcts", {}, as_given),
+    "vector": (VectorScaling(l2=0.2), "vector", {"first": 0.2}, as_given),
+    "matrix": (MatrixScaling(off_diagonal=0.4, intercept=0.3), "matrix", {"first": 0.4, "second": 0.3}, as_given),
     "dirichlet": (
         DirichletCalibration(off_diagonal=0.4, intercept=0.3),
         "matrix",
@@ -211,6 +217,7 @@ def test_the_minimum_is_that_of_a_general_solver_on_the_plain_loss(case):
 
     method, kind, strengths, shown = case
     z, labels = rows_of(40, 3)
+    z = z + np.random.default_rng(1).normal(size=(40, 1))
     fitted = again(method).fit(z, labels)
     theta = learnt(fitted)[: {"bcts": 4, "vector": 6, "matrix": 12}[kind]]
     if kind == "bcts":
@@ -229,9 +236,10 @@ def test_the_minimum_is_that_of_a_general_solver_on_the_plain_loss(case):
 def test_a_matrix_without_penalties_is_multinomial_logistic_regression():
     linear = pytest.importorskip("sklearn.linear_model")
     z, labels = rows_of(300, 4)
+    z = z + np.random.default_rng(1).normal(size=(300, 1))
     fitted = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(z, labels)
-    peer = linear.LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(centred(z), labels)
-    assert fitted.predict_proba(z) == pytest.approx(peer.predict_proba(centred(z)), abs=1e-5)  # the peer's tolerance
+    peer = linear.LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(z, labels)
+    assert fitted.predict_proba(z) == pytest.approx(peer.predict_proba(z), abs=1e-5)  # the peer's tolerance
     assert fitted.certificate_.gradient_norm <= 1e-10
 
 
@@ -276,7 +284,11 @@ def test_a_richer_family_fits_no_worse(width):
     assert all(later <= earlier + 1e-12 for earlier, later in itertools.pairwise(losses))
 
 
-@every_method
+SHIFT_FREE = {name: METHODS[name] for name in ("bcts", "dirichlet", "ensemble")}
+shift_free = pytest.mark.parametrize("method", SHIFT_FREE.values(), ids=SHIFT_FREE)
+
+
+@shift_free
 def test_a_constant_added_to_a_row_changes_nothing(method):
     z, labels = rows_of(150, 4)
     moved = z + np.random.default_rng(1).normal(size=(150, 1)) * 10
@@ -285,12 +297,45 @@ def test_a_constant_added_to_a_row_changes_nothing(method):
     assert learnt(one) == pytest.approx(learnt(other), rel=1e-8, abs=1e-8)  # parameters that rounding moves most
 
 
-@every_method
+@shift_free
 def test_logits_and_their_probabilities_are_recalibrated_alike(method):
     z, labels = rows_of(150, 4)
     p = np.exp(log_softmax(z))
     one, other = again(method).fit(z, labels), again(method).set_params(input="probabilities").fit(p, labels)
     assert one.predict_proba(z) == pytest.approx(other.predict_proba(p), abs=1e-9)
+
+
+AS_THEY_COME = {name: METHODS[name] for name in METHODS if name not in SHIFT_FREE}
+as_they_come = pytest.mark.parametrize("method", AS_THEY_COME.values(), ids=AS_THEY_COME)
+
+
+@as_they_come
+def test_a_constant_added_to_a_row_matters_to_factors(method):
+    z, labels = rows_of(150, 4)
+    moved = z + np.random.default_rng(1).normal(size=(150, 1))
+    one, other = again(method).fit(z, labels), again(method).fit(moved, labels)
+    assert np.abs(one.predict_proba(z) - other.predict_proba(moved)).max() > 1e-3
+    assert np.abs(one.predict_proba(z) - one.predict_proba(z + 1.0)).max() > 1e-3
+
+
+@as_they_come
+def test_probabilities_are_recalibrated_as_their_logarithms(method):
+    z, labels = rows_of(150, 4)
+    p = np.exp(log_softmax(z))
+    one, other = again(method).fit(np.log(p), labels), again(method).set_params(input="probabilities").fit(p, labels)
+    assert learnt(one).tolist() == learnt(other).tolist()
+    assert one.predict_proba(np.log(p)).tolist() == other.predict_proba(p).tolist()
+
+
+@as_they_come
+def test_forecasts_are_the_softmax_of_factors_times_logits_as_they_come(method):
+    z, labels = rows_of(60, 3)
+    fitted = again(method).fit(z + 2.0, labels)
+    for row, p in zip(z + 2.0, fitted.predict_proba(z + 2.0), strict=True):
+        matrix = fitted.weights_ if fitted.weights_.ndim == 2 else np.diag(fitted.weights_)
+        u = [sum(matrix[k, j] * row[j] for j in range(3)) + fitted.bias_[k] for k in range(3)]
+        total = sum(math.exp(value) for value in u)
+        assert p == pytest.approx([math.exp(value) / total for value in u], abs=1e-12)
 
 
 @every_method
@@ -326,10 +371,32 @@ def test_relabelling_the_classes_relabels_the_forecasts(method):
 @every_method
 def test_an_event_is_two_columns(method):
     z, labels = rows_of(150, 2)
-    event = z[:, 1] - z[:, 0]
+    z[:, 0] = 0.0
+    event = z[:, 1].copy()
     one, other = again(method).fit(event, labels), again(method).fit(z, labels)
     assert one.predict_proba(event).shape == (150,)
     assert one.predict_proba(event) == pytest.approx(other.predict_proba(z)[:, 1], abs=1e-9)
+
+
+def test_a_factor_of_nothing_but_0_stays_where_it_was():
+    z, labels = rows_of(150, 2)
+    temperature = TemperatureScaling().fit(z[:, 1], labels).temperature_
+    assert VectorScaling().fit(z[:, 1], labels).weights_[0] == 1 / temperature
+    assert VectorScaling(l2=0.1).fit(z[:, 1], labels).weights_[0] == pytest.approx(1, abs=1e-9)
+    fitted = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(z[:, 1], labels)
+    assert fitted.weights_[:, 0].tolist() == [1 / temperature, 0.0]
+    fitted = MatrixScaling(off_diagonal=0.5, intercept=0.5).fit(z[:, 1], labels)
+    assert fitted.weights_[:, 0] == pytest.approx([1 / temperature, 0.0], abs=1e-9)
+
+
+def test_an_event_with_a_factor_is_logistic_regression():
+    linear = pytest.importorskip("sklearn.linear_model")
+    z, labels = rows_of(300, 2)
+    event = z[:, 1:] + 1.0
+    peer = linear.LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(event, labels)
+    fitted = VectorScaling().fit(event[:, 0], labels)
+    assert fitted.weights_[1] == pytest.approx(peer.coef_[0, 0], abs=1e-5)  # the peer's tolerance
+    assert fitted.predict_proba(event[:, 0]) == pytest.approx(peer.predict_proba(event)[:, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", [BiasCorrectedTemperatureScaling, EnsembleTemperatureScaling])
@@ -395,6 +462,70 @@ def test_a_true_temperature_with_intercepts_is_found_again(temperature):
     assert fitted.certificate_.gradient_norm <= 1e-8
 
 
+OFFSET = [
+    BiasCorrectedTemperatureScaling(),
+    VectorScaling(),
+    VectorScaling(l2=0.05),
+    MatrixScaling(off_diagonal=0.0, intercept=0.0),
+    MatrixScaling(off_diagonal=0.5, intercept=0.5),
+]
+
+
+def plain_gradient(fitted, z, labels):
+    """The gradient of the penalised loss in slopes and intercepts as they are told, for logits as they come."""
+    width, bias, options = z.shape[1], fitted.bias_, fitted.get_params()
+    if isinstance(fitted, BiasCorrectedTemperatureScaling):
+        u = z / fitted.temperature_ + bias
+    elif isinstance(fitted, VectorScaling):
+        u = z * fitted.weights_ + bias
+    else:
+        u = z @ fitted.weights_.T + bias
+    residuals = (np.exp(log_softmax(u)) - np.eye(width)[labels]) / len(z)
+    moments, ends = residuals.T @ z, residuals.sum(axis=0)
+    if isinstance(fitted, BiasCorrectedTemperatureScaling):
+        return np.trace(moments), ends
+    if isinstance(fitted, VectorScaling):
+        pull = 2 * options["l2"] / width
+        return np.diag(moments) + pull * (fitted.weights_ - 1), ends + pull * bias
+    off = fitted.weights_ * (1 - np.eye(width))
+    slopes = moments + 2 * options["off_diagonal"] / (width * (width - 1)) * off
+    return slopes, ends + 2 * options["intercept"] / width * bias
+
+
+@pytest.mark.parametrize("method", OFFSET, ids=repr)
+@pytest.mark.parametrize("size", [10.0, 1e3])
+def test_logits_far_from_0_are_fitted(method, size):
+    z, labels = rows_of(300, 4)
+    along = np.random.default_rng(3).normal(size=(300, 1))
+    for moved in (z + size, z - size, z + size * np.arange(4), z + size * along):
+        fitted = again(method).fit(moved, labels)
+        assert fitted.certificate_.converged
+        assert fitted.certificate_.gradient_norm <= 1e-8
+        slopes, intercepts = plain_gradient(fitted, moved, labels)
+        assert np.abs(intercepts).max() <= 1e-8
+        assert np.abs(slopes).max() <= 1e-8
+
+
+@pytest.mark.parametrize("method", [VectorScaling(), MatrixScaling(off_diagonal=0.0, intercept=0.0)], ids=repr)
+def test_free_intercepts_take_up_what_all_rows_share(method):
+    z, labels = rows_of(300, 3)
+    moved = z + np.array([1000.0, -500.0, 2000.0])
+    one, other = again(method).fit(z, labels), again(method).fit(moved, labels)
+    assert one.predict_proba(z) == pytest.approx(other.predict_proba(moved), abs=1e-9)
+    ours, theirs = (
+        fitted.weights_ - (fitted.weights_.ndim == 2) * fitted.weights_.mean(axis=0) for fitted in (one, other)
+    )
+    assert ours == pytest.approx(theirs, abs=1e-9)  # what all rows of a matrix share counts for nothing
+
+
+def test_logits_enormously_far_from_0_are_fitted_where_intercepts_are_free():
+    z, labels = rows_of(300, 4)
+    for method in (BiasCorrectedTemperatureScaling(), VectorScaling(), MatrixScaling(off_diagonal=0.0, intercept=0.0)):
+        one, other = again(method).fit(z, labels), again(method).fit(z + 1e6 * np.arange(4), labels)
+        assert other.certificate_.gradient_norm <= 1e-8
+        assert other.certificate_.log_loss_after == pytest.approx(one.certificate_.log_loss_after, abs=1e-9)
+
+
 def test_a_hundred_classes_are_fitted():
     z, labels = rows_of(2000, 100)
     for method in (
@@ -412,7 +543,7 @@ def test_a_hundred_classes_are_fitted():
 
 def test_chosen_strengths_are_on_the_stated_grid():
     z, labels = rows_of(200, 3)
-    temperature = TemperatureScaling().fit(centred(z), labels).temperature_
+    temperature = TemperatureScaling().fit(z, labels).temperature_
     fitted = MatrixScaling().fit(z, labels)
     grid = np.array(STRENGTHS)
     assert np.isclose(fitted.off_diagonal_, grid * 6 * temperature**2, rtol=1e-9, atol=0).sum() == 1
@@ -453,9 +584,9 @@ def test_held_out_losses_add_up_to_that_of_all_rows():
     z, labels = rows_of(50, 3)
     weight = np.random.default_rng(8).random(50) + 0.1
     at = np.random.default_rng(9).normal(size=(3, 4))
-    rows = Rows.of(centred(z), labels, weight)
+    rows = Rows.of(z, labels, weight)
     parts = [Trial.of(rows, part) for part in (np.arange(50) < 20, np.arange(50) >= 20)]
-    wanted = loss_of(centred(z) @ at[:, :-1].T + at[:, -1], labels, weight)
+    wanted = loss_of(rows.features @ at[:, :-1].T + at[:, -1], labels, weight)
     assert sum(part.loss(at) for part in parts) == pytest.approx(wanted, abs=1e-12)
     assert [len(part.taught.labels) for part in parts] == [30, 20]
 
@@ -552,10 +683,11 @@ def test_logits_that_point_away_from_the_truth_end_at_the_upper_bound():
     assert (VectorScaling().fit(-z, labels).weights_ < 0).all()
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, -1000.0])
 @pytest.mark.parametrize("method", [*FREE, EnsembleTemperatureScaling()], ids=repr)
-def test_equal_logits_give_the_frequencies_without_a_fault(method):
+def test_equal_logits_give_the_frequencies_without_a_fault(method, value):
     labels = np.array([0, 0, 0, 1, 1, 2])
-    p = quietly(method, np.zeros((6, 3)), labels).predict_proba(np.zeros((1, 3)))
+    p = quietly(method, np.full((6, 3), value), labels).predict_proba(np.full((1, 3), value))
     free = (
         isinstance(method, (BiasCorrectedTemperatureScaling, VectorScaling))
         or method.get_params().get("intercept") == 0
@@ -603,7 +735,7 @@ def test_a_class_that_is_always_certain_leaves_its_own_factor_alone():
 
 def test_without_penalties_what_all_classes_share_stays_as_it_was():
     z, labels = rows_of(300, 4)
-    temperature = TemperatureScaling().fit(centred(z), labels).temperature_
+    temperature = TemperatureScaling().fit(z, labels).temperature_
     fitted = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(z, labels)
     assert fitted.weights_.mean(axis=0) == pytest.approx(np.full(4, 1 / (4 * temperature)), abs=1e-12)
 

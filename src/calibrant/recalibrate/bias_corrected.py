@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.likelihood import Likelihood, Point, Rows, centred, minimised, require_every_class, solved
+from calibrant.recalibrate.likelihood import Likelihood, Point, Rows, minimised, require_every_class, solved
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.scores import Lesson, Scores, softmax
 from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
@@ -46,12 +46,12 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
 
     def _learn(self, given: Lesson) -> Ending:
         require_every_class(given, "use TemperatureScaling, or VectorScaling(l2=0.01)")
-        made = fit_bias_corrected(centred(given.scores.logits), given.labels, given.weight)
+        made = fit_bias_corrected(given.scores.logits.astype(np.float64), given.labels, given.weight)
         self.temperature_, self.bias_, ending = made
         return ending
 
     def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(centred(given.logits) / self.temperature_ + self.bias_))
+        return given.restored(softmax(given.logits.astype(np.float64) / self.temperature_ + self.bias_))
 
 
 def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[float, Floats, Ending]:
@@ -63,20 +63,25 @@ def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[fl
     """
     likelihood = Tempered.of(Rows.of(logits, labels, weight))
     temperature, _ = fit_temperature(logits, labels, weight)
-    point, ending = minimised(likelihood, np.concatenate([[1 / temperature], np.zeros(logits.shape[1])]))
+    plain = np.append(1 / temperature, np.zeros(logits.shape[1]))
+    even = likelihood.at(plain)  # intercepts that make up for the means of the logits
+    start = min(likelihood.at(likelihood.moved(plain)), even, key=lambda point: point.loss)
+    point, ending = minimised(likelihood, start.parameters)
     inverse = float(np.clip(point.parameters[0], 1 / HOTTEST, 1 / COLDEST))
-    bias = point.parameters[1:] - point.parameters[1:].mean()
+    bias = likelihood.raw(point.parameters)[1:]
     if not ending.converged:
         hint = "use TemperatureScaling, or VectorScaling(l2=0.01)"
         ending = dataclasses.replace(ending, message=f"{ending.message}; {hint}")
     if inverse in _BEYOND:
         ending = dataclasses.replace(ending, converged=False, at_bound=("temperature",), message=_BEYOND[inverse])
-    return 1 / inverse, bias, ending
+    return 1 / inverse, bias - bias.mean(), ending
 
 
 @dataclass(frozen=True, eq=False)
 class Tempered(Likelihood):
     """Scores a z + b: parameters (a, b_1, ..., b_K) with a between 0.001 and 1,000."""
+
+    intercepts: ClassVar[Any] = np.s_[1:]
 
     @classmethod
     def of(cls, rows: Rows) -> Tempered:
@@ -84,15 +89,13 @@ class Tempered(Likelihood):
         none = np.zeros(rows.width + 1)
         return cls(rows, none, none)
 
-    def scores(self, parameters: Floats) -> Floats:
-        """Scores (n, K) of the features."""
-        made = self.rows.features * parameters[0]
-        made += parameters[1:]
-        return made
+    def sloped(self, parameters: Floats, features: Floats) -> Floats:
+        """a z."""
+        return features * parameters[0]
 
-    def gathered(self, residuals: Floats) -> Floats:
-        """The transpose of `scores`."""
-        return np.concatenate([[np.vdot(residuals, self.rows.features)], residuals.sum(axis=0)])
+    def leaned(self, residuals: Floats, features: Floats) -> Floats:
+        """The transpose of `sloped`."""
+        return np.append(np.vdot(residuals, features), np.zeros(features.shape[1]))
 
     def step(self, point: Point) -> Floats:
         """Newton's step, or the best one that takes a to its bound, where Newton's would pass it."""

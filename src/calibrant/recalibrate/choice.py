@@ -108,9 +108,9 @@ def choose(
     from calibrant.recalibrate.methods import usual  # the methods are known last
 
     whole(resamples, "resamples", 20)
-    whole(folds, "folds", 2, len(predictions))
     if predictions.soft is not None:
         raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
+    whole(folds, "folds", 2, len(predictions))
     input = "logits" if predictions.logits else "probabilities"
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}

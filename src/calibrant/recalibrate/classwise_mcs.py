@@ -59,6 +59,7 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
     >>> logits = [[2., 0., 0.], [1., 0., 0.], [0., 3., 0.], [0., 2., 0.], [0., 1., 1.5], [0., 0., 2.]]
     >>> fitted = ClasswiseMCSTemperatureScaling(n_bins=5).fit(logits, [0, 1, 1, 1, 1, 2])
     >>> fitted.gamma_, fitted.scores_.round(4).tolist(), fitted.temperatures_.round(4).tolist()
+    (-0.413, [-0.4624, 1.0, -0.4624], [0.9059, 0.4465, 0.9059])
     """
 
     input: str = "logits"

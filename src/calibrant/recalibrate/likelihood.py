@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -30,8 +30,11 @@ class Rows:
     """Features (n, K) in float64 with true classes and weights that sum to 1; rows of weight 0 are left out."""
 
     features: Floats
+    """Less their means: exactly 0 where one does not vary."""
     labels: Ints
     weight: Floats
+    middle: Floats
+    """The means."""
 
     @classmethod
     def of(cls, features: Floats, labels: Ints, weight: Floats) -> Rows:
@@ -39,7 +42,16 @@ class Rows:
         some = weight > 0
         if not some.all():
             features, labels, weight = features[some], labels[some], weight[some]
-        return cls(features, labels, weight / weight.sum())
+        weight = weight / weight.sum()
+        apart = features - features[0]
+        mean = weight @ apart
+        apart -= mean
+        return cls(apart, labels, weight, features[0] + mean)
+
+    @property
+    def given(self) -> Floats:
+        """Features as they came."""
+        return self.features + self.middle
 
     @property
     def width(self) -> int:
@@ -51,7 +63,8 @@ class Rows:
         return scores[np.arange(len(scores)), self.labels]
 
     def __getitem__(self, rows: Array) -> Rows:
-        return Rows.of(self.features[rows], self.labels[rows], self.weight[rows])
+        weight = self.weight[rows]
+        return Rows(self.features[rows], self.labels[rows], weight / weight.sum(), self.middle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +75,8 @@ class Point:
     loss: float
     gradient: Floats
     probabilities: Floats
+    rounding: float
+    """By how much rounding may change the loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +85,10 @@ class Likelihood(ABC):
 
     .. math:: \sum_i \omega_i \Big(\ln \sum_k e^{u_{ik}} - u_{i y_i}\Big) + \sum_j c_j (t_j - m_j)^2
 
-    with weights that sum to 1. It is convex. Subclasses say what the scores are and how Newton's step is solved for.
+    with weights that sum to 1. It is convex. The penalty is on slopes and intercepts for features as they came; the
+    search is for those slopes and the intercepts for features less their means, which rounding does not blur however
+    far from 0 the features are. `raw` and `moved` lead from one to the other. Subclasses say what the scores are and
+    how Newton's step is solved for.
     """
 
     rows: Rows
@@ -78,14 +96,16 @@ class Likelihood(ABC):
     """c: one strength for each parameter, in their shape."""
     centre: Floats
     """m: where the penalty is 0."""
+    intercepts: ClassVar[Any]
+    """Their place among the parameters."""
 
     @abstractmethod
-    def scores(self, parameters: Floats) -> Floats:
-        """Scores (n, K) of the features."""
+    def sloped(self, parameters: Floats, features: Floats) -> Floats:
+        """Scores (n, K) of features, without intercepts."""
 
     @abstractmethod
-    def gathered(self, residuals: Floats) -> Floats:
-        """What residuals (n, K) of the scores mean for the parameters: the transpose of `scores`, without constants."""
+    def leaned(self, residuals: Floats, features: Floats) -> Floats:
+        """The transpose of `sloped`: 0 for intercepts."""
 
     @abstractmethod
     def step(self, point: Point) -> Floats:
@@ -96,11 +116,45 @@ class Likelihood(ABC):
         return point.gradient
 
     @final
+    def scores(self, parameters: Floats) -> Floats:
+        """Scores (n, K) of the rows."""
+        made = self.sloped(parameters, self.rows.features)
+        made += parameters[self.intercepts]
+        return made
+
+    @final
+    def gathered(self, residuals: Floats) -> Floats:
+        """What residuals (n, K) of the scores mean for the parameters: the transpose of `scores`."""
+        made = self.leaned(residuals, self.rows.features)
+        made[self.intercepts] = residuals.sum(axis=0)
+        return made
+
+    @final
+    def raw(self, parameters: Floats) -> Floats:
+        """Parameters for features as they came."""
+        made = parameters.copy()
+        made[self.intercepts] -= self.sloped(parameters, self.rows.middle[None])[0]
+        return made
+
+    @final
+    def moved(self, raw: Floats) -> Floats:
+        """Parameters for features less their means."""
+        made = raw.copy()
+        made[self.intercepts] += self.sloped(raw, self.rows.middle[None])[0]
+        return made
+
+    @final
+    def pulled(self, gradient: Floats) -> Floats:
+        """A gradient in raw parameters as one in those of the search: the transpose of `raw`."""
+        return gradient - self.leaned(gradient[self.intercepts][None], self.rows.middle[None])
+
+    @final
     def at(self, parameters: Floats) -> Point:
         """Loss, gradient and probabilities."""
-        rows, away = self.rows, parameters - self.centre
+        rows, away = self.rows, self.raw(parameters) - self.centre
         shifted = self.scores(parameters)
-        shifted -= shifted.max(axis=1, keepdims=True)
+        top = shifted.max(axis=1)
+        shifted -= top[:, None]
         truth = rows.of_truth(shifted)
         raised = np.exp(shifted, out=shifted)
         total = raised.sum(axis=1)
@@ -108,7 +162,9 @@ class Likelihood(ABC):
         loss = float(rows.weight @ (np.log(total) - truth) + np.sum(self.penalty * away**2))
         residuals = probabilities * rows.weight[:, None]
         residuals[np.arange(len(residuals)), rows.labels] -= rows.weight
-        return Point(parameters, loss, self.gathered(residuals) + 2 * self.penalty * away, probabilities)
+        gradient = self.gathered(residuals) + self.pulled(2 * self.penalty * away)
+        rounding = 4e-16 * max(1.0, abs(loss), float(rows.weight @ np.abs(top)))
+        return Point(parameters, loss, gradient, probabilities, rounding)
 
 
 def minimised(likelihood: Likelihood, start: Floats, *, spare: float = 0.0) -> tuple[Point, Ending]:
@@ -150,22 +206,11 @@ def solved(hessian: Floats, gradient: Floats) -> Floats:
 
 
 def usual_temperature(features: Floats, labels: Ints, weight: Floats) -> float:
-    """The temperature at which a search starts: the best one, or what makes features of size 1 where there is none."""
+    """The temperature at which a search starts: the best one, or half the range of a row where there is none."""
     temperature, ending = fit_temperature(features, labels, weight)
     if not ending.at_bound:
         return temperature
-    return float(np.sqrt(np.mean(np.square(features)))) or 1.0
-
-
-def centred(logits: Array) -> Floats:
-    """Logits in float64, less the mean of their row: a constant added to a row changes nothing.
-
-    >>> centred(np.array([[3.0, 1.0], [0.0, 4.0]])).tolist()
-    [[1.0, -1.0], [-2.0, 2.0]]
-    """
-    made = logits.astype(np.float64)
-    made -= made.mean(axis=1, keepdims=True)
-    return made
+    return float(np.sqrt(np.mean(np.ptp(features, axis=1) ** 2)) / 2) or 1.0
 
 
 def log_softmax(logits: Array) -> Floats:
@@ -198,12 +243,11 @@ def _reach(likelihood: Likelihood, step: Floats) -> float:
 
 def _ahead(likelihood: Likelihood, point: Point, step: Floats, gain: float) -> Point | None:
     """The first of the whole step, its half, its quarter, ... that lowers the loss; none if rounding hides the rest."""
-    rounding = 4e-16 * max(1.0, abs(point.loss))
     for halvings in range(30):
         share = 0.5**halvings
         ahead = likelihood.at(point.parameters + share * step)
-        if ahead.loss <= point.loss - 1e-4 * share * gain + rounding:
-            stuck = gain <= rounding and _largest(likelihood, ahead) >= _largest(likelihood, point)
+        if ahead.loss <= point.loss - 1e-4 * share * gain + point.rounding:
+            stuck = gain <= point.rounding and _largest(likelihood, ahead) >= _largest(likelihood, point)
             return None if stuck else ahead
     return None
 

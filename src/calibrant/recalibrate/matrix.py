@@ -17,7 +17,6 @@ from calibrant.recalibrate.likelihood import (
     Likelihood,
     Point,
     Rows,
-    centred,
     minimised,
     require_every_class,
     usual_temperature,
@@ -42,8 +41,8 @@ _PRODUCTS = 200
 class MatrixScaling(Recalibrator):
     r"""Make every logit a combination of all logits: softmax(W z + b), with off-diagonal and intercept regularisation.
 
-    z are the logits less the mean of their row, so that a constant added to a row, which no probability shows, changes
-    nothing. W and b minimise the convex
+    z are the logits as they come: a constant added to a row of them matters, and logits and log-probabilities give
+    different fits. W and b minimise the convex
 
     .. math:: \sum_i \omega_i \big(-\ln \mathrm{softmax}(W z_i + b)_{y_i}\big)
         + \frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2
@@ -56,9 +55,11 @@ class MatrixScaling(Recalibrator):
     involved, and a class that cannot be parted is never held out. Above 200 classes only one part is held out, and
     d = c.
 
-    With both strengths 0 it overfits wherever K^2 is not far below n, and W is not unique. A class without rows is
-    refused, and where the free diagonal can tell classes apart without error the search is stopped with a warning.
-    The likeliest class may change.
+    With both strengths 0 it overfits wherever K^2 is not far below n, and W is not unique: what changes no probability
+    stays as in the identity over T. An event's z stands for the logits (0, z); the first column of W multiplies 0 and
+    stays so too. A class without rows is refused, and where the free diagonal can tell classes apart without error the
+    search is stopped with a warning. The certificate's gradient is in W and b + W m, m the means of z. The likeliest
+    class may change.
 
     Cost: 4 n K^2 operations for each product with the Hessian, tens of products for each of about ten steps, K^3 for
     each step, and four arrays of (n, K) in float64. Choosing strengths fits some twenty times, though less exactly, and
@@ -70,7 +71,7 @@ class MatrixScaling(Recalibrator):
     >>> rows = [[2., 0., 0.], [3., 1., 0.], [0., 1., 0.], [0., 2., 3.], [1., 0., 2.], [0., 0., 1.]]
     >>> fitted = MatrixScaling(off_diagonal=1., intercept=1.).fit(rows, [1, 0, 1, 2, 0, 2])
     >>> fitted.weights_.round(3).tolist()
-    [[0.655, -0.21, 0.21], [0.21, 0.941, -0.21], [-0.21, 0.21, 1.335]]
+    [[0.99, -0.045, 0.304], [0.32, 0.734, -0.304], [-0.32, 0.045, 0.978]]
     """
 
     input: str = "logits"
@@ -85,13 +86,13 @@ class MatrixScaling(Recalibrator):
 
     def _learn(self, given: Lesson) -> Ending:
         require_every_class(given, "use TemperatureScaling, or VectorScaling(l2=0.01)")
-        rows = Rows.of(centred(given.scores.logits), given.labels, given.weight)
+        rows = Rows.of(given.scores.logits.astype(np.float64), given.labels, given.weight)
         self.off_diagonal_, self.intercept_ = chosen_strengths(rows, self.off_diagonal, self.intercept)
         self.weights_, self.bias_, ending = fit_matrix(rows, self.off_diagonal_, self.intercept_)
         return ending
 
     def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(centred(given.logits) @ self.weights_.T + self.bias_))
+        return given.restored(softmax(given.logits.astype(np.float64) @ self.weights_.T + self.bias_))
 
 
 def check_strengths(off_diagonal: float | None, intercept: float | None) -> None:
@@ -103,12 +104,14 @@ def check_strengths(off_diagonal: float | None, intercept: float | None) -> None
 
 def fit_matrix(rows: Rows, off_diagonal: float, intercept: float) -> tuple[Floats, Floats, Ending]:
     """The matrix and intercepts of the smallest penalised mean log loss, and how the search for them ended."""
-    point, ending = minimised(Mixed.of(rows, off_diagonal, intercept), _start(rows))
-    bias = point.parameters[:, -1]
+    likelihood = Mixed.of(rows, off_diagonal, intercept)
+    point, ending = minimised(likelihood, _start(rows))
+    made = likelihood.raw(point.parameters)
+    weights, bias = made[:, :-1].copy(), made[:, -1]
     if not ending.converged:
         hint = "leave off_diagonal=None, or use TemperatureScaling or VectorScaling(l2=0.01)"
         ending = dataclasses.replace(ending, message=f"{ending.message}; {hint}")
-    return point.parameters[:, :-1].copy(), bias - bias.mean(), ending
+    return weights, bias - bias.mean(), ending
 
 
 def chosen_strengths(rows: Rows, off_diagonal: float | None, intercept: float | None) -> tuple[float, float]:
@@ -116,7 +119,7 @@ def chosen_strengths(rows: Rows, off_diagonal: float | None, intercept: float | 
     if off_diagonal is not None and intercept is not None:
         return float(off_diagonal), float(intercept)
     width = rows.width
-    temperature = usual_temperature(rows.features, rows.labels, rows.weight)
+    temperature = usual_temperature(rows.given, rows.labels, rows.weight)
     entries = width * (width - 1) * temperature**2
     trials = _trials(rows)
     if off_diagonal is None:
@@ -149,6 +152,8 @@ def folds(rows: Rows, count: int) -> Ints:
 class Mixed(Likelihood):
     """Scores W z + b: parameters (K, K + 1), rows of W each followed by its intercept."""
 
+    intercepts: ClassVar[Any] = np.s_[:, -1]
+
     @classmethod
     def of(cls, rows: Rows, off_diagonal: float, intercept: float) -> Mixed:
         """With penalties on the entries off the diagonal and on the intercepts, towards 0."""
@@ -158,15 +163,13 @@ class Mixed(Likelihood):
         penalty[:, -1] = intercept / width
         return cls(rows, penalty, np.zeros_like(penalty))
 
-    def scores(self, parameters: Floats) -> Floats:
-        """Scores (n, K) of the features."""
-        made = self.rows.features @ parameters[:, :-1].T
-        made += parameters[:, -1]
-        return made
+    def sloped(self, parameters: Floats, features: Floats) -> Floats:
+        """W z."""
+        return features @ parameters[:, :-1].T
 
-    def gathered(self, residuals: Floats) -> Floats:
-        """The transpose of `scores`."""
-        return np.column_stack([residuals.T @ self.rows.features, residuals.sum(axis=0)])
+    def leaned(self, residuals: Floats, features: Floats) -> Floats:
+        """The transpose of `sloped`."""
+        return np.column_stack([residuals.T @ features, np.zeros(features.shape[1])])
 
     def step(self, point: Point) -> Floats:
         """Newton's step by conjugate gradients, the more exact the smaller the gradient."""
@@ -195,7 +198,7 @@ class Mixed(Likelihood):
         change -= np.einsum("ij,ij->i", probabilities, change)[:, None]
         change *= probabilities
         change *= self.rows.weight[:, None]
-        return self.gathered(change) + 2 * self.penalty * direction
+        return self.gathered(change) + self.pulled(2 * self.penalty * self.raw(direction))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +226,7 @@ class Nearby:
         heavy = (
             unsure.sum(axis=1) / max(share.sum(), 1e-200) + 1e-4 * weight[:, 0]
         )  # a saturated row still shows its directions
-        basis, bears = _basis(likelihood.rows.features, heavy, penalty)
+        basis, bears = _basis(likelihood.rows, heavy, penalty)
         share = np.maximum(share, 1e-12 * share.max() + 1e-200)
         return cls(basis, 1.0 / (share[:, None] + bears), float(penalty[0]))
 
@@ -244,9 +247,9 @@ class Nearby:
         return ((gradient @ self.basis) * self.spread) @ self.basis.T
 
 
-def _basis(features: Floats, heavy: Floats, penalty: Floats) -> tuple[Floats, Floats]:
+def _basis(rows: Rows, heavy: Floats, penalty: Floats) -> tuple[Floats, Floats]:
     """Columns in which the second moments of (z, 1) are the identity and the penalties diagonal, and that diagonal."""
-    heavy = heavy / heavy.sum()
+    heavy, features = heavy / heavy.sum(), rows.features
     moments = np.empty((len(penalty),) * 2)
     moments[:-1, :-1] = (features * heavy[:, None]).T @ features
     moments[-1, :-1] = moments[:-1, -1] = heavy @ features
@@ -259,7 +262,9 @@ def _basis(features: Floats, heavy: Floats, penalty: Floats) -> tuple[Floats, Fl
     if not penalty[0]:
         seen[sizes < 1e-12] = np.inf  # directions that no row shows stay as they are
     white = scale[:, None] * axes / seen
-    bears, turn = np.linalg.eigh((white * penalty[:, None]).T @ white)
+    raw = white.copy()
+    raw[-1] -= rows.middle @ white[:-1]
+    bears, turn = np.linalg.eigh((raw * penalty[:, None]).T @ raw)
     return white @ turn, np.maximum(bears, 0.0)
 
 
@@ -309,12 +314,14 @@ def _path(trials: list[Trial], strengths: list[tuple[float, float]]) -> tuple[fl
 
 def _start(rows: Rows) -> Floats:
     """The fitted temperature as a matrix."""
-    return np.eye(rows.width, rows.width + 1) / usual_temperature(rows.features, rows.labels, rows.weight)
+    plain = np.eye(rows.width, rows.width + 1) / usual_temperature(rows.given, rows.labels, rows.weight)
+    return Mixed.of(rows, 0.0, 0.0).moved(plain)
 
 
 def _lead(rows: Rows) -> Floats:
     """The score of the true class less the log-sum of the others', to nine digits: what rounding does is not seen."""
-    others = rows.features / usual_temperature(rows.features, rows.labels, rows.weight)
+    others = rows.given
+    others /= usual_temperature(others, rows.labels, rows.weight)
     truth = rows.of_truth(others)
     others[np.arange(len(others)), rows.labels] = -np.inf
     top = others.max(axis=1)

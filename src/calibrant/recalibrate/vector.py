@@ -15,7 +15,6 @@ from calibrant.recalibrate.likelihood import (
     Likelihood,
     Point,
     Rows,
-    centred,
     minimised,
     require_every_class,
     solved,
@@ -30,23 +29,24 @@ from calibrant.totals import Floats, Ints
 class VectorScaling(Recalibrator):
     r"""Multiply the logits of each class by a factor and add an intercept: softmax(w * z + b).
 
-    z are the logits less the mean of their row, so that a constant added to a row, which no probability shows, changes
-    nothing. w and b, of either sign, minimise the convex
+    z are the logits as they come: a constant added to a row of them matters, and logits and log-probabilities give
+    different fits. w and b, of either sign, minimise the convex
 
     .. math:: \sum_i \omega_i \big(-\ln \mathrm{softmax}(w * z_i + b)_{y_i}\big)
         + \frac{l_2}{K} \sum_k \big((w_k - 1)^2 + b_k^2\big)
 
-    with weights that sum to 1, by Newton steps. A constant added to b changes nothing: its mean is 0; with two classes
-    only the sum of both factors counts: they are equal. With `l2=0` a class without rows is refused, for its intercept
-    would run away, and where classes can be told apart without error the search is stopped with a warning; any `l2 > 0`
-    keeps both finite. Cost: a few products of (n, 2K) with itself, 4 n K^2 each.
+    with weights that sum to 1, by Newton steps. A constant added to b changes nothing: its mean is 0. An event's z
+    stands for the logits (0, z): the first factor multiplies 0 and stays at 1 / T, T the fitted temperature, or at 1
+    where `l2 > 0`. With `l2=0` a class without rows is refused, for its intercept would run away, and where classes can
+    be told apart without error the search is stopped with a warning; any `l2 > 0` keeps both finite. The certificate's
+    gradient is in w and b + w * m, m the means of z. Cost: a few products of (n, 2K) with itself, 4 n K^2 each.
 
-    References: Guo, Pleiss, Sun & Weinberger (2017), section 4.2, there on logits as they come.
+    References: Guo, Pleiss, Sun & Weinberger (2017), section 4.2.
 
-    >>> rows = [[2., 0.], [3., 0.], [0., 1.], [0., 2.], [1., 0.]]
-    >>> fitted = VectorScaling().fit(rows, [0, 1, 1, 1, 0])
+    >>> rows = [[2., 0.], [3., 0.], [0., 1.], [0., 2.], [1., 0.], [1., 2.]]
+    >>> fitted = VectorScaling().fit(rows, [0, 1, 1, 1, 0, 0])
     >>> fitted.weights_.round(4).tolist(), fitted.bias_.round(4).tolist()
-    ([0.4889, 0.4889], [-0.3944, 0.3944])
+    ([0.1115, 0.3319], [0.073, -0.073])
     """
 
     input: str = "logits"
@@ -61,12 +61,12 @@ class VectorScaling(Recalibrator):
     def _learn(self, given: Lesson) -> Ending:
         if self.l2 == 0:
             require_every_class(given, "pass l2=0.01 or use TemperatureScaling")
-        made = fit_vector(centred(given.scores.logits), given.labels, given.weight, l2=self.l2)
+        made = fit_vector(given.scores.logits.astype(np.float64), given.labels, given.weight, l2=self.l2)
         self.weights_, self.bias_, ending = made
         return ending
 
     def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(centred(given.logits) * self.weights_ + self.bias_))
+        return given.restored(softmax(given.logits.astype(np.float64) * self.weights_ + self.bias_))
 
 
 def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0) -> tuple[Floats, Floats, Ending]:
@@ -77,13 +77,11 @@ def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0)
     [0.8811, 0.8811]
     """
     rows, width = Rows.of(logits, labels, weight), logits.shape[1]
-    centre = np.repeat([1.0, 0.0], width)
-    likelihood = Scaled(rows, np.full(2 * width, l2 / width), centre)
+    centre = np.array([np.ones(width), np.zeros(width)])
+    likelihood = Scaled(rows, np.full_like(centre, l2 / width), centre)
     start = centre / usual_temperature(logits, labels, weight)
-    point, ending = minimised(likelihood, start)
-    weights, bias = point.parameters.reshape(2, width)
-    if width == 2:
-        weights = np.full(2, weights.mean())
+    point, ending = minimised(likelihood, likelihood.moved(start))
+    weights, bias = likelihood.raw(point.parameters)
     if not ending.converged:
         ending = dataclasses.replace(ending, message=f"{ending.message}; pass l2=0.01 or use TemperatureScaling")
     return weights, bias - bias.mean(), ending
@@ -91,21 +89,21 @@ def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Likelihood):
-    """Scores w * z + b: parameters (w_1, ..., w_K, b_1, ..., b_K)."""
+    """Scores w * z + b: parameters (2, K), w and b."""
 
-    def scores(self, parameters: Floats) -> Floats:
-        """Scores (n, K) of the features."""
-        made = self.rows.features * parameters[: self.rows.width]
-        made += parameters[self.rows.width :]
-        return made
+    intercepts: ClassVar[Any] = 1
 
-    def gathered(self, residuals: Floats) -> Floats:
-        """The transpose of `scores`."""
-        return np.concatenate([np.einsum("ij,ij->j", residuals, self.rows.features), residuals.sum(axis=0)])
+    def sloped(self, parameters: Floats, features: Floats) -> Floats:
+        """w * z."""
+        return features * parameters[0]
+
+    def leaned(self, residuals: Floats, features: Floats) -> Floats:
+        """The transpose of `sloped`."""
+        return np.array([np.einsum("ij,ij->j", residuals, features), np.zeros(features.shape[1])])
 
     def step(self, point: Point) -> Floats:
         """Newton's step."""
-        return solved(self._hessian(point.probabilities), point.gradient)
+        return solved(self._hessian(point.probabilities), point.gradient.ravel()).reshape(2, -1)
 
     def _hessian(self, probabilities: Floats) -> Floats:
         z, width = self.rows.features, self.rows.width
@@ -113,10 +111,11 @@ class Scaled(Likelihood):
         both = np.hstack([root * z, root])
         made = -(both.T @ both)
         heavy = probabilities * self.rows.weight[:, None]
-        classes = np.arange(width)
-        mean = np.einsum("ij,ij->j", heavy, z)
-        made[classes, classes] += np.einsum("ij,ij,ij->j", heavy, z, z)
+        classes, middle = np.arange(width), self.rows.middle
+        factor, intercept = 2 * self.penalty  # on w and on b - w * m, m the means of the features
+        mean = np.einsum("ij,ij->j", heavy, z) - intercept * middle
+        made[classes, classes] += np.einsum("ij,ij,ij->j", heavy, z, z) + factor + intercept * middle**2
         made[classes, classes + width] += mean
         made[classes + width, classes] += mean
-        made[classes + width, classes + width] += heavy.sum(axis=0)
-        return made + np.diag(2 * self.penalty)
+        made[classes + width, classes + width] += heavy.sum(axis=0) + intercept
+        return made
