@@ -88,6 +88,7 @@ def test_numbers_and_the_page_are_logged():
     assert "Verdict" in kept.pages[0]
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_real_tracking_store_takes_them(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)

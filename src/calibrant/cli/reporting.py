@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 import calibrant
+from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.measuring import metrics_named
 from calibrant.cli.reading import described, read, reading_options
@@ -40,11 +42,16 @@ def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: 
       calibrant report predictions.npz
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
+      calibrant report labels.npy probabilities.npy
+
+    \b
+    Exit status: 0 the page is written, 2 wrong usage, 3 wrong data, 4 a file cannot be read or written.
     """
     from calibrant.report import Report
 
     usage(lambda _: check_seed(seed), "")
-    models = {name: read((file,), **keys) for name, file in _named(files).items()}
+    _check_output(output, files)
+    models = {name: read(file, **keys) for name, file in _named(files).items()}
     made = Report.of(models, seed=seed, command=_command())
     path = made.save(output)
     if not quiet:
@@ -55,8 +62,14 @@ def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: 
 
 def _said(made: Any, path: Path, style: str, predictions: Predictions) -> str:
     if style == "json":
-        said = {"verdict": made.verdict.sentence, "supporting": list(made.verdict.supporting), "report": str(path)}
-        return json.dumps({"calibrant": calibrant.__version__, **said}, indent=1)
+        said = {
+            "verdict": made.verdict.sentence,
+            "tone": made.verdict.tone,
+            "supporting": list(made.verdict.supporting),
+            "numbers": made.numbers,
+            "report": str(path),
+        }
+        return json.dumps({"calibrant": calibrant.__version__, **said}, allow_nan=False, indent=1)
     if style == "markdown":
         return made.to_markdown()
     lines = [described(predictions), "", made.verdict.sentence, *made.verdict.supporting]
@@ -96,7 +109,7 @@ def compare_models(
       calibrant compare new.npz old.npz -m ece -m sce --fail-if-worse
     """
     metrics = metrics_named(names or ("ece", "brier", "log_loss"))
-    usage(lambda _: (check_seed(seed), check_level(level)), "")
+    usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
     a, b = (read((file,), **keys) for file in (first, second))
     found = {
         name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)
@@ -112,6 +125,27 @@ def compare_models(
     worse = [name for name, one in found.items() if _worse(metrics[name], one)]
     if fail_if_worse and worse:
         stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)
+
+
+def _check_output(output: str, files: tuple[str, ...]) -> None:
+    """Refuse a page that cannot be written, before anything is computed."""
+    target = Path(output)
+    if any(target.resolve() == Path(file).resolve() for file in files):
+        raise click.UsageError(f"the page would overwrite {inert(output, 200)}; give another name with -o")
+    if target.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, f"is a directory; name a file in it, such as -o {output}/report.html", output
+        )
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "is no folder; make it first", str(target.parent))
+
+
+def _check_comparison(resamples: int, seed: int, level: float, margin: float | None) -> None:
+    whole(resamples, "--resamples", 1)
+    check_seed(seed)
+    check_level(level)
+    if margin is not None and not margin > 0:
+        raise CalibrationInputError("--margin", "must be positive", got=repr(margin))
 
 
 def _row(name: str, one: Comparison) -> list[str]:
@@ -143,12 +177,17 @@ def _worse(metric: Metric, one: Comparison) -> bool:
     return one.interval.low > 0
 
 
-def _named(files: tuple[str, ...]) -> dict[str, str]:
-    """Each file under its name, or under its whole path where two have the same name."""
+def _named(files: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Each file under its name, or under its whole path where two have the same name; two NPY files are one model."""
     names = [Path(file).name for file in files]
-    made = {name if names.count(name) == 1 else file: file for name, file in zip(names, files, strict=True)}
+    if any(name.lower().endswith(".npy") for name in names):
+        if len(files) != 2:
+            raise click.UsageError("NPY files come in pairs: calibrant report labels.npy probabilities.npy")
+        return {names[1]: files}
+    made: dict[str, tuple[str, ...]] = {}
+    made |= {name if names.count(name) == 1 else file: (file,) for name, file in zip(names, files, strict=True)}
     if len(made) < len(files):
-        raise CalibrationInputError("files", "must differ from each other", got="one file twice")
+        raise click.UsageError("one file is named twice; name each model's file once")
     return made
 
 

@@ -10,9 +10,8 @@ from calibrant.binning import Edges
 from calibrant.bins import Bins
 from calibrant.errors.binned import BinnedError
 from calibrant.forecasts import Forecasts
-from calibrant.lenses import TopLabel
 from calibrant.predictions import Predictions
-from calibrant.report.grouped import MOST_BINS, edges, grouped, ranks
+from calibrant.report.grouped import MOST_BINS, bin_numbers, by_blocks, edges, grouped, ranks
 from calibrant.totals import Floats
 
 
@@ -39,10 +38,10 @@ class Cells:
         (3.0, 3.0, 2.0)
         """
         binning = Edges(edges().tolist())
-        width = _sums(BinnedError(binning=binning)(event).bins)
+        width = _sums(by_blocks(BinnedError(binning=binning), event).bins)
         squares = width[:, 0]
         if event.weight is not None:
-            squares = np.bincount(binning.assign(TopLabel()(event))[:, 0], event.weight**2, len(width))
+            squares = np.bincount(bin_numbers(binning, event), event.weight**2, len(width)).astype(np.float64)
         width = np.column_stack([width, squares])
         table = grouped(event) if table is None else table
         cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(event, table)

@@ -179,7 +179,10 @@ def lines(
     names = [line.name for line in series] if len(series) > 1 else []
     room = 17 * len(names)
     plane = Plane(
-        span or _wide(xs), span or _span(np.concatenate(every), zero), height=(320 if span else 250) + room, top=10 + room
+        span or _wide(xs),
+        span or _span(np.concatenate(every), zero),
+        height=(320 if span else 250) + room,
+        top=10 + room,
     )
     parts = [plane.frame(*axis, x_ticks=x_ticks)]
     if diagonal:
@@ -220,8 +223,12 @@ def signed_bars(
         at = len(values) - index
         middle = at - (0.5 if beside else 1 - bar / 2 - 0.06)
         strong = " strong" if flagged[index] else ""
-        place = {"x": plane.left - 7, "y": plane.up(middle) + 4} if beside else {"x": plane.left, "y": plane.up(at) + 13}
-        said = element("text", _short(name, SHORT if beside else 60), class_=f"tick{strong}{' end' if beside else ''}", **place)
+        place = (
+            {"x": plane.left - 7, "y": plane.up(middle) + 4} if beside else {"x": plane.left, "y": plane.up(at) + 13}
+        )
+        said = element(
+            "text", _short(name, SHORT if beside else 60), class_=f"tick{strong}{' end' if beside else ''}", **place
+        )
         parts.append(said)
         if not math.isfinite(value):
             continue

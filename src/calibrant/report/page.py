@@ -52,7 +52,10 @@ class Grid:
     def to_dict(self) -> list[dict[str, object]]:
         """Rows by the names of their columns, ready for JSON."""
         return [
-            {name: number(_bare(cell)) if not isinstance(cell, str) else cell for name, cell in zip(self.header, row, strict=True)}
+            {
+                name: number(_bare(cell)) if not isinstance(cell, str) else cell
+                for name, cell in zip(self.header, row, strict=True)
+            }
             for row in self.rows
         ]
 

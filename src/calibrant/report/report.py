@@ -15,7 +15,7 @@ from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions
 from calibrant.report.cells import Cells
 from calibrant.report.charts import planes
-from calibrant.report.page import Page, Section
+from calibrant.report.page import Grid, Page, Section
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes import classes_section, ranks_section
 from calibrant.report.sections.failures import failures_section
@@ -46,7 +46,7 @@ class Report:
     >>> p = rng.random(500)
     >>> report = Report.of(cal.Predictions.from_probs(rng.random(500) < p**2, p))
     >>> print(report.verdict.sentence[:40])
-    Over-confident by 16.3 points; more than
+    Over-confident by 16.3 points, more than
     """
 
     page: Page
@@ -77,7 +77,7 @@ class Report:
             sections.insert(1, models_section(studies))
         said = verdict(first, studies[1:])
         page = Page(
-            title=f"Calibration of {first.name}",
+            title=f"Calibration of {inert(first.name, 120)}",
             verdict=said.sentence,
             supporting=said.supporting,
             tone=said.tone,
@@ -86,6 +86,15 @@ class Report:
             data={"cells": Cells.of(first.event, first.table).to_dict(), "planes": planes()},
         )
         return cls(page, said)
+
+    @property
+    def numbers(self) -> list[dict[str, object]]:
+        """The family of calibration numbers, a dictionary each, ready for JSON."""
+        return self._family.to_dict()
+
+    @property
+    def _family(self) -> Grid:
+        return next(section for section in self.page.sections if section.identity == "family").grids[0]
 
     def to_html(self) -> str:
         """The page as text."""
@@ -99,7 +108,7 @@ class Report:
 
     def to_markdown(self) -> str:
         """The verdict and the family of numbers as GitHub-flavoured Markdown, for a pull request."""
-        family = next(section for section in self.page.sections if section.identity == "family").grids[0]
+        family = self._family
         lines = [f"### {_plain(self.page.title)}", "", f"**{_plain(self.verdict.sentence)}**", ""]
         lines += [f"- {_plain(said)}" for said in self.verdict.supporting]
         lines += ["", _row(family.header), _row(["---"] * len(family.header))]
@@ -108,7 +117,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The page in a notebook, in a frame of its own."""
-        return f'<iframe srcdoc="{html.escape(self.to_html())}" width="100%" height="720"></iframe>'
+        page = html.escape(self.to_html())
+        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="report" width="100%" height="720"></iframe>'
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from calibrant.binning import STREAM, EqualWidth, FixedEdges
+from calibrant.binning import EqualWidth, FixedEdges
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
@@ -36,7 +36,7 @@ from calibrant.recipes import (
     SMECE,
 )
 from calibrant.report.charts import Z
-from calibrant.report.grouped import MOST_ROWS, Resampling, concluded, grouped
+from calibrant.report.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
 
 T = TypeVar("T")
 
@@ -88,6 +88,16 @@ class Study:
     def happening(self) -> str:
         """What the main event is, in words."""
         return "the event happens" if self.predictions.kind == "event" else "the likeliest class is right"
+
+    @cached_property
+    def forecast(self) -> float:
+        """The mean forecast of the main event."""
+        return float(np.average(self.event.probabilities, weights=self.event.weight))
+
+    @cached_property
+    def frequency(self) -> float:
+        """How often the main event came true."""
+        return float(np.average(self.event.truth_rows, weights=self.event.weight))
 
     @cached_property
     def table(self) -> Forecasts | None:
@@ -149,18 +159,28 @@ class Study:
         result = tried(lambda: metric(rows))
         if result is None:
             return None
-        result = tried(lambda: metric(rows, interval=Bootstrap(resamples, seed=self.seed))) or result
+        with_interval = tried(lambda: metric(rows, interval=Bootstrap(resamples, seed=self.seed)))
+        result = result if with_interval is None else _within_one(with_interval)
         if rows.soft is not None:
             return result
         noise = tried(lambda: consistency(metric, rows, n=resamples, seed=self.seed, result=result))
-        return result if noise is None else _annotated(noise)
+        if noise is None:
+            return result
+        if metric == ECE and about_event:
+            self._nulls.append(noise)
+        return _annotated(noise)
+
+    @cached_property
+    def _nulls(self) -> list[Null]:
+        """The distribution of ECE under calibration, once it is known."""
+        return []
 
     def _of_many(self, metric: Metric) -> Result:
         """A metric of a large event: bins at fixed edges from its rows, anything else from its groups."""
         assert self.table is not None
         fixed = isinstance(getattr(metric, "binning", None), FixedEdges)
-        result = metric(self.event) if fixed else concluded(metric, self.table)
-        return _annotated(self.resampling.null(self.resampling.interval(result)))
+        result = by_blocks(metric, self.event) if fixed else concluded(metric, self.table)
+        return _annotated(self.resampling.null(_within_one(self.resampling.interval(result))))
 
     @cached_property
     def ece(self) -> Result:
@@ -179,11 +199,10 @@ class Study:
     @cached_property
     def null(self) -> Null | None:
         """The distribution of ECE if the forecasts were calibrated; None under soft labels."""
-        if self.event.soft is not None:
-            return None
+        result = self.ece
         if self.is_large:
-            return self.resampling.null(self.ece)
-        return consistency(ECE, self.event, n=self.resamples, seed=self.seed, result=self.ece)
+            return self.resampling.null(result)
+        return self._nulls[0] if self._nulls else None
 
     @cached_property
     def _scored(self) -> Callable[[MeanScore], Result]:
@@ -194,9 +213,9 @@ class Study:
         return self._scored(metric)
 
     def _score(self, metric: MeanScore) -> Result:
-        result = metric(self.predictions)
+        result = by_blocks(metric, self.predictions)
         squares = size = 0.0
-        for part in self.predictions.blocks(STREAM):
+        for part in self.predictions.blocks(BLOCK):
             view = metric.lens(part)
             weight = np.ones(len(part)) if view.weight is None else view.weight
             with np.errstate(invalid="ignore"):
@@ -209,7 +228,7 @@ class Study:
     @cached_property
     def repaired_rows(self) -> Predictions:
         """The rows that recalibration is tried on: all, or a random part that can be afforded."""
-        return self._some(int(np.clip(_REPAIR / self.width, 2000, 50_000)), stage=8)
+        return self._some(int(np.clip(_REPAIR / self.width, 2000, 30_000)), stage=8)
 
     @cached_property
     def choice(self) -> Choice | None:
@@ -220,7 +239,7 @@ class Study:
         names = names if self.width <= 100 else names[:1]
         methods = {name: spelled(name) for name in names}
         resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
             return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
 
@@ -266,6 +285,13 @@ def redraws(result: Result) -> int | None:
     """How often labels were redrawn for a result's noise floor; None where it has none."""
     found = result.details.get("redraws")
     return None if found is None else int(found)
+
+
+def _within_one(result: Result) -> Result:
+    """The result with an interval that ends where its values do: no calibration error is larger than 1."""
+    assert result.interval is not None
+    low, high = np.clip([result.interval.low, result.interval.high], -1.0, 1.0)
+    return dataclasses.replace(result, interval=dataclasses.replace(result.interval, low=float(low), high=float(high)))
 
 
 def _annotated(noise: Null) -> Result:

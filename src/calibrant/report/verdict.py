@@ -19,6 +19,8 @@ TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
 BLURRED = 0.05
 """If calibrated forecasts of so many rows may show an error of more than this, no error can be ruled out."""
+RULE_OF_THREE = 3.0
+"""What never happened in n rows may still happen in 3 / n of them (95 %)."""
 MIXED = 0.25
 """If over- and under-confidence are closer than this ratio, both are named."""
 
@@ -59,12 +61,13 @@ def verdict(study: Study, others: Sequence[Study] = ()) -> Verdict:
 
 def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
-    floor, most = study.ece.details["noise_floor"], study.ece.details["noise_95"]
+    floor = study.ece.details["noise_floor"]
+    most = max(study.ece.details["noise_95"], RULE_OF_THREE / study.ece.n)
     p = p_value(study.ece.details["null_p_value"], redraws(study.ece))
     numbers = f"ECE is {points(study.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
     if most <= BLURRED:
         return Verdict(f"No miscalibration beyond noise: {numbers}.", supporting, "good")
-    hidden = f"up to {100 * most:.1f} points would pass for noise with {counted(study.ece.n, 'row')}"
+    hidden = f"with {counted(study.ece.n, 'row')}, up to {100 * min(most, 1.0):.1f} points would pass for noise"
     return Verdict(f"Too few rows to tell: {numbers}; {hidden}.", supporting, "unsure")
 
 
@@ -75,10 +78,8 @@ def _without_noise_floor(study: Study) -> str:
     if between is None or not (between.low > 0 or between.high < 0):
         return f"{said}. In the mean, forecasts are neither clearly over- nor under-confident."
     ends = sorted(100 * abs(end) for end in (between.low, between.high))
-    return (
-        f"{_word(value).capitalize()} by {points(abs(value))} in the mean (90% interval {ends[0]:.1f} to {ends[1]:.1f}). "
-        f"{said}."
-    )
+    between_them = f"90% interval {ends[0]:.1f} to {ends[1]:.1f}"
+    return f"{_word(value).capitalize()} by {points(abs(value))} in the mean ({between_them}). {said}."
 
 
 def _direction(study: Study) -> str:
@@ -122,8 +123,7 @@ def _help(study: Study) -> str:
 
 def _on_average(study: Study) -> str:
     """The plainest statement there is."""
-    event = study.event
-    forecast, truth = (float(np.average(part, weights=event.weight)) for part in (event.probabilities, event.truth_rows))
+    forecast, truth = study.forecast, study.frequency
     if study.predictions.kind == "event":
         return f"On average {percent(forecast)} is forecast, and it happens in {percent(truth)} of the cases."
     return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
@@ -136,7 +136,8 @@ def _sizes(study: Study) -> str:
         said += f", 90% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
     floor = study.ece.details.get("noise_floor")
     if floor is not None:
-        said += f"; noise floor {100 * floor:.1f}, what calibrated forecasts of these {counted(study.ece.n, 'row')} would show"
+        rows = counted(study.ece.n, "row")
+        said += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {rows}"
     return f"{said}."
 
 

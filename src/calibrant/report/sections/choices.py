@@ -9,6 +9,7 @@ from calibrant.binning import EqualWidth
 from calibrant.errors.binned import BinnedError
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.report.charts import Line, lines
+from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Figure, Grid, Section
 from calibrant.report.study import LEAST, SETTINGS, Study
 
@@ -43,8 +44,8 @@ def choices_section(study: Study) -> Section:
     header = ("bins", "ECE", "sd", "smallest bin", "median bin", "largest bin", "stable")
     grid = Grid(header, rows, "ECE by number of bins")
     caption = (
-        f"n = {study.ece.n:,}; the band is one standard deviation over {resamples} resamples either way. Stable: within "
-        "one standard deviation of the neighbouring settings. Bin sizes are of bins that hold samples."
+        f"n = {study.ece.n:,}; the band is one standard deviation over {resamples} resamples either way. Stable: "
+        "within one standard deviation of the neighbouring settings. Bin sizes are of bins that hold samples."
     )
     figure = Figure("choices-figure", picture, caption, grid)
     return Section("choices", "Sensitivity to the number of bins", (_said(values, found),), (figure,))
@@ -58,7 +59,7 @@ def _found(study: Study) -> tuple[Sensitivity, int]:
         return sensitivity(recipes.ECE, study.event, **over), n  # type: ignore[arg-type]
     metrics = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
     drawn = np.array([study.resampling.rows[metric] for metric in metrics])
-    results = tuple(metric(study.event) for metric in metrics)
+    results = tuple(by_blocks(metric, study.event) for metric in metrics)
     settings = tuple(float(setting) for setting in SETTINGS)
     return Sensitivity("n_bins", settings, results, drawn.mean(axis=1), drawn.std(axis=1)), drawn.shape[1]
 
@@ -66,9 +67,10 @@ def _found(study: Study) -> tuple[Sensitivity, int]:
 def _said(values: list[float], found: Sensitivity) -> str:
     """How far apart the settings are, and whether that matters."""
     low, high = min(values), max(values)
-    apart = "no farther apart than resampling spreads it" if all(found.stable) else "farther apart than resampling spreads it"
+    tried = ", ".join(str(setting) for setting in SETTINGS)
+    apart = "no farther apart" if all(found.stable) else "in part farther apart"
     return (
-        f"Nobody asked for 15 bins. On the same forecasts, ECE with {', '.join(str(one) for one in SETTINGS)} bins lies "
+        f"Nobody asked for 15 bins. On the same forecasts, ECE with {tried} bins lies "
         f"between {low:.4f} and {high:.4f}; neighbouring settings are "
-        f"{apart if all(found.stable) else 'in part ' + apart}. More bins see more, and more noise."
+        f"{apart} than resampling spreads them. More bins see more, and more noise."
     )

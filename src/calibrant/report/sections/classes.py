@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import numpy as np
 
 from calibrant.errors.binned import BinnedError
 from calibrant.lenses import InTopK
 from calibrant.report.charts import Bar, Line, lines, signed_bars
 from calibrant.report.gaps import Gap, corrected, gaps
+from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, points, quoted_p
@@ -17,6 +21,8 @@ NAMED = 10
 """Classes that are drawn at each end where there are more than twice as many."""
 LISTED = 200
 """Classes that the table lists."""
+LEAST_ROWS = 20
+"""Rows that a class must be predicted for, to be looked at by itself."""
 HEADER = (
     "class",
     "samples predicted",
@@ -38,7 +44,14 @@ def classes_section(study: Study) -> Section | None:
     given = study.predictions
     if given.kind != "classes":
         return None
-    found = sorted(corrected(gaps(study.event, given.predicted, given.classes)), key=lambda one: -one.value)
+    title = "Over- and under-confidence by class"
+    every = gaps(study.event, given.predicted, given.classes)
+    small = [one for one in every if one.rows < LEAST_ROWS]
+    tested = [one for one in every if one.rows >= LEAST_ROWS]
+    if not tested:
+        said = f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one."
+        return Section("classes", title, (said,), (), (_grid(study, [], small),))
+    found = sorted(corrected(tested), key=lambda one: -one.value)
     drawn = found if len(found) <= 2 * NAMED else found[:NAMED] + found[-NAMED:]
     some = "" if len(drawn) == len(found) else f" The {NAMED} farthest at each end of {len(found):,} are drawn."
     picture = signed_bars(
@@ -53,19 +66,20 @@ def classes_section(study: Study) -> Section | None:
         flagged=[bool(one.flag) for one in drawn],
     )
     caption = (
-        f"n = {len(given):,}, {counted(len(found), 'predicted class', 'predicted classes')}. Strokes: 90% intervals "
-        f"(normal approximation). Bold: more than noise after Holm's correction for {len(found):,} classes.{some}"
+        f"n = {len(given):,}, {counted(len(found), 'class', 'classes')} predicted {LEAST_ROWS} times or more. Mean "
+        "confidence less the share of right answers. Strokes: 90% intervals (normal approximation). Bold: more than "
+        f"noise after Holm's correction for their number.{some}"
     )
-    figure = Figure("classes-figure", picture, caption, _grid(study, found))
-    return Section("classes", "Over- and under-confidence by class", (_said(found),), (figure,))
+    figure = Figure("classes-figure", picture, caption, _grid(study, found, small))
+    return Section("classes", title, (_said(found, len(small)),), (figure,))
 
 
-def _said(found: list[Gap]) -> str:
+def _said(found: list[Gap], small: int) -> str:
     flagged = [one for one in found if one.flag]
     over = sum(one.value > 0 for one in flagged)
     said = (
-        "When the model answers with a class, how sure is it, and how often is it right? "
-        f"{over} of {counted(len(found), 'class', 'classes')} {'is' if over == 1 else 'are'} over-confident and "
+        "When the model answers with a class, how sure is it, and how often is it right? Of "
+        f"{counted(len(found), 'class', 'classes')} {over} {'is' if over == 1 else 'are'} over-confident and "
         f"{len(flagged) - over} under-confident by more than noise."
     )
     if flagged:
@@ -74,18 +88,26 @@ def _said(found: list[Gap]) -> str:
             f" Farthest off: {inert(worst.name, 60)}, {worst.flag} by {points(abs(worst.value))} "
             f"({counted(worst.rows, 'row')})."
         )
+    if small:
+        said += f" {counted(small, 'class', 'classes')} predicted fewer than {LEAST_ROWS} times left out."
     return said
 
 
-def _grid(study: Study, found: list[Gap]) -> Grid:
-    """Every class, or those at either end; beside the predicted classes what is known of the true ones."""
+def _grid(study: Study, found: list[Gap], small: list[Gap]) -> Grid:
+    """Every class, or those at either end; beside the predicted classes what is known of the true ones.
+
+    Classes that were predicted too rarely to be tested come last.
+    """
     given = study.predictions
     truly: dict[str, Gap] = {}
     if given.labels is not None:
         truly = {one.name: one for one in gaps(study.event, given.labels, given.classes)}
     listed = found if len(found) <= LISTED else found[: LISTED // 2] + found[-LISTED // 2 :]
-    rows = [(*_cells(one), *_true_cells(truly.get(one.name), len(given))) for one in listed]
-    title = "Classes as predicted" + ("" if len(listed) == len(found) else f" ({LISTED} of {len(found):,})")
+    rare = sorted(small, key=lambda one: -one.rows)[: LISTED - len(listed)]
+    rare = [dataclasses.replace(one, p=math.nan) for one in rare]
+    rows = [(*_cells(one), *_true_cells(truly.get(one.name), len(given))) for one in [*listed, *rare]]
+    every = len(found) + len(small)
+    title = "Classes as predicted" + ("" if len(rows) == every else f" ({len(rows)} of {every:,})")
     if not truly:
         return Grid(HEADER[:9], [one[:9] for one in rows], title)
     return Grid(HEADER, rows, title)
@@ -108,7 +130,7 @@ def ranks_section(study: Study) -> Section | None:
         return None
     rows: list[tuple[float, ...]] = []
     for k in range(1, most + 1):
-        found = BinnedError(lens=InTopK(k))(given)
+        found = by_blocks(BinnedError(lens=InTopK(k)), given)
         assert found.bins is not None
         size, promised, kept = (
             float(part.value.sum()) for part in (found.bins.size, found.bins.outputs, found.bins.targets)

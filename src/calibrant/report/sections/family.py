@@ -1,4 +1,4 @@
-"""The family: every calibration number with its interval, its noise floor, its definition and the question it answers."""
+"""The family: every calibration number with interval, noise floor, definition and the question it answers."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ _CLASSES: dict[str, tuple[Metric, str, str]] = {
         "as full ECE, of the five largest probabilities and the rest",
     ),
 }
-_WIDEST = 100
-"""Classes up to which whole vectors are binned."""
+_WIDEST = {"full ECE": 100, "ACE": 200, "TACE": 200}
+"""Classes up to which whole vectors are binned, and up to which each class gets bins of its own."""
 
 
 def family_section(study: Study) -> Section:
@@ -99,7 +99,7 @@ def family_section(study: Study) -> Section:
     left_out = []
     for about_event, metrics in ((True, _EVENT), (False, _CLASSES if study.predictions.kind == "classes" else {})):
         for name, (metric, question, _) in metrics.items():
-            too_wide = name == "full ECE" and study.width > _WIDEST
+            too_wide = study.width > _WIDEST.get(name, study.width)
             result = None if too_wide else study.measured(metric, about_event=about_event)
             if result is None:
                 left_out.append(name)
@@ -146,8 +146,8 @@ def _definition(name: str) -> str:
 def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[str]:
     about_classes = [name for name in found if name in _CLASSES]
     said = [
-        "One forecast has many calibration errors, one for each question. Each stands beside its 90% interval, its noise "
-        "floor (what calibrated forecasts would show) and p, the chance that calibrated forecasts would show as much. "
+        "One forecast has many calibration errors, one for each question. Each stands beside its 90% interval, its "
+        "noise floor (what calibrated forecasts would show) and p, the chance that those would show as much or more. "
         f"From {study.resamples} resamples of the rows and as many redraws of the labels"
         + (f", {study.class_resamples} for questions about all classes" if about_classes else "")
         + "; the counts shrink as the data grow."
@@ -173,8 +173,8 @@ def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[s
     noisy = [name for name, one in found.items() if NOISE in one.notes]
     if noisy:
         said.append(
-            f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there: compare the value with its "
-            "noise floor instead."
+            f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there: compare the value with "
+            "its noise floor instead."
         )
     if left_out:
         said.append(f"Not defined for these data, or too costly: {listed(left_out, most=20)}.")

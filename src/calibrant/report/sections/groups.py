@@ -6,10 +6,10 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.binning import Edges, EqualWidth
-from calibrant.lenses import TopLabel
 from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar, signed_bars
 from calibrant.report.gaps import Gap, corrected, gaps
+from calibrant.report.grouped import bin_numbers
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, listed, points, quoted_p
@@ -21,8 +21,9 @@ MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20
 HEADER = (
     "group", "samples", "mean forecast", "came true", "gap", "90% from", "90% to", "ECE", "p, corrected", "flag"
 )  # fmt: skip
-FEW_NUMBERS = 12
-"""Numbers of more different values than this are cut into four ranges."""
+FEW_NUMBERS, MANY_NUMBERS, EACH = 12, 60, 50
+"""Numbers of more different values than the first are cut into four ranges; whole ones only above the second, or where
+there are fewer rows a value than the third."""
 LIKERT = (("almost never", 0.0, 0.1), ("unlikely", 0.1, 0.35), ("even", 0.35, 0.65), ("likely", 0.65, 0.9),
           ("almost certain", 0.9, 1.0))  # fmt: skip
 """Words that people use, and the forecasts they stand for."""
@@ -38,8 +39,8 @@ def groups_section(study: Study) -> Section | None:
         return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} rows.", *remarks))
     flagged = [one for one, _ in found if one.flag]
     said = (
-        f"{len(flagged)} of {counted(len(found), 'group')} {'is' if len(flagged) == 1 else 'are'} off by more than noise "
-        "after Holm's correction for their number"
+        f"{len(flagged)} of {counted(len(found), 'group')} {'is' if len(flagged) == 1 else 'are'} off by more than "
+        "noise after Holm's correction for their number"
     )
     if flagged:
         said += f"; farthest: {inert(flagged[0].name, 80)}, {flagged[0].flag} by {points(abs(flagged[0].value))}"
@@ -57,7 +58,8 @@ def groups_section(study: Study) -> Section | None:
     )
     some = "" if len(shown) == len(found) else f" The {DRAWN} farthest off of {len(found):,} are drawn."
     caption = (
-        f"n = {len(event):,}. Strokes: 90% intervals (normal approximation). Bold: more than noise after correction.{some}"
+        f"n = {len(event):,}. Mean forecast less what came true. Strokes: 90% intervals (normal approximation). Bold: "
+        f"more than noise after correction.{some}"
     )
     title = "Groups" if len(found) <= LISTED else f"Groups ({LISTED} farthest off of {len(found):,})"
     grid = Grid(HEADER, [_cells(*pair) for pair in found[:LISTED]], title)
@@ -68,11 +70,11 @@ def likert_section(study: Study) -> Section:
     """What came true of forecasts that people would call unlikely, even, likely."""
     event = study.event
     bins = Edges([0.0, *(high for _, _, high in LIKERT)], closed="left")
-    found = {one.name: one for one in gaps(event, bins.assign(TopLabel()(event))[:, 0], [word for word, *_ in LIKERT])}
+    found = {one.name: one for one in gaps(event, bin_numbers(bins, event), [word for word, *_ in LIKERT])}
     rows: list[tuple[Cell, ...]] = []
     for word, low, high in LIKERT:
         one = found.get(word)
-        between = f"{100 * low:g}% to {100 * high:g}%"
+        between = f"{100 * low:g}–{100 * high:g}%"
         if one is None:
             rows.append((word, between, 0, *[float("nan")] * 5, "no forecasts"))
             continue
@@ -95,11 +97,12 @@ def column_groups(values: Array) -> tuple[Ints, list[str]] | None:
     >>> column_groups(np.arange(100.0))[1]
     ['0 to 24', '25 to 49', '50 to 74', '75 to 99']
     """
-    if values.dtype.kind in "fiu" and len(np.unique(values)) > FEW_NUMBERS:
-        return _ranges(values.astype(np.float64))
     if values.dtype.kind not in "USbiuf":
         return None
     every, codes = np.unique(values, return_inverse=True)
+    few = MANY_NUMBERS if values.dtype.kind in "iu" and len(values) >= EACH * len(every) else FEW_NUMBERS
+    if values.dtype.kind in "fiu" and len(every) > few:
+        return _ranges(values.astype(np.float64))
     if not 2 <= len(every) <= MOST_VALUES:
         return None
     return codes.ravel(), ["missing" if value != value else str(value) for value in every.tolist()]
@@ -122,7 +125,7 @@ def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
     made: list[Gap] = []
     errors: list[float] = []
     skipped, small = list(event.columns)[MOST_COLUMNS:], 0
-    bins = EqualWidth().assign(TopLabel()(event))[:, 0]
+    bins = bin_numbers(EqualWidth(), event)
     for column, values in list(event.columns.items())[:MOST_COLUMNS]:
         groups = column_groups(values)
         if groups is None:
@@ -140,7 +143,7 @@ def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
     remarks = [f"{counted(small, 'group')} of fewer than {LEAST_ROWS} rows left out."] if small else []
     if skipped:
         remarks.append(
-            f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, dates, or beyond "
+            f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, or beyond "
             f"{MOST_COLUMNS} columns)."
         )
     return found, remarks

@@ -19,7 +19,7 @@ REFERENCES = (
     "Roelofs, Cain, Shlens & Mozer (2022), Mitigating bias in calibration error estimation: the sweep.",
     "Kumar, Liang & Ma (2019), Verified uncertainty calibration: the debiased error.",
     "Blasiok & Nakkiran (2023), Smooth ECE.",
-    "Kirchenbauer, Oaks & Heim (2022), What is your metric telling you?: full and top-k errors, kd-trees, Likert intervals.",
+    "Kirchenbauer, Oaks & Heim (2022), What is your metric telling you?: full and top-k errors, Likert intervals.",
     "Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu (2022), Metrics of calibration for probabilistic predictions: drift.",
     "Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams: the decomposition of scores.",
     "Broecker & Smith (2007), Increasing the reliability of reliability diagrams: redrawn outcomes.",
@@ -32,17 +32,15 @@ REFERENCES = (
 
 def card_section(study: Study) -> Section:
     """What was measured: rows, classes, prevalence, a hash."""
-    given, event = study.predictions, study.event
+    given = study.predictions
     kinds = {"event": "one event", "confidence": "the top answer being right"}
-    averaged = {"weights": event.weight}
-    forecast, frequency = (float(np.average(part, **averaged)) for part in (event.probabilities, event.truth_rows))  # type: ignore[arg-type]
     rows: list[tuple[str, str]] = [
-        ("file", study.name),
+        ("predictions", study.name),
         ("rows (n)", f"{len(given):,}"),
         ("forecasts of", kinds.get(given.kind, f"{given.n_classes:,} classes")),
         ("given as", f"{'logits' if given.logits else 'probabilities'}, {given.values.dtype}"),
-        ("mean forecast" if given.kind == "event" else "mean confidence", percent(forecast)),
-        ("prevalence (how often it happened)" if given.kind == "event" else "accuracy", percent(frequency)),
+        ("mean forecast" if given.kind == "event" else "mean confidence", percent(study.forecast)),
+        ("prevalence (how often it happened)" if given.kind == "event" else "accuracy", percent(study.frequency)),
         *_prevalence(study),
     ]
     if given.soft is not None:
@@ -91,10 +89,10 @@ def methods_section(study: Study, command: str) -> Section:
         ("resamples and redraws", redrawn),
     ]
     said = (
-        "Intervals of calibration errors are 90% basic bootstrap intervals over rows; those of mean scores and gaps are "
-        "normal (the mean, 1.645 standard errors either way), those of frequencies Wilson's. A noise floor is the mean "
-        "of the metric when labels are redrawn from the forecasts, p the share of redraws that reach the observed value, "
-        "(1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE uses 15 "
+        "Intervals of calibration errors are 90% basic bootstrap intervals over rows; those of mean scores and gaps "
+        "are normal (the mean, 1.645 standard errors either way), those of frequencies Wilson's. A noise floor is the "
+        "mean of the metric when labels are redrawn from the forecasts, p the share of redraws that reach the observed "
+        "value, (1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE uses 15 "
         "equal-width bins, closed on the right, unless said otherwise.",
         "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
         "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -64,6 +64,8 @@ def lowest(studies: Sequence[Study]) -> str:
         "log loss": min(studies, key=lambda study: study.score(recipes.LOG_LOSS).value).name,
     }
     names = [inert(name, 60) for name in named.values()]
+    if len({len(study.predictions) for study in studies}) > 1:
+        return f"The {len(studies)} files hold different rows: their numbers are not about the same data."
     if names[0] == names[1]:
         return f"Of {len(studies)} models, {names[0]} has the lowest ECE and the lowest log loss."
     return f"Of {len(studies)} models, {names[0]} has the lowest ECE, {names[1]} the lowest log loss."
@@ -75,22 +77,28 @@ def _pairs(studies: Sequence[Study]) -> tuple[list[tuple[Cell, ...]], str]:
     rows = _some(chosen[0])
     models = {study.name: study.predictions if rows is None else study.predictions[rows] for study in chosen}
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
-    errors = tried(lambda: compare_all(recipes.ECE, models, resamples, studies[0].seed))
-    if errors is None:  # the truths that log losses are made of would not tell
+    found = _compared(models, resamples, studies[0].seed)
+    if found is None:
         return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
-    truths = {name: _of_truth(model) for name, model in models.items()}
-    losses = tried(lambda: compare_all(recipes.LOG_LOSS, truths, resamples, studies[0].seed))
-    made = [
-        _row(name, pair, one, resamples)
-        for name, found in (("ECE", errors), ("log loss", losses or {}))
-        for pair, one in found.items()
-    ]
+    made = [_row(name, pair, one, resamples) for name, pairs in found.items() for pair, one in pairs.items()]
     more = "" if len(studies) <= PAIRED else f" The first {PAIRED} models are compared."
     part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
     return made, (
         f"Differences are paired: each of {resamples} resamples draws the same rows for all models. p-values are "
         f"corrected for the number of pairs (Holm).{part}{more}"
     )
+
+
+def _compared(
+    models: Mapping[str, Predictions], resamples: int, seed: int
+) -> dict[str, dict[tuple[str, str], Comparison]] | None:
+    """Every pair by ECE and log loss; None where they are not of the same rows."""
+    with np.errstate(invalid="ignore"):  # log losses may be infinite
+        errors = tried(lambda: compare_all(recipes.ECE, models, resamples, seed))
+        if errors is None:  # the truths that log losses are made of would not tell
+            return None
+        truths = {name: _of_truth(model) for name, model in models.items()}
+        return {"ECE": errors, "log loss": compare_all(recipes.LOG_LOSS, truths, resamples, seed)}
 
 
 def _row(name: str, pair: tuple[str, str], one: Comparison, resamples: int) -> tuple[Cell, ...]:

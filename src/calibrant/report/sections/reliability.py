@@ -8,11 +8,11 @@ import numpy as np
 
 from calibrant.binning import EqualWidth
 from calibrant.bins import Bins
-from calibrant.lenses import TopLabel
 from calibrant.metric import Result
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.report.charts import Bar, Line, histogram, reliability
+from calibrant.report.grouped import bin_numbers, by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study, redraws
 from calibrant.report.words import counted, p_value
@@ -42,16 +42,14 @@ def reliability_section(study: Study) -> Section:
         "has every number.",
     )
     caption = (
-        f"n = {study.ece.n:,}. Grey bars: {said[1]}; the black stroke is its 90% interval (Wilson). The hatched part is "
-        f"the gap to the mean {said[0]}: over-confident where the {said[0]} is higher, under-confident where it is "
+        f"n = {study.ece.n:,}. Grey bars: {said[1]}; the black stroke is its 90% interval (Wilson). The hatched part "
+        f"is the gap to the mean {said[0]}: over-confident where the {said[0]} is higher, under-confident where it is "
         "lower. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal "
         "approximation, rough in bins of few samples). Below: how many samples each bin holds."
     )
     grid = Grid(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")
     figure = Figure("reliability-figure", picture, f"{caption}{_remark(study)}", grid, controls=True)
-    asked = (
-        f"Among forecasts of about 80%, do about 80% come true? Here that is asked of the chance that {study.happening}."
-    )
+    asked = f"Among forecasts of about 80%, do about 80% come true? Asked here of the chance that {study.happening}."
     return Section("reliability", "Reliability", (asked,), (figure,))
 
 
@@ -64,7 +62,9 @@ def _remark(study: Study) -> str:
             "would scatter as much (Kish's effective size)."
         )
     if study.event.soft is not None:
-        said += " Labels are soft and scatter less than events do: intervals and boxes are too wide rather than too narrow."
+        said += (
+            " Labels are soft and scatter less than events do: intervals and boxes are too wide rather than too narrow."
+        )
     return said
 
 
@@ -76,7 +76,7 @@ def bars_of(result: Result, event: Predictions) -> list[Bar]:
     assert bins.high is not None
     columns = [bins.low[0], bins.high[0], bins.counts[0], bins.forecast[0, :, 0], bins.frequency[0, :, 0]]
     if event.weight is not None:
-        columns.append(np.bincount(EqualWidth().assign(TopLabel()(event))[:, 0], event.weight**2, len(columns[0])))
+        columns.append(np.bincount(bin_numbers(EqualWidth(), event), event.weight**2, len(columns[0])))
     return [Bar(*map(float, each)) for each in zip(*columns, strict=True) if each[2] > 0]
 
 
@@ -87,9 +87,10 @@ def row(bar: Bar) -> tuple[float, ...]:
 
 def compared(events: Sequence[tuple[str, Predictions]]) -> tuple[list[Line], Grid]:
     """Reliability of several forecasts in 15 bins each, as lines and as the table that they draw."""
-    series, rows = [], []
+    series: list[Line] = []
+    rows: list[tuple[Cell, ...]] = []
     for name, event in events:
-        bars = bars_of(ECE(event), event)
+        bars = bars_of(by_blocks(ECE, event), event)
         drawn = [bar for bar in bars if bar.effective >= FEW] or bars
         series.append(Line(name, [bar.forecast for bar in drawn], [bar.frequency for bar in drawn], marks=True))
         rows += [(name, *row(bar)) for bar in bars]
@@ -106,10 +107,11 @@ def noise_section(study: Study) -> Section:
     value, drawn = study.ece.value, redraws(study.ece)
     where = "above" if null.excess >= 0 else "below"
     said = (
-        "A calibrated model does not show an ECE of 0, because outcomes are chance. If these forecasts were calibrated, "
-        f"{counted(study.ece.n, 'row')} would show an ECE of {null.mean:.4f} on average (the noise floor) and at most "
-        f"{null.quantile(0.95):.4f} in 95 of 100 samples. Observed: {value:.4f}, which is {abs(null.excess):.4f} "
-        f"{where} the floor ({p_value(null.p_value, drawn)}, from {len(null.values)} redraws of the labels)."
+        "A calibrated model does not show an ECE of 0, because outcomes are chance. If these forecasts were "
+        f"calibrated, {counted(study.ece.n, 'row')} would show an ECE of {null.mean:.4f} on average (the noise "
+        f"floor) and at most {null.quantile(0.95):.4f} in 95 of 100 samples. Observed: {value:.4f}, which is "
+        f"{abs(null.excess):.4f} {where} the floor ({p_value(null.p_value, drawn)}, from {len(null.values)} "
+        "redraws of the labels)."
     )
     picture = histogram(
         "noise-picture",

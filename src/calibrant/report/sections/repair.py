@@ -16,7 +16,9 @@ def repair_section(study: Study) -> Section:
     """Methods compared by cross-fitting, and reliability before and after the best of them."""
     title, found = "Recalibration", study.choice
     if found is None:
-        reason = "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
+        reason = (
+            "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
+        )
         return Section("repair", title, (reason,))
     n = len(study.repaired_rows)
     some = "" if n == len(study.predictions) else f" drawn at random from {len(study.predictions):,}"
@@ -40,8 +42,8 @@ def repair_section(study: Study) -> Section:
         diagonal=True,
     )
     caption = (
-        f"n = {n:,}, cross-fitted, {' and after '.join(shown)}; dashed: calibrated. Bins of fewer than {FEW} samples are "
-        "in the table only."
+        f"n = {n:,}, cross-fitted, {' and after '.join(shown)}; dashed: calibrated. Bins of fewer than {FEW} samples "
+        "are in the table only."
     )
     figure = Figure("repair-figure", picture, caption, drawn)
     return Section("repair", title, said, (figure,), (_methods(found, n),))
@@ -51,8 +53,15 @@ def gained(found: Choice) -> str:
     """What the best method gains, and how sure that is."""
     before = found.table[UNCHANGED]["log loss"].value
     if found.gain is None:
-        return f"No method lowers the log loss ({before:.4f}) on rows it was not fitted on: leave the forecasts as they are."
+        return (
+            f"No method lowers the log loss ({_said(before)}) on rows it was not fitted on: leave the forecasts alone."
+        )
     after = found.table[found.best]["log loss"].value
+    if math.isinf(before):
+        return (
+            f"{found.best.capitalize()} recalibration would bring the log loss from infinite (something happened that "
+            f"was given probability 0) to {after:.4f} on rows it was not fitted on."
+        )
     between = found.gain.interval
     sure = between.high < 0
     said = (
@@ -62,6 +71,10 @@ def gained(found: Choice) -> str:
     )
     rival = next((name for name in found.tied if name != UNCHANGED), None)
     return said + (f" {rival.capitalize()} does about as well." if rival else "")
+
+
+def _said(loss: float) -> str:
+    return f"{loss:.4f}" if math.isfinite(loss) else "infinite"
 
 
 def _infinite(found: Choice) -> list[str]:

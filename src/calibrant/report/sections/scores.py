@@ -32,7 +32,8 @@ def scores_section(study: Study) -> Section:
     parts = _parts(study)
     if parts:
         names = ("score", "in all", "miscalibration", "discrimination", "uncertainty")
-        title = f"What the scores are made of, for the event that {study.happening}: miscalibration - discrimination + uncertainty"
+        parts_of = "miscalibration - discrimination + uncertainty"
+        title = f"What the scores are made of, for the event that {study.happening}: {parts_of}"
         grids.append(Grid(names, parts, title))
         said.append(
             "Miscalibration is what the best rising function of the forecasts (an isotonic one, fitted on these very "
@@ -49,10 +50,8 @@ def _parts(study: Study) -> list[tuple[Cell, ...]]:
     scores: dict[str, Score] = {"Brier score": quadratic, "log loss": logarithmic}
     for name, score in scores.items():
         metric = IsotonicError(score=score)
-        if study.table is None:
-            found = tried(partial(metric, study.event))
-        else:
-            found = concluded(metric, study.table)
+        table = study.table
+        found = tried(partial(metric, study.event)) if table is None else concluded(metric, table)
         if found is not None:
             parts = [found.details[key] for key in ("score", "miscalibration", "discrimination", "uncertainty")]
             made.append((name, *parts))
