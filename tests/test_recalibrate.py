@@ -11,7 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
-from calibrant.recalibrate.cross_fit import fold_of
+from calibrant.recalibrate.folds import fold_of
 from calibrant.recalibrate.methods import SHORT, named, spelled
 from calibrant.recalibrate.scores import lesson
 from toy import Z, y
@@ -20,7 +20,6 @@ _STRENGTHS = {"off_diagonal": 1e-2, "intercept": 1e-2}
 FAST = {"MatrixScaling": _STRENGTHS, "DirichletCalibration": _STRENGTHS, "HistogramBinning": {"n_bins": 10}}
 """Options that spare the searches which other tests look at."""
 NOT_FOR_EVENTS = {"TopLabelCalibration"}
-ROW_WISE = [name for name in METHODS if name != "GPCalibration"]
 
 
 def made(name, **options):
@@ -156,7 +155,7 @@ def test_the_order_of_rows_does_not_matter(name, fitted):
     assert again.predict_proba(other) == pytest.approx(fitted[name][0].predict_proba(other), abs=tolerance)
 
 
-@pytest.mark.parametrize("name", ROW_WISE)
+@pytest.mark.parametrize("name", METHODS)
 def test_whole_weights_are_repetition(name):
     x, labels = drawn(120)
     times = np.random.default_rng(2).integers(1, 4, len(labels))

@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         MatrixScaling,
         PlattScaling,
         TemperatureScaling,
+        TopLabelCalibration,
         VectorScaling,
         cross_fit,
     )
@@ -223,6 +224,7 @@ __all__ = [
     "TemperatureScaling",
     "TopK",
     "TopLabel",
+    "TopLabelCalibration",
     "VectorScaling",
     "View",
     "assert_calibrated",
@@ -301,6 +303,7 @@ _LATER = {
         "MatrixScaling",
         "PlattScaling",
         "TemperatureScaling",
+        "TopLabelCalibration",
         "VectorScaling",
         "cross_fit",
     ),

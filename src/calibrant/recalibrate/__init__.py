@@ -8,9 +8,9 @@ from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.classwise_mcs import ClasswiseMCSTemperatureScaling
-from calibrant.recalibrate.cross_fit import cross_fit
 from calibrant.recalibrate.dirichlet import DirichletCalibration
 from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling
+from calibrant.recalibrate.folds import cross_fit
 from calibrant.recalibrate.gaussian_process import GPCalibration
 from calibrant.recalibrate.histogram import HistogramBinning
 from calibrant.recalibrate.isotonic import IsotonicCalibration
@@ -19,6 +19,7 @@ from calibrant.recalibrate.methods import METHODS
 from calibrant.recalibrate.platt import PlattScaling
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import TemperatureScaling
+from calibrant.recalibrate.top_label import TopLabelCalibration
 from calibrant.recalibrate.vector import VectorScaling
 
 from_json = Recalibrator.from_json
@@ -40,6 +41,7 @@ __all__ = [
     "PlattScaling",
     "Recalibrator",
     "TemperatureScaling",
+    "TopLabelCalibration",
     "VectorScaling",
     "choose",
     "cross_fit",

@@ -14,7 +14,7 @@ from calibrant.inference.comparison import Comparison, compare
 from calibrant.inference.progress import shown
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.cross_fit import cross_fit
+from calibrant.recalibrate.folds import cross_fit
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.table import Table

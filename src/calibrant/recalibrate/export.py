@@ -58,7 +58,7 @@ def as_torch(fitted: Recalibrator) -> Any:
     weight, bias = affine(fitted)
     event, takes_logits = fitted.is_event, fitted.input == "logits"
 
-    class AffineSoftmax(torch.nn.Module):
+    class AffineSoftmax(torch.nn.Module):  # type: ignore[misc]
         """softmax(W z + b)."""
 
         def __init__(self) -> None:

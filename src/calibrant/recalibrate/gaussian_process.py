@@ -27,8 +27,6 @@ _FLOOR = 1e-3
 """The smallest output scale and noise: less moves no forecast by more than a thousandth."""
 _JITTER = 1e-8
 """Share of the output variance that each inducing point has to itself, so that close ones stay apart in floats."""
-_RESTARTS = 10
-"""Searches at most: one that rounding has stopped goes on when its memory is cleared."""
 _BLOCK = 1 << 13
 """Kernel entries that are worked on at once: they stay in cache, in matrices too small to be worth threads."""
 
@@ -124,11 +122,11 @@ class Kernel:
     def factor(self, points: Floats) -> Floats:
         """The Cholesky factor L of the covariance of g at some points."""
         own = self.noise**2 + _JITTER * self.output_scale**2
-        return np.linalg.cholesky(self.between(points, points) + own * np.eye(len(points)))
+        return np.linalg.cholesky(self.between(points, points) + own * np.eye(len(points))).astype(np.float64)
 
     def weights(self, mean: Floats, points: Floats) -> Floats:
         """The weights alpha of k(z, c) in E g(z), where g(c) = c + L v has E v = mean."""
-        return np.linalg.solve(self.factor(points).T, mean)
+        return np.linalg.solve(self.factor(points).T, mean).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +162,17 @@ class Evidence:
             - \tfrac12 \mu'\mu - \tfrac12 \ln |S^{-1}| - \tfrac12 (s / \ell)^2, \qquad
             S^{-1} = I + \sum_i w_i B_i' (\mathrm{diag}\, p_i - p_i p_i') B_i
 
-        p being the forecasts at the mean and B_i the rows b(z_ik). It is the expected log likelihood, expanded to second
-        order around the mean, less the divergence from the prior, at the S that makes it largest. The last term says
-        that the slope of g is within a few units of 1; without it the expansion would praise any g steep enough to make
-        a few separable rows certain.
+        p being the forecasts at the mean and B_i the rows b(z_ik). It is the expected log likelihood, expanded to
+        second order around the mean, less the divergence from the prior, at the S that makes it largest. The last term
+        says that the slope of g is within a few units of 1; without it the expansion would praise any g steep enough to
+        make a few separable rows certain.
         """
         mean, kernel = parameters[:-3], Kernel.of(parameters[-3:])
-        inverse = np.linalg.inv(kernel.factor(self.inducing))
+        inverse = np.linalg.inv(kernel.factor(self.inducing)).astype(np.float64)
         parts = list(self._parts(mean, kernel, inverse))
         precision = np.eye(len(mean)) + sum(part.precision for part in parts)
         taken = mean @ mean + np.linalg.slogdet(precision)[1] + kernel.steepness**2
-        covariance = np.linalg.inv(precision)
+        covariance = np.linalg.inv(precision).astype(np.float64)
         slopes = _Slopes.added([part.slopes(mean, inverse, covariance) for part in parts])
         ordered = np.concatenate([slopes.mean - mean, slopes.in_kernel(kernel, inverse, self.inducing)])
         ordered[-3:-1] += kernel.steepness**2 * np.array([1, -1])
@@ -204,19 +202,14 @@ def fit_latent(evidence: Evidence, *, most: int = 1000) -> tuple[Floats, Kernel,
         value, slopes = evidence.bound(parameters)
         return -value, -slopes
 
-    at, bounds = _start(evidence.inducing)
-    taken, steepest = 0, np.inf
-    for _ in range(_RESTARTS):
-        search = {"maxiter": most - taken, "maxfun": 10 * most, "maxcor": 20, "ftol": 0.0, "gtol": STEEPEST}
-        found = minimize(lost, at, jac=True, method="L-BFGS-B", bounds=bounds, options=search)
-        at, taken = found.x, taken + int(found.nit)
-        moved = np.clip(at - found.jac, *np.transpose(bounds)) - at  # a slope that points out of bounds is none
-        steepest = float(np.abs(moved).max())
-        if steepest <= STEEPEST or taken >= most:
-            break
+    start, bounds = _start(evidence.inducing)
+    search = {"maxiter": most, "maxfun": 10 * most, "maxcor": 20, "ftol": 0.0, "gtol": STEEPEST}
+    found = minimize(lost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=search)
+    moved = np.clip(found.x - found.jac, *np.transpose(bounds)) - found.x  # a slope that points out of bounds is none
+    steepest = float(np.abs(moved).max())
     converged = steepest <= STEEPEST
-    message = "" if converged else f"the search ended at a slope of {steepest:.1e} after {taken:,} steps"
-    return at[:-3], Kernel.of(at[-3:]), Ending(converged, steepest, taken, message=message)
+    message = "" if converged else f"the search ended at a slope of {steepest:.1e} after {found.nit:,} steps"
+    return found.x[:-3], Kernel.of(found.x[-3:]), Ending(converged, steepest, int(found.nit), message=message)
 
 
 def _start(points: Floats) -> tuple[Floats, list[tuple[float, float]]]:
@@ -320,7 +313,8 @@ def _distinct(latents: Floats, labels: Ints, weight: Floats) -> tuple[Floats, In
     """Each different row of positive weight once, in order, with the sum of its weights."""
     kept = weight > 0
     rows, which = np.unique(np.column_stack([latents, labels])[kept], axis=0, return_inverse=True)
-    return rows[:, :-1], rows[:, -1].astype(np.int64), np.bincount(which.reshape(-1), weight[kept])
+    sums = np.bincount(which.reshape(-1), weight[kept]).astype(np.float64)
+    return rows[:, :-1], rows[:, -1].astype(np.int64), sums
 
 
 def _drawn(n: int, most: int, seed: int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
@@ -20,6 +19,7 @@ from calibrant.recalibrate.matrix import MatrixScaling
 from calibrant.recalibrate.platt import PlattScaling
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import TemperatureScaling
+from calibrant.recalibrate.top_label import TopLabelCalibration
 from calibrant.recalibrate.vector import VectorScaling
 
 SHORT: dict[str, type[Recalibrator]] = {
@@ -36,6 +36,7 @@ SHORT: dict[str, type[Recalibrator]] = {
     "gp": GPCalibration,
     "dirichlet": DirichletCalibration,
     "ensemble": EnsembleTemperatureScaling,
+    "top_label": TopLabelCalibration,
 }
 """The methods by short name."""
 METHODS: dict[str, type[Recalibrator]] = {method.__name__: method for method in SHORT.values()}
@@ -63,15 +64,16 @@ def spelled(text: str) -> Recalibrator:
     try:
         called = ast.parse(text.strip(), mode="eval").body
         name = called.func if isinstance(called, ast.Call) else called
-        options = {str(one.arg): ast.literal_eval(one.value) for one in getattr(called, "keywords", ())}
-        if not isinstance(name, ast.Name) or getattr(called, "args", ()):
+        given = called.keywords if isinstance(called, ast.Call) else []
+        options = {str(one.arg): ast.literal_eval(one.value) for one in given}
+        if not isinstance(name, ast.Name) or (isinstance(called, ast.Call) and called.args):
             raise ValueError(text)
     except (SyntaxError, ValueError):
         raise CalibrationInputError(
             "method", "must be a name, with options in brackets if any", got=repr(text), hint="histogram(n_bins=10)"
         ) from None
     kind = named(name.id)
-    known = {field.name for field in dataclasses.fields(kind)}
+    known = set(kind().get_params())
     for option in options:
         if option not in known:
             raise CalibrationInputError("method", "has no such option", got=repr(option), hint=nearest(option, known))
@@ -95,5 +97,5 @@ def usual(predictions: Predictions) -> dict[str, Recalibrator]:
     return {name: SHORT[name]() for name in names}
 
 
-_OF_CLASSES = ("bcts", "vector", "matrix", "cwmcs", "dirichlet", "ensemble")
+_OF_CLASSES = ("bcts", "vector", "matrix", "cwmcs", "dirichlet", "ensemble", "top_label")
 _SLOW = ("matrix", "cwmcs", "gp", "dirichlet")

@@ -1,0 +1,143 @@
+"""Top-label calibration: the confidence of the predicted class, calibrated apart for each class that is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.checks import whole, word
+from calibrant.exceptions import CalibrationInputError
+from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
+from calibrant.recalibrate.isotonic import broken_line, fit_isotonic
+from calibrant.recalibrate.one_vs_all import LEAST_SHARE, Event, together
+from calibrant.recalibrate.platt import fit_platt, platt_curve
+from calibrant.recalibrate.recalibrator import Recalibrator, likeliest
+from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.totals import Floats, Ints
+
+MOST_BINS = 1000
+"""Cells that are allowed: there are as many numbers for each class."""
+
+
+@dataclass(eq=False)
+class TopLabelCalibration(Recalibrator):
+    r"""When class k is predicted, how often is that right at this confidence? One map a predicted class.
+
+    Rows are parted by their likeliest class k (ties go to the first). Among those that predict k the event "k is true"
+    is calibrated on the confidence :math:`p_{ik}`, and the other classes share what is left as they did before:
+
+    .. math:: q_{ik} = g_k(p_{ik}), \qquad q_{ij} = p_{ij} \frac{1 - q_{ik}}{1 - p_{ik}} \quad (j \ne k)
+
+    (equally, where :math:`p_{ik} = 1`). `method` says what g is: "histogram" (as in `HistogramBinning` with `n_bins`
+    cells), "isotonic" (`IsotonicCalibration`) or "platt" (`PlattScaling`, on the log-odds). A class that no fitting row
+    predicts keeps its confidences.
+
+    The number answers for the class that was predicted before: where it falls below another class's, `predict` gives
+    that other class, as the certificate's accuracies tell. Raising it to keep the class would undo the calibration.
+    Needs classes: one event has no predicted class; pass two columns.
+
+    Attributes: `curves_`, a tuple with an array for each class: (cells,) values, (2, corners), or (slope, intercept);
+    (0,) for a class that is never predicted.
+
+    References: Gupta & Ramdas (2022).
+
+    >>> p = [[.9, .1], [.8, .2], [.7, .3], [.3, .7], [.4, .6]]
+    >>> fitted = TopLabelCalibration("probabilities", n_bins=1).fit(p, [0, 0, 1, 1, 1])
+    >>> fitted.predict_proba([[.6, .4], [.1, .9]]).round(4).tolist()
+    [[0.6667, 0.3333], [0.0, 1.0]]
+    """
+
+    input: str = "logits"
+    method: str = "histogram"
+    n_bins: int = 15
+    classes: Sequence[Any] | None = None
+    learns: ClassVar[tuple[str, ...]] = ("curves_",)
+
+    def _check(self) -> None:
+        super()._check()
+        word(self.method, "method", *_CURVES)
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
+
+    def _learn(self, given: Lesson) -> Ending:
+        if given.scores.event:
+            raise CalibrationInputError(
+                "X",
+                "must have a column a class: one event has no predicted class",
+                got="1-D scores",
+                hint="pass np.column_stack([1 - p, p]), or calibrate the event itself",
+            )
+        parts = [self._fitted(event) for event in predicted_events(given, self._confidence(given.scores))]
+        curves, endings = zip(*parts, strict=True)
+        self.curves_ = tuple(curves)
+        return together(endings, given.classes)
+
+    def _map(self, given: Scores) -> Floats:
+        top, confidence, made = likeliest(given.probabilities), self._confidence(given), given.probabilities.copy()
+        rows = np.arange(len(top))
+        calibrated = made[rows, top]
+        for index, numbers in enumerate(self.curves_):
+            chosen = top == index
+            if len(numbers):
+                calibrated[chosen] = _CURVES[self.method](confidence[chosen], numbers)
+        return replaced(made, top, calibrated)
+
+    def _confidence(self, given: Scores) -> Array:
+        """What the map of a predicted class takes: its probability, or its log-odds."""
+        exact = self.method == "histogram" and given.input == "probabilities"  # edges are compared in their precision
+        scores = given.values if exact else given.log_odds if self.method == "platt" else given.probabilities
+        return scores[np.arange(len(scores)), likeliest(given.probabilities)]
+
+    def _fitted(self, event: Event) -> tuple[Floats, Ending]:
+        if not len(event.weight):
+            return np.zeros(0), Ending(gradient_norm=0.0)
+        if self.method == "platt":
+            slope, intercept, ending = fit_platt(event)
+            return np.array([slope, intercept]), ending
+        if self.method == "isotonic":
+            return np.stack(fit_isotonic(event)), Ending()
+        return fit_histogram(event, self.n_bins), Ending()
+
+
+def predicted_events(given: Lesson, confidence: Array) -> list[Event]:
+    """For each class the rows that predict it: their confidence, whether it is true, and their weight.
+
+    >>> from calibrant.recalibrate.scores import lesson
+    >>> given = lesson([[.9, .1], [.2, .8]], [0, 0], input="probabilities")
+    >>> [event.outcomes.tolist() for event in predicted_events(given, np.array([.9, .8]))]
+    [[1.0], [0.0]]
+    """
+    top = likeliest(given.scores.probabilities)
+    right = (top == given.labels).astype(np.float64)
+    kept = given.weight > LEAST_SHARE * given.weight.sum()
+    chosen = [np.flatnonzero(kept & (top == index)) for index in range(given.width)]
+    return [Event(confidence[rows], right[rows], given.weight[rows]) for rows in chosen]
+
+
+def replaced(probabilities: Floats, top: Ints, calibrated: Floats) -> Floats:
+    """Rows whose entry at `top` is another; the other entries share what is left as before, or equally.
+
+    >>> replaced(np.array([[.5, .3, .2], [1., 0., 0.]]), np.array([0, 0]), np.array([.75, .5])).tolist()
+    [[0.75, 0.15, 0.1], [0.5, 0.25, 0.25]]
+    """
+    rows = np.arange(len(top))
+    others = probabilities.copy()
+    others[rows, top] = 0.0
+    total = others.sum(axis=1)
+    others[total == 0] = 1.0
+    others[rows, top] = 0.0
+    others *= ((1.0 - calibrated) / others.sum(axis=1))[:, None]
+    others[rows, top] = calibrated
+    return others
+
+
+_CURVES: dict[str, Callable[[Array, Floats], Floats]] = {
+    "histogram": histogram_curve,
+    "isotonic": lambda scores, corners: broken_line(scores, *corners),
+    "platt": lambda log_odds, line: platt_curve(log_odds, *line),
+}
+"""What a method makes of a confidence and the numbers it has learnt."""
