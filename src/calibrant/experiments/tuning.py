@@ -1,0 +1,64 @@
+"""Tuning: which strength of an intervention is used, by validation rows alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant.checks import number
+
+ROUNDING = 1e-9
+"""An accuracy of 0.8 - 0.05 is not below 0.75, though its floats may be."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a strength did on validation rows: accuracy and top-label calibration error (nan where a trial failed)."""
+
+    strength: float
+    accuracy: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The strength that was chosen for an intervention on a model, among which; None where none was admissible."""
+
+    model: str
+    intervention: str
+    strength: float | None
+    base_accuracy: float
+    floor: float
+    """The lowest admissible accuracy."""
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def words(self) -> str:
+        """The choice in words."""
+        if self.strength is None:
+            return f"no strength of {self.intervention} keeps the accuracy of {self.model}: the base is kept"
+        return f"{self.intervention} {self.strength:g} on {self.model}"
+
+
+def lowest_admissible(base: float, *, loss: float = 0.05, relative: bool = False) -> float:
+    """The lowest accuracy that a strength may have: the base's, less the loss (as a share of it, where relative).
+
+    >>> round(lowest_admissible(0.8), 10), round(lowest_admissible(0.8, relative=True), 10)
+    (0.75, 0.76)
+    """
+    number(loss, "loss", "must lie in [0, 1]", lambda share: 0 <= share <= 1)
+    return base * (1 - loss) if relative else base - loss
+
+
+def choose(candidates: Sequence[Candidate], floor: float) -> float | None:
+    """The strength with the lowest error among those whose accuracy is at least the floor; of equals the weakest.
+
+    References: Kirchenbauer, Oaks & Heim (2022), appendix C.2.
+
+    >>> grid = [Candidate(0.05, 0.79, 0.05), Candidate(0.1, 0.76, 0.03), Candidate(0.2, 0.74, 0.01)]
+    >>> choose(grid, lowest_admissible(0.8)), choose(grid, 0.9)
+    (0.1, None)
+    """
+    admissible = [one for one in candidates if one.accuracy >= floor - ROUNDING and not math.isnan(one.error)]
+    return min(admissible, key=lambda one: (one.error, one.strength)).strength if admissible else None
