@@ -934,8 +934,10 @@ def test_the_demo_measures_the_predictions_that_come_with_the_package(command):
     assert (ended.code, ended.err) == (0, "")
     for recipe in (cal.ACCURACY, cal.ECE, cal.MCE, cal.SCE):
         assert f"{recipe(predictions).value:.4f}" in ended.out
-    assert "over-confident" in ended.out
+    assert "Over-confident by 5.2 points" in ended.out
     assert str(SHIPPED / "fashion_mnist_test.npz") in ended.out
+    assert f"The report: {Path('calibrant-demo.html').resolve()}" in ended.out
+    assert "Over-confident by 5.2 points" in Path("calibrant-demo.html").read_text(encoding="utf-8")
 
 
 def test_info_tells_versions_and_every_recipe(command):
