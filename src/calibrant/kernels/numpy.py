@@ -60,13 +60,14 @@ def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
     return scores
 
 
-def tempered(logits: Array, labels: Ints, inverse: float) -> tuple[Floats, Floats, Floats]:
+def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
     """Log loss of softmax(z * inverse) in each row, and its first and second derivative by the inverse temperature.
 
-    Large float32 matrices are exponentiated in float32, all else in float64. Rows are shared out among threads.
+    The derivatives are nan where they are not asked for. Large float32 matrices are exponentiated in float32, all else
+    in float64. Rows are shared out among threads.
     """
     dtype = np.dtype(np.float32 if logits.dtype == np.float32 and logits.size > 1 << 22 else np.float64)
-    made = np.empty((3, len(logits)))
+    made = np.full((3, len(logits)), np.nan)
 
     def work(part: slice) -> None:
         width = logits.shape[1]
@@ -78,8 +79,10 @@ def tempered(logits: Array, labels: Ints, inverse: float) -> tuple[Floats, Float
             np.multiply(u, dtype.type(inverse), out=e)
             total = np.exp(e, out=e).sum(axis=1)
             true = u[np.arange(len(u)), labels[rows]].astype(np.float64)
-            mean = np.multiply(e, u, out=e).sum(axis=1) / total
             made[0, rows] = np.log(total) - inverse * true
+            if not slopes:
+                continue
+            mean = np.multiply(e, u, out=e).sum(axis=1) / total
             made[1, rows] = mean - true
             made[2, rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
 
