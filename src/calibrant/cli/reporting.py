@@ -20,7 +20,8 @@ from calibrant.cli.reading import described, read, reading_options
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.comparison import Comparison, compare
-from calibrant.inference.draws import check_level, check_seed
+from calibrant.inference.draws import check_seed
+from calibrant.inference.pivots import is_signed
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.table import inert
@@ -107,6 +108,11 @@ def compare_models(
     Examples:
       calibrant compare new.npz old.npz
       calibrant compare new.npz old.npz -m ece -m sce --fail-if-worse
+      calibrant compare new.npz old.npz --margin 0.01 --format json
+
+    \b
+    Exit status: 0 all is well, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong data, 4 a file
+    cannot be read.
     """
     metrics = metrics_named(names or ("ece", "brier", "log_loss"))
     usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
@@ -119,7 +125,7 @@ def compare_models(
         said = {name: _plain(one) for name, one in found.items()}
         click.echo(json.dumps({"calibrant": calibrant.__version__, "comparisons": said}, allow_nan=False, indent=1))
     else:
-        rows = [_row(name, one) for name, one in found.items()]
+        rows = [_row(name, one, resamples) for name, one in found.items()]
         title = f"{first} less {second}: {described(a)}, {resamples} resamples"
         click.echo(drawn(["metric", "first", "second", "difference", "interval", "p", "in words"], rows, title))
     worse = [name for name, one in found.items() if _worse(metrics[name], one)]
@@ -143,19 +149,23 @@ def _check_output(output: str, files: tuple[str, ...]) -> None:
 def _check_comparison(resamples: int, seed: int, level: float, margin: float | None) -> None:
     whole(resamples, "--resamples", 1)
     check_seed(seed)
-    check_level(level)
+    if not 0 < level < 1:
+        hint = f"type --level {level / 100:g} for {level:g}%" if 1 < level < 100 else None
+        raise CalibrationInputError("--level", "must lie strictly between 0 and 1", got=f"{level:g}", hint=hint)
     if margin is not None and not margin > 0:
         raise CalibrationInputError("--margin", "must be positive", got=repr(margin))
 
 
-def _row(name: str, one: Comparison) -> list[str]:
+def _row(name: str, one: Comparison, resamples: int) -> list[str]:
+    from calibrant.report.words import quoted_p
+
     sure = one.interval.low > 0 or one.interval.high < 0
     words = ("second" if one.difference > 0 else "first") + " is lower" if sure else "no clear difference"
     if one.margin is not None:
         words = f"{'' if one.equivalent else 'not '}equivalent within {one.margin:g}"
     values = [f"{number:.4f}" for number in (one.a.value, one.b.value)]
     between = f"{one.interval.low:+.4f} to {one.interval.high:+.4f}"
-    return [name, *values, f"{one.difference:+.4f}", between, f"{one.p_value:.3g}", words]
+    return [name, *values, f"{one.difference:+.4f}", between, quoted_p(one.p_value, resamples).text, words]
 
 
 def _plain(one: Comparison) -> dict[str, Any]:
@@ -174,6 +184,8 @@ def _worse(metric: Metric, one: Comparison) -> bool:
     """Whether the first is worse by more than noise: farther from 0, or less accurate."""
     if metric == calibrant.ACCURACY:
         return one.interval.high < 0
+    if is_signed(metric):
+        return (one.interval.low > 0 or one.interval.high < 0) and abs(one.a.value) > abs(one.b.value)
     return one.interval.low > 0
 
 

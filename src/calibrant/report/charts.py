@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.report.svg import Plane, element, picture
+from calibrant.report.words import amount
 from calibrant.table import inert
 from calibrant.totals import Floats
 
@@ -106,7 +107,7 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
     for bar in bars:
         said = (
             f"{bar.low:.3f} to {bar.high:.3f}: forecast {bar.forecast:.3f}, "
-            f"came true {bar.frequency:.3f}, {bar.count:,.10g} samples"
+            f"came true {bar.frequency:.3f}, {amount(bar.count)} samples"
         )
         middle = (bar.low + bar.high) / 2
         made.append(
@@ -127,7 +128,7 @@ def count_bars(bars: Sequence[Bar]) -> list[Markup]:
     """How many samples each bin holds, against the fullest."""
     fullest = max((bar.count for bar in bars), default=1.0)
     made = [COUNTS.box(bar.low, bar.high, 0, max(bar.count / fullest, 0.012), class_="count") for bar in bars]
-    most = element("text", f"fullest bin: {fullest:,.10g}", x=COUNTS.left, y=COUNTS.top - 6, class_="tick start most")
+    most = element("text", f"fullest bin: {amount(fullest)}", x=COUNTS.left, y=COUNTS.top - 6, class_="tick start most")
     return [*made, most]
 
 
@@ -227,7 +228,7 @@ def signed_bars(
             {"x": plane.left - 7, "y": plane.up(middle) + 4} if beside else {"x": plane.left, "y": plane.up(at) + 13}
         )
         said = element(
-            "text", _short(name, SHORT if beside else 60), class_=f"tick{strong}{' end' if beside else ''}", **place
+            "text", _short(name, SHORT if beside else 48), class_=f"tick{strong}{' end' if beside else ''}", **place
         )
         parts.append(said)
         if not math.isfinite(value):

@@ -61,7 +61,7 @@
     y: up(on, Math.max(y0, y1)), height: up(on, Math.min(y0, y1)) - up(on, Math.max(y0, y1)),
   });
   const line = (x0, y0, x1, y1, kind) => make("path", { d: `M${across(x0)} ${up(plane, y0)}L${across(x1)} ${up(plane, y1)}`, fill: "none", class: kind });
-  const number = (value) => value.toLocaleString("en", { maximumSignificantDigits: 10 });
+  const number = (value) => value.toLocaleString("en", { minimumFractionDigits: Number.isInteger(value) ? 0 : 1, maximumFractionDigits: 1 });
   const draw = (bins) => {
     const bars = svg.querySelector(".bars"), counts = svg.querySelector(".counts");
     const fullest = Math.max(...bins.map((bin) => bin.count));

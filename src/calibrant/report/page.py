@@ -109,7 +109,13 @@ class Page:
 
         folder = files("calibrant.report")
         style, script = (folder.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        environment = Environment(
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
         template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
         policy = (
             "default-src 'none'; base-uri 'none'; form-action 'none'; "

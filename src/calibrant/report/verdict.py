@@ -61,7 +61,12 @@ def verdict(study: Study, others: Sequence[Study] = ()) -> Verdict:
 
 def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
-    floor = study.ece.details["noise_floor"]
+    floor, mean = study.ece.details["noise_floor"], study.mcs.details.get("null_p_value", 1.0)
+    if mean <= LEVEL / 2:  # a second look at the same data
+        said = f"{_word(study.mcs.value).capitalize()} by {points(abs(study.mcs.value))} in the mean, more than noise"
+        but = f"ECE, {points(study.ece.value)}, is not (calibrated forecasts would show {100 * floor:.1f})"
+        tone = "poor" if abs(study.mcs.value) >= TELLING else "unsure"
+        return Verdict(f"{said} ({p_value(mean, redraws(study.mcs))}), though {but}.", supporting, tone)
     most = max(study.ece.details["noise_95"], RULE_OF_THREE / study.ece.n)
     p = p_value(study.ece.details["null_p_value"], redraws(study.ece))
     numbers = f"ECE is {points(study.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
@@ -93,7 +98,7 @@ def _direction(study: Study) -> str:
     mixed = min(over, under) > max(MIXED * max(over, under), floor / 2)
     if clear and not mixed:
         return f"{_word(mean).capitalize()} by {points(abs(mean))}"
-    if min(over, under) > 0:
+    if min(over, under) > 0 and RULE_OF_THREE / study.ece.n <= BLURRED:
         return (
             f"Miscalibrated both ways: over-confident by {points(over)} in some ranges and under-confident by "
             f"{points(under)} in others"

@@ -12,13 +12,14 @@ from calibrant.report.charts import Line, lines
 from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Figure, Grid, Section
 from calibrant.report.study import LEAST, SETTINGS, Study
+from calibrant.report.words import Quoted, amount
 
 
 def choices_section(study: Study) -> Section:
     """ECE against the number of bins, with the spread that resampling gives it."""
     found, resamples = _found(study)
     rows = [
-        (int(setting), value, sd, *map(float, size), "yes" if steady else "no")
+        (int(setting), value, sd, *(Quoted(float(one), amount(one)) for one in size), "yes" if steady else "no")
         for setting, value, sd, size, steady in zip(
             found.settings, found.values.tolist(), found.sds.tolist(), found.bin_sizes, found.stable, strict=True
         )

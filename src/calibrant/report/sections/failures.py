@@ -56,7 +56,8 @@ class Referral:
 
     def accuracy_without(self, share: float) -> float:
         """The accuracy on the rest, when this share of the rows (in whole rows) is referred."""
-        referred = math.floor(share * self.total + 1e-9) if self.total == int(self.total) else share * self.total
+        whole = bool((self.kept == np.floor(self.kept)).all())
+        referred = math.floor(share * self.total + 1e-9) if whole else share * self.total
         return 1 - self.risk(self.total - referred)
 
     @property

@@ -124,7 +124,7 @@ def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
     """The groups of all columns with their ECE, farthest off first; and what was not looked at."""
     made: list[Gap] = []
     errors: list[float] = []
-    skipped, small = list(event.columns)[MOST_COLUMNS:], 0
+    skipped, telling, small = list(event.columns)[MOST_COLUMNS:], [], 0
     bins = bin_numbers(EqualWidth(), event)
     for column, values in list(event.columns.items())[:MOST_COLUMNS]:
         groups = column_groups(values)
@@ -132,6 +132,9 @@ def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
             skipped.append(column)
             continue
         codes, names = groups
+        if _tells_the_outcome(event, codes, len(names)):
+            telling.append(column)
+            continue
         every = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
         for one in gaps(event, codes, [f"{column} = {name}" for name in names]):
             enough = one.rows >= LEAST_ROWS
@@ -146,7 +149,16 @@ def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
             f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, or beyond "
             f"{MOST_COLUMNS} columns)."
         )
+    if telling:
+        remarks.append(f"Left out because the outcome can be read from it: {listed(telling)}.")
     return found, remarks
+
+
+def _tells_the_outcome(event: Predictions, codes: Ints, groups: int) -> bool:
+    """Whether every group of a column has one outcome only, though there are two: the column is the answer."""
+    truth = event.truth_rows
+    share = np.bincount(codes, truth, groups) / np.maximum(np.bincount(codes, minlength=groups), 1)
+    return bool(((share == 0) | (share == 1)).all() and 0 < truth.mean() < 1)
 
 
 def _errors(event: Predictions, cell: Ints, groups: int) -> Floats:

@@ -34,7 +34,7 @@ def models_section(studies: Sequence[Study]) -> Section:
         floor = study.ece.details.get("noise_floor", math.nan)
         rows.append((study.name, study.ece.value, floor, study.mcs.value, *scores, len(study.predictions)))
     header = ("model", "ECE", "noise floor", "confidence - right", "log loss", "Brier score", "rows")
-    series, drawn = compared([(study.name, study.event) for study in studies[:DRAWN]])
+    series, drawn = compared([(study.name, study.event) for study in studies[:DRAWN]], "Reliability by bin and model")
     picture = lines(
         "models-picture",
         series,

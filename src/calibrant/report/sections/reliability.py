@@ -15,7 +15,7 @@ from calibrant.report.charts import Bar, Line, histogram, reliability
 from calibrant.report.grouped import bin_numbers, by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study, redraws
-from calibrant.report.words import counted, p_value
+from calibrant.report.words import Quoted, amount, counted, p_value
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
 FEW = 10
@@ -80,12 +80,13 @@ def bars_of(result: Result, event: Predictions) -> list[Bar]:
     return [Bar(*map(float, each)) for each in zip(*columns, strict=True) if each[2] > 0]
 
 
-def row(bar: Bar) -> tuple[float, ...]:
+def row(bar: Bar) -> tuple[Cell, ...]:
     """A bin as a row of the table."""
-    return (bar.low, bar.high, bar.count, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency)
+    samples = Quoted(bar.count, amount(bar.count))
+    return (bar.low, bar.high, samples, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency)
 
 
-def compared(events: Sequence[tuple[str, Predictions]]) -> tuple[list[Line], Grid]:
+def compared(events: Sequence[tuple[str, Predictions]], title: str) -> tuple[list[Line], Grid]:
     """Reliability of several forecasts in 15 bins each, as lines and as the table that they draw."""
     series: list[Line] = []
     rows: list[tuple[Cell, ...]] = []
@@ -94,7 +95,7 @@ def compared(events: Sequence[tuple[str, Predictions]]) -> tuple[list[Line], Gri
         drawn = [bar for bar in bars if bar.effective >= FEW] or bars
         series.append(Line(name, [bar.forecast for bar in drawn], [bar.frequency for bar in drawn], marks=True))
         rows += [(name, *row(bar)) for bar in bars]
-    return series, Grid(("forecasts", *HEADER), rows, "Reliability by bin, side by side")
+    return series, Grid(("forecasts", *HEADER), rows, title)
 
 
 def noise_section(study: Study) -> Section:

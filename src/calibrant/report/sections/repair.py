@@ -31,7 +31,7 @@ def repair_section(study: Study) -> Section:
     ]
     after = next((name for name in found.ranking if name != UNCHANGED), None)
     shown = [UNCHANGED, *([] if after is None else [after])]
-    series, drawn = compared([(name, found.forecasts[name]) for name in shown])
+    series, drawn = compared([(name, found.forecasts[name]) for name in shown], "Reliability by bin, before and after")
     picture = lines(
         "repair-picture",
         series,
@@ -63,10 +63,11 @@ def gained(found: Choice) -> str:
             f"was given probability 0) to {after:.4f} on rows it was not fitted on."
         )
     between = found.gain.interval
+    least, most = (round(-end, 4) + 0.0 for end in (between.high, between.low))  # 0.0000, never -0.0000
     sure = between.high < 0
     said = (
         f"{found.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows it "
-        f"was not fitted on (90% interval of the gain {-between.high:.4f} to {-between.low:.4f}), "
+        f"was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}), "
         f"{'more than noise' if sure else 'which may be noise'}."
     )
     rival = next((name for name in found.tied if name != UNCHANGED), None)
