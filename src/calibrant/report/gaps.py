@@ -1,0 +1,119 @@
+"""Gaps: how far forecasts are from outcomes in the mean, group by group."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.arrays import Array
+from calibrant.inference.comparison import holm
+from calibrant.predictions import Predictions
+from calibrant.report.charts import Z
+from calibrant.report.grouped import BLOCK
+from calibrant.totals import Floats
+
+LEVEL = 0.05
+"""The corrected p-value up to which a group is flagged."""
+_NORMAL = 9.0
+"""The variance, in units of the largest weight, from which on the sum of the gaps is taken to be normal."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One group: its rows, what was forecast, what came true, and how sure the difference is."""
+
+    name: str
+    rows: int
+    forecast: float
+    frequency: float
+    low: float
+    high: float
+    """The 90 % interval of the gap, by the normal approximation; nan for a single row."""
+    p: float
+    """How likely calibrated forecasts would be as far off."""
+
+    @property
+    def value(self) -> float:
+        """Mean forecast less frequency."""
+        return self.forecast - self.frequency
+
+    @property
+    def flag(self) -> str:
+        """Over- or under-confident, if that is more than noise."""
+        if not self.p <= LEVEL:
+            return ""
+        return "over-confident" if self.value > 0 else "under-confident"
+
+
+def gaps(event: Predictions, group: Array, names: Sequence[str]) -> list[Gap]:
+    """The gap of every group that has rows; group[i] is the group of row i.
+
+    >>> event = Predictions.from_probs([1, 0, 0, 0], [.9, .1, .5, .5])
+    >>> [(one.name, one.rows, round(one.value, 4)) for one in gaps(event, np.array([0, 0, 1, 1]), ["a", "b"])]
+    [('a', 2, 0.0), ('b', 2, 0.5)]
+    """
+    rows, size, promised, kept, squares, crossed, weights, variance, heaviest = np.zeros((9, len(names)))
+    start = 0
+    for part in event.blocks(BLOCK):
+        inside = group[start : start + len(part)]
+        start += len(part)
+        p, truth = np.asarray(part.probabilities, np.float64), part.truth_rows
+        weight = np.ones(len(p)) if part.weight is None else part.weight
+        rest = weight * (p - truth)
+        for sums, values in (
+            (rows, weight > 0), (size, weight), (promised, weight * p), (kept, weight * truth), (squares, rest**2),
+            (crossed, weight * rest), (weights, weight**2), (variance, weight**2 * p * (1 - p)),
+        ):  # fmt: skip
+            sums += np.bincount(inside, values, len(names))
+        np.maximum.at(heaviest, inside, weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        forecast, frequency = promised / size, kept / size
+        gap = forecast - frequency
+        spread = np.maximum(squares - 2 * gap * crossed + gap**2 * weights, 0.0)  # the summed w^2 (p - y - gap)^2
+        reach = Z * np.sqrt(spread * rows / (rows - 1)) / size
+    tails = tail(promised - kept, variance, heaviest)
+    return [
+        Gap(
+            names[one],
+            int(rows[one]),
+            *(float(part[one]) for part in (forecast, frequency, gap - reach, gap + reach, tails)),
+        )
+        for one in np.flatnonzero(rows).tolist()
+    ]
+
+
+def corrected(found: Sequence[Gap]) -> list[Gap]:
+    """The same groups with p-values corrected for their number by Holm's method.
+
+    >>> [one.p for one in corrected([Gap("a", 9, .5, .4, 0., .2, .04), Gap("b", 9, .5, .4, 0., .2, .01)])]
+    [0.04, 0.02]
+    """
+    p_values = holm(np.array([one.p for one in found]))
+    return [dataclasses.replace(one, p=float(p)) for one, p in zip(found, p_values, strict=True)]
+
+
+def tail(total: Floats, variance: Floats, heaviest: Floats) -> Floats:
+    r"""How likely calibrated forecasts are to have a summed gap t at least as far from 0.
+
+    .. math:: \operatorname{erfc}\big(|t| / \sqrt{2V}\big), \qquad V = \sum_i w_i^2 p_i (1 - p_i)
+
+    where V is at least nine times the square of the largest weight M; below, the sum is not normal and Bernstein's
+    bound :math:`2 \exp(-t^2 / (2V + 2 M |t| / 3))` stands for it, which is too large rather than too small. So is the
+    whole under soft labels, which scatter less.
+
+    >>> tail(np.array([196.0, 1.0]), np.array([1e4, 1.0]), np.array([1.0, 1.0])).round(4).tolist()
+    [0.05, 1.0]
+    """
+    made = np.ones(len(total))
+    for index, (t, v, most) in enumerate(zip(np.abs(total), variance, heaviest, strict=True)):
+        if not t > 1e-9 * most:
+            continue
+        if v >= _NORMAL * most**2:
+            made[index] = math.erfc(t / math.sqrt(2 * v))
+        else:
+            made[index] = min(1.0, 2 * math.exp(-(t**2) / (2 * v + 2 * most * t / 3)))
+    return made

@@ -1,0 +1,103 @@
+"""Words: how numbers are quoted in sentences and tables, with no more certainty than they have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant.table import inert
+
+SMALLEST_P = 1e-4
+"""Computed p-values below this are only said to be below it: no approximation is good for more."""
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A number with the words that a reader sees in its place; copied tables keep the number."""
+
+    value: float
+    text: str
+
+
+def points(value: float) -> str:
+    """A probability in percentage points.
+
+    >>> points(0.0412), points(0.01)
+    ('4.1 points', '1.0 points')
+    """
+    return f"{100 * value:.1f} points"
+
+
+def percent(value: float) -> str:
+    """A share in percent; what is neither none nor all is not said to be.
+
+    >>> percent(0.9155), percent(1.0), percent(0.99999)
+    ('91.5%', '100%', 'over 99.9%')
+    """
+    if value in (0.0, 1.0):
+        return f"{100 * value:.0f}%"
+    if not 0.0005 <= value < 0.9995:
+        return "under 0.1%" if value < 0.5 else "over 99.9%"
+    return f"{100 * value:.1f}%"
+
+
+def p_value(p: float, redraws: int | None = None) -> str:
+    """A p-value as it is quoted: never smaller than its redraws, or its approximation, can tell.
+
+    >>> p_value(1 / 201, 200), p_value(0.3184, 200), p_value(1e-9), p_value(1 / 161, 160)
+    ('p < 0.005', 'p = 0.32', 'p < 0.0001', 'p < 0.007')
+    """
+    if math.isnan(p):
+        return "p unknown"
+    least = SMALLEST_P if redraws is None else 1 / (redraws + 1)
+    if redraws is None and p < least:
+        return f"p < {least:g}"
+    if redraws is not None and p <= least * (1 + 1e-9):
+        return f"p < {_above(least):g}"
+    return f"p = {p:.2g}"
+
+
+def quoted_p(p: float, redraws: int | None = None) -> Quoted:
+    """A p-value for a table.
+
+    >>> quoted_p(1 / 201, 200).text, quoted_p(0.3184, 200).text
+    ('< 0.005', '0.32')
+    """
+    return Quoted(p, p_value(p, redraws).removeprefix("p ").removeprefix("= ").replace("unknown", "–"))
+
+
+def listed(names: Sequence[str], most: int = 6, length: int = 40) -> str:
+    """Names one after the other, the first few of many, each cut to a length.
+
+    >>> listed(["a", "b", "c"]), listed("abcd", most=2)
+    ('a, b and c', 'a, b and 2 more')
+    """
+    shown = [inert(name, length) for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most:,} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def amount(count: float) -> str:
+    """How many samples: whole numbers as such, sums of weights to a tenth.
+
+    >>> amount(12345.0), amount(482.368)
+    ('12,345', '482.4')
+    """
+    return f"{count:,.0f}" if count == int(count) else f"{count:,.1f}"
+
+
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(10_000, "row"), counted(2, "class", "classes")
+    ('1 row', '10,000 rows', '2 classes')
+    """
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def _above(value: float) -> float:
+    """The next number of one digit above: what can be said to be larger."""
+    grain = 10.0 ** math.floor(math.log10(value))
+    return (math.floor(value / grain + 1e-9) + 1) * grain
