@@ -32,7 +32,7 @@
     return bins;
   };
   const binned = (m, cut) => (cut === "mass" ? massBins(m) : widthBins(m)).filter((bin) => bin.count > 0).map((bin) => {
-    const n = (bin.count * bin.count) / bin.count, forecast = bin.p / bin.count, frequency = bin.y / bin.count;
+    const n = (bin.count * bin.count) / bin.squares, forecast = bin.p / bin.count, frequency = bin.y / bin.count;
     const middle = (frequency + (Z * Z) / (2 * n)) / (1 + (Z * Z) / n);
     const reach = (Z * Math.sqrt(Math.max(frequency * (1 - frequency), 0) / n + (Z * Z) / (4 * n * n))) / (1 + (Z * Z) / n);
     const wide = Z * Math.sqrt(Math.max(forecast * (1 - forecast), 0) / n);

@@ -51,7 +51,7 @@ SETTINGS = (5, 10, 15, 20, 30, 50)
 _EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
 """Forecasts that may be gone through: rows times resamples of one event; rows times classes that questions about all
 classes look at, and that recalibration is tried on."""
-_PASSES = 5e6
+_PASSES = 4e6
 """Rows times classes times resamples, of questions about all classes."""
 
 

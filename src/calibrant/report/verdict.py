@@ -65,8 +65,7 @@ def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
     if mean <= LEVEL / 2:  # a second look at the same data
         said = f"{_word(study.mcs.value).capitalize()} by {points(abs(study.mcs.value))} in the mean, more than noise"
         but = f"ECE, {points(study.ece.value)}, is not (calibrated forecasts would show {100 * floor:.1f})"
-        tone = "poor" if abs(study.mcs.value) >= TELLING else "unsure"
-        return Verdict(f"{said} ({p_value(mean, redraws(study.mcs))}), though {but}.", supporting, tone)
+        return Verdict(f"{said} ({p_value(mean, redraws(study.mcs))}), though {but}.", supporting, "unsure")
     most = max(study.ece.details["noise_95"], RULE_OF_THREE / study.ece.n)
     p = p_value(study.ece.details["null_p_value"], redraws(study.ece))
     numbers = f"ECE is {points(study.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"

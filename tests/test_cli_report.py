@@ -1,0 +1,321 @@
+"""The commands report and compare: what is typed, what is printed and written, and how they end."""
+
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import webbrowser
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.cli import commands
+from calibrant.report import study
+
+HOSTILE = ("<script>alert(1)</script>", "=cmd", "[/x]", "\u202eevil", "a" * 10_000, "\x1b[31mred")
+unix = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predictions")
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(300, 4)) * 2
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
+    for name, sharp in {"new": 1.0, "old": 3.0, "model_a": 1.0, "model_b": 2.0, "predictions": 1.5}.items():
+        np.savez(folder / f"{name}.npz", labels=y, logits=sharp * z, region=np.arange(300) % 2)
+    np.savez(folder / "short.npz", labels=y[:200], logits=z[:200])
+    np.savez(
+        folder / "hostile.npz",
+        labels=y,
+        logits=z,
+        classes=np.array(HOSTILE[:4]),
+        who=np.array(HOSTILE)[np.arange(300) % 6],
+    )
+    np.save(folder / "labels.npy", y)
+    np.save(folder / "probabilities.npy", p)
+    chance = p[:, 0]
+    lines = [f"{int(label == 0)},{value:.6f}" for label, value in zip(y, chance, strict=True)]
+    (folder / "predictions.csv").write_text("\n".join(["label,p", *lines]) + "\n", encoding="utf-8")
+    (folder / "bad.csv").write_text("label,p\n1,1.7\n", encoding="utf-8")
+    (folder / "empty.csv").write_text("", encoding="utf-8")
+    return folder
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(folder, tmp_path, monkeypatch, capsys):
+    """The whole command without a new process, among copies of the files; few resamples."""
+    for path in folder.iterdir():
+        shutil.copy(path, tmp_path / path.name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(study, "MOST", 20)
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address))
+    opened.clear()
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, words)])
+        capsys.readouterr()
+        code = 0
+        try:
+            commands.run()
+        except SystemExit as stop:
+            code = stop.code or 0
+        return Ended(code, *capsys.readouterr())
+
+    return call
+
+
+opened: list[str] = []
+
+
+def examples(name):
+    text = inspect.cleandoc(commands.group.commands[name].help or "")
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("calibrant ")]
+
+
+# report
+
+
+@pytest.mark.parametrize("example", examples("report"))
+def test_every_example_in_the_help_of_report_runs(command, tmp_path, example):
+    ended = command(*shlex.split(example)[1:])
+    assert (ended.code, ended.err) == (0, "")
+    page = tmp_path / ("page.html" if "page.html" in example else "report.html")
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert opened == ([page.as_uri()] if "--open" in example else [])
+    assert shlex.join(shlex.split(example)) in page.read_text(encoding="utf-8")
+
+
+def test_the_report_says_its_verdict_and_where_the_page_is(command, tmp_path):
+    ended = command("report", "predictions.npz")
+    lines = ended.out.splitlines()
+    assert lines[0] == "300 rows, 4 classes, logits"
+    assert lines[2].startswith(("Over-confident", "Too few", "No miscalibration", "Miscalibrated"))
+    assert lines[-1] == "written: report.html"
+    assert "Calibration of predictions.npz" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_quiet_is_quiet(command, tmp_path):
+    ended = command("report", "predictions.npz", "--quiet", "-o", "a.html")
+    assert ended == Ended(0, "", "")
+    assert (tmp_path / "a.html").exists()
+
+
+def test_json_has_the_numbers(command):
+    ended = command("report", "predictions.npz", "--format", "json")
+    made = json.loads(ended.out)
+    assert made["calibrant"] == cal.__version__
+    assert made["report"] == "report.html"
+    assert made["tone"] in ("good", "poor", "unsure")
+    ece = made["numbers"][0]
+    predictions = cal.io.read("predictions.npz")
+    assert (ece["metric"], ece["value"], ece["rows"]) == ("ECE", cal.ECE(predictions).value, 300)
+    assert ece["p"] >= 1 / 21
+
+
+def test_markdown_is_a_comment_for_a_pull_request(command):
+    ended = command("report", "predictions.npz", "--format", "markdown")
+    assert ended.out.startswith("### Calibration of predictions.npz\n\n**")
+    assert "\n| ECE | 0." in ended.out
+
+
+def test_several_files_are_models_side_by_side(command, tmp_path):
+    ended = command("report", "new.npz", "old.npz")
+    assert ended.code == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Models side by side" in text
+    assert "new.npz less old.npz" in text
+    assert "Of 2 models, new.npz has the lowest ECE" in ended.out
+
+
+def test_files_of_other_rows_are_said_to_be(command, tmp_path):
+    ended = command("report", "new.npz", "short.npz")
+    assert ended.code == 0
+    assert "The 2 files hold different rows" in ended.out
+    assert "do not hold the same rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_two_files_of_one_name_go_by_their_paths(command, tmp_path):
+    (tmp_path / "b").mkdir()
+    shutil.copy(tmp_path / "old.npz", tmp_path / "b" / "new.npz")
+    assert command("report", "new.npz", "b/new.npz").code == 0
+    assert "new.npz less b/new.npz" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["report"], 2, "Missing argument 'FILES...'"),
+        (["report", "new.npz", "new.npz"], 2, "one file is named twice; name each model's file once"),
+        (["report", "new.npz", "--seed", "-1"], 2, "seed: must be a whole number"),
+        (["report", "new.npz", "--format", "pdf"], 2, "'pdf' is not one of 'text', 'json', 'markdown'"),
+        (["report", "labels.npy"], 2, "NPY files come in pairs: calibrant report labels.npy probabilities.npy"),
+        (["report", "new.npz", "-o", "new.npz"], 2, "would overwrite new.npz; give another name with -o"),
+        (["report", "new.npz", "--probs", "a", "--logits", "b"], 2, "exclude each other"),
+        (["report", "bad.csv"], 3, "1.7"),
+        (["report", "empty.csv"], 3, "empty.csv"),
+        (["report", "new.npz", "--label", "labelz"], 3, "labels"),
+        (["report", "absent.npz"], 4, "absent.npz"),
+        (["report", "new.npz", "-o", "absent/page.html"], 4, "absent: is no folder; make it first"),
+        (["report", "new.npz", "-o", "."], 4, "is a directory; name a file in it"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_its_code(command, tmp_path, words, code, message):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    ended = command(*words)
+    assert ended.code == code
+    assert message in ended.err
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@unix
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_is_named(command, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    ended = command("report", "new.npz", "-o", "locked/page.html")
+    assert ended.code == 4
+    assert "locked" in ended.err
+
+
+def test_a_full_disk_is_named(command, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "report.html")
+
+    monkeypatch.setattr("calibrant.report.report.write_text", full)
+    ended = command("report", "new.npz")
+    assert (ended.code, ended.err) == (4, "calibrant: report.html: No space left on device\n")
+
+
+@pytest.mark.parametrize("style", ["text", "json", "markdown"])
+def test_hostile_names_steer_no_terminal(command, tmp_path, style):
+    shutil.copy(tmp_path / "hostile.npz", tmp_path / "[red]\x1b[31m.npz")
+    ended = command("report", "[red]\x1b[31m.npz", "--format", style)
+    assert ended.code == 0
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", ended.out)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count("<script") == 2
+    assert "\x1b" not in text
+
+
+@unix
+def test_progress_is_shown_on_a_terminal(folder, tmp_path):
+    import pty
+
+    rng = np.random.default_rng(0)
+    p = rng.random(30_000)
+    np.savez(tmp_path / "many.npz", label=rng.random(30_000) < p, p=p)
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "calibrant", "report", "many.npz", "--quiet"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs) as started:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not read:
+                break
+            said += read
+        assert started.wait(60) == 0
+        assert started.stdout.read() == b""
+    os.close(ours)
+    assert b"report: " in said
+    assert said.endswith(b"\r\x1b[K")
+    assert (tmp_path / "report.html").exists()
+
+
+# compare
+
+
+@pytest.mark.parametrize("example", examples("compare"))
+def test_every_example_in_the_help_of_compare_runs(command, example):
+    ended = command(*shlex.split(example)[1:], "-n", "30")
+    assert ended.code == 0
+    assert ended.err == ""
+    assert "ece" in ended.out
+
+
+def test_a_comparison_is_that_of_python(command):
+    ended = command("compare", "new.npz", "old.npz", "-m", "ece", "-n", "50", "--format", "json")
+    made = json.loads(ended.out)["comparisons"]["ece"]
+    known = cal.compare(cal.ECE, cal.io.read("new.npz"), cal.io.read("old.npz"), 50, 0)
+    assert made["difference"] == known.difference
+    assert made["interval"] == [known.interval.low, known.interval.high]
+    assert made["p_value"] == known.p_value
+
+
+def test_p_values_stop_where_resamples_do(command):
+    ended = command("compare", "new.npz", "old.npz", "-m", "ece", "-n", "30")
+    assert "< 0.04" in ended.out
+    assert "first is lower" in ended.out
+
+
+def test_worse_is_a_failure_only_when_asked_for(command):
+    assert command("compare", "old.npz", "new.npz", "-n", "30").code == 0
+    ended = command("compare", "old.npz", "new.npz", "-n", "30", "--fail-if-worse")
+    assert ended.code == 1
+    assert "old.npz is worse than new.npz in ece" in ended.err
+    assert command("compare", "new.npz", "old.npz", "-n", "30", "--fail-if-worse").code == 0
+
+
+def test_a_lower_accuracy_is_worse(command, tmp_path):
+    rng = np.random.default_rng(0)
+    given = np.load(tmp_path / "new.npz")
+    np.savez(tmp_path / "dull.npz", labels=given["labels"], logits=given["logits"] + rng.normal(size=(300, 4)) * 9)
+    assert command("compare", "dull.npz", "new.npz", "-m", "accuracy", "-n", "30", "--fail-if-worse").code == 1
+    assert command("compare", "new.npz", "dull.npz", "-m", "accuracy", "-n", "30", "--fail-if-worse").code == 0
+
+
+def test_farther_below_nothing_is_worse_too(command, tmp_path):
+    given = np.load(tmp_path / "new.npz")
+    np.savez(tmp_path / "shy.npz", labels=given["labels"], logits=given["logits"] / 9)
+    words = ("-m", "mcs", "-n", "30", "--fail-if-worse")
+    assert command("compare", "shy.npz", "new.npz", *words).code == 1
+    assert command("compare", "new.npz", "shy.npz", *words).code == 0
+
+
+def test_models_within_a_margin_are_equivalent(command):
+    ended = command("compare", "new.npz", "new.npz", "-m", "ece", "-n", "30", "--margin", "0.01")
+    assert "equivalent within 0.01" in ended.out
+    assert "not equivalent" in command("compare", "new.npz", "old.npz", "-m", "ece", "-n", "30", "--margin", "0.01").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["new.npz"], 2, "Missing argument 'SECOND'"),
+        (["new.npz", "old.npz", "-n", "0"], 2, "--resamples: must be a whole number of at least 1"),
+        (
+            ["new.npz", "old.npz", "--level", "90"],
+            2,
+            "--level: must lie strictly between 0 and 1, got 90; type --level 0.9 for 90%",
+        ),
+        (["new.npz", "old.npz", "--margin", "-1"], 2, "--margin: must be positive"),
+        (["new.npz", "old.npz", "-m", "eec"], 2, "did you mean"),
+        (["new.npz", "short.npz"], 3, "must have the rows of a"),
+        (["new.npz", "old.npz", "--groups", "regoin"], 3, "region"),
+        (["new.npz", "absent.npz"], 4, "absent.npz"),
+    ],
+)
+def test_what_is_wrong_with_a_comparison_is_said(command, words, code, message):
+    ended = command("compare", *words)
+    assert ended.code == code
+    assert message in ended.err
+    assert "Traceback" not in ended.err

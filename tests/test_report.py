@@ -1,0 +1,705 @@
+"""The report: what it says of every kind of predictions, and that what it says is true of them."""
+
+import dataclasses
+import json
+import math
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant import io, recipes
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.bootstrap import NOISE
+from calibrant.metric import Interval
+from calibrant.predictions import Predictions
+from calibrant.report import Report, study
+from calibrant.report.page import Grid
+from calibrant.report.sections.choices import choices_section
+from calibrant.report.sections.classes import classes_section, ranks_section
+from calibrant.report.sections.failures import failures_section
+from calibrant.report.sections.family import family_section, leaving_out
+from calibrant.report.sections.methods import card_section, methods_section
+from calibrant.report.sections.models import lowest, models_section
+from calibrant.report.sections.reliability import bars_of, noise_section, reliability_section
+from calibrant.report.sections.repair import gained, repair_section
+from calibrant.report.sections.scores import scores_section
+from calibrant.report.study import Study
+from calibrant.report.verdict import verdict
+from calibrant.report.words import Quoted
+
+BESIDE = Path(__file__).parents[2] / "shared" / "data"
+
+
+def drawn(n, *, power=1.0, seed=0, **options):
+    """An event that happens with the forecast to some power: 1 is calibrated, above is over-confident."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return Predictions.from_probs((rng.random(n) < p**power).astype(int), p, **options)
+
+
+def classes(n, k=4, *, sharp=1.0, seed=0, **options):
+    """Logits `sharp` times those that the labels are drawn from: above 1 is over-confident."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 2
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return Predictions.from_logits((p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1), sharp * z, **options)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Few resamples: for what does not depend on them."""
+    monkeypatch.setattr(study, "LEAST", 2)
+    monkeypatch.setattr(study, "MOST", 4)
+    monkeypatch.setattr(study, "MANY", 3)
+
+
+@pytest.fixture
+def fewer(monkeypatch):
+    """Some resamples: for what needs their spread."""
+    monkeypatch.setattr(study, "MOST", 40)
+
+
+# every kind of predictions
+
+
+def kinds(n):
+    rng = np.random.default_rng(n)
+    p, labels = rng.random(n), rng.integers(0, 3, n)
+    y, whole = (rng.random(n) < p).astype(int), rng.integers(1, 4, n)
+    probs = rng.dirichlet(np.full(3, 0.5), n)
+    columns = {
+        "word": np.where(rng.random(n) < 0.5, "a", "b"),
+        "truth": p > 0.5,
+        "number": np.append(rng.normal(size=n - 1), np.nan),
+    }
+    yield "event", Predictions.from_probs(y, p, **columns)
+    yield "event logits", Predictions.from_logits(y, rng.normal(size=n) * 5)
+    yield "confidence", Predictions.from_confidence(y, p)
+    yield "classes", Predictions.from_probs(labels, probs, **columns)
+    yield "class logits", Predictions.from_logits(labels, np.log(probs + 1e-9))
+    yield "two classes", Predictions.from_probs(y, np.column_stack([1 - p, p]))
+    yield "float32", Predictions.from_probs(labels, probs.astype(np.float32))
+    yield "soft event", Predictions.from_probs(rng.random(n), p)
+    yield "soft classes", Predictions.from_probs(rng.dirichlet(np.ones(3), n), probs)
+    yield "whole weights", Predictions.from_probs(y, p, sample_weight=whole)
+    yield "fractional weights", Predictions.from_probs(labels, probs, sample_weight=whole / 3)
+    yield "zero weights", Predictions.from_probs(y, p, sample_weight=np.arange(n) % 2 + (np.arange(n) == 0))
+    yield "one class present", Predictions.from_probs(np.zeros(n, int), probs)
+    yield "all happened", Predictions.from_probs(np.ones(n, int), p)
+    yield "saturated", Predictions.from_probs(y, (p > 0.5).astype(float))
+    yield "hard classes", Predictions.from_probs(labels, np.eye(3)[rng.integers(0, 3, n)])
+    yield "constant", Predictions.from_probs(y, np.full(n, 0.5))
+
+
+CASES = [(n, name, made) for n in (1, 2, 19, 21) for name, made in kinds(n)]
+
+
+@pytest.mark.parametrize(("n", "name", "predictions"), CASES, ids=[f"{name}, {n} rows" for n, name, _ in CASES])
+def test_every_kind_of_predictions_has_a_report(n, name, predictions, quick):
+    made = Report.of(predictions)
+    text = made.to_html()
+    assert len(text) < 2_000_000
+    for heading in ("Verdict", "Noise floor", "Recalibration", "Reliability", "Methods and references"):
+        assert f">{heading}</h2>" in text
+    assert "over-confident" in text
+    assert "under-confident" in text
+    assert not re.search(r">\s*(nan|inf|None)\s*<", text)
+    assert made.to_markdown().count("\n| ") >= 5
+    assert json.dumps(made.numbers, allow_nan=False)
+    assert made.verdict.tone in ("good", "poor", "unsure")
+    for section in made.page.sections:
+        for figure in section.figures:
+            assert f"n = {n:,}" in figure.caption
+            assert f"n = {n:,}" in str(figure.picture)
+            assert figure.grid.rows
+
+
+@st.composite
+def accepted(draw):
+    """Whatever the door accepts, small."""
+    n = draw(st.integers(1, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    weight = draw(st.sampled_from([None, rng.integers(0, 3, n) + (np.arange(n) == 0), rng.random(n) + 1e-3]))
+    column = draw(
+        st.sampled_from(
+            [None, rng.integers(0, 2, n), rng.random(n), np.array(["<b>", "\u202e", "=1"])[rng.integers(0, 3, n)]]
+        )
+    )
+    options = {"sample_weight": weight, **({} if column is None else {"column": column})}
+    k = draw(st.sampled_from([0, 1, 2, 3, 12]))
+    digits = draw(st.sampled_from([1, 2, 12]))
+    if k <= 1:
+        p = np.round(rng.beta(0.3, 0.3, n), digits)
+        y = np.round(rng.random(n), digits) if draw(st.booleans()) else rng.integers(0, 2, n)
+        return (Predictions.from_confidence if k else Predictions.from_probs)(y, p, **options)
+    probs = rng.dirichlet(np.full(k, draw(st.sampled_from([0.02, 1.0]))), n)
+    if draw(st.booleans()):
+        return Predictions.from_logits(rng.integers(0, k, n), np.round(np.log(probs + 1e-300), digits), **options)
+    y = rng.dirichlet(np.ones(k), n) if draw(st.booleans()) else rng.integers(0, k, n)
+    return Predictions.from_probs(y, probs, **options)
+
+
+@settings(max_examples=25)
+@given(accepted())
+def test_no_data_that_the_door_accepts_make_the_report_raise(predictions):
+    before = study.LEAST, study.MOST
+    study.LEAST, study.MOST = 2, 3
+    try:
+        text = Report.of(predictions).to_html()
+    finally:
+        study.LEAST, study.MOST = before
+    assert "<b>" not in text
+    assert "\u202e" not in text
+    text.encode("utf-8")
+
+
+def test_reports_say_what_they_need():
+    with pytest.raises(CalibrationInputError, match="must be Predictions, or a dictionary of them"):
+        Report.of([0.5])
+    with pytest.raises(CalibrationInputError, match="must be Predictions, or a dictionary of them"):
+        Report.of({})
+    with pytest.raises(CalibrationInputError, match="must not be empty"):
+        Report.of(drawn(3)[:0])
+    with pytest.raises(CalibrationInputError, match="seed"):
+        Report.of(drawn(3), seed=-1)
+
+
+def test_the_same_data_and_seed_make_the_same_page(quick):
+    pages = [Report.of(classes(200), seed=seed).to_html() for seed in (1, 1, 2)]
+    assert pages[0] == pages[1] != pages[2]
+
+
+def test_sections_come_in_the_order_that_readers_need(quick):
+    made = Report.of(classes(200, columns_are_named=np.arange(200) % 2))
+    assert [section.identity for section in made.page.sections] == [
+        "card", "reliability", "noise", "family", "classes", "ranks", "groups", "likert", "scores", "repair",
+        "failures", "choices", "methods",
+    ]  # fmt: skip
+
+
+def test_a_page_is_written_whole(tmp_path, quick):
+    path = Report.of(drawn(50)).save(tmp_path / "page.html")
+    assert path.read_text(encoding="utf-8").endswith("</html>\n")
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_notebook_shows_the_page_in_a_frame(quick):
+    shown = Report.of(drawn(50))._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert 'sandbox="allow-scripts"' in shown
+
+
+def test_markdown_takes_names_as_text(quick):
+    made = Report.of(drawn(50), name="a|b*c_d<e>").to_markdown()
+    assert made.startswith("### Calibration of a|b\\*c\\_d\\<e\\>")
+    assert "| metric | value |" in made
+
+
+# the verdict
+
+
+def said(predictions):
+    return verdict(Study(predictions, "m"))
+
+
+def test_calibrated_forecasts_are_called_so():
+    made = said(drawn(4000))
+    assert made.tone == "good"
+    assert made.sentence.startswith("No miscalibration beyond noise: ECE is")
+
+
+@pytest.mark.parametrize(("power", "word"), [(1.5, "Over-confident"), (0.6, "Under-confident")])
+def test_the_direction_is_named_with_its_size(power, word):
+    predictions = drawn(4000, power=power)
+    made = said(predictions)
+    assert made.tone == "poor"
+    size = 100 * abs(cal.MCS(predictions).value)
+    assert made.sentence.startswith(f"{word} by {size:.1f} points, more than noise (p < 0.005)")
+
+
+def test_both_directions_are_named_where_the_mean_hides_them():
+    rng = np.random.default_rng(0)
+    truth = rng.random(4000)
+    sharp = truth**3 / (truth**3 + (1 - truth) ** 3)
+    predictions = Predictions.from_probs((rng.random(4000) < truth).astype(int), sharp)
+    made = said(predictions)
+    bins = cal.ECE(predictions).bins
+    parts = bins.share[0] * np.nan_to_num(bins.gap[0, :, 0])
+    assert made.sentence.startswith("Miscalibrated both ways: over-confident by")
+    assert f"by {100 * parts[parts > 0].sum():.1f} points in some ranges" in made.sentence
+    assert f"by {-100 * parts[parts < 0].sum():.1f} points in others" in made.sentence
+
+
+def test_a_mean_that_is_off_is_told_even_where_ece_is_not():
+    rng = np.random.default_rng(11)
+    p = rng.random(1500)
+    predictions = Predictions.from_probs((rng.random(1500) < np.clip(p - 0.03, 0, 1)).astype(int), p)
+    one = Study(predictions, "m")
+    assert one.ece.details["null_p_value"] > 0.05
+    assert one.mcs.details["null_p_value"] < 0.025
+    made = verdict(one)
+    size = 100 * cal.MCS(predictions).value
+    assert made.sentence.startswith(f"Over-confident by {size:.1f} points in the mean, more than noise (p ")
+    assert made.tone == "unsure"
+
+
+def test_a_handful_of_rows_is_never_said_to_be_off_both_ways():
+    rng = np.random.default_rng(1)
+    made = said(Predictions.from_probs([1, 0, 1, 1, 0, 0], rng.random(6)))
+    assert "both ways" not in made.sentence
+
+
+def test_small_errors_are_called_small_even_when_they_are_sure():
+    rng = np.random.default_rng(0)
+    p = rng.random(200_000)
+    made = said(Predictions.from_probs((rng.random(len(p)) < np.clip(p - 0.008, 0, 1)).astype(int), p))
+    assert made.sentence.startswith("Nearly calibrated: ECE is 0.9 points, small but more than noise (p < 0.01)")
+    assert made.tone == "unsure"
+
+
+def test_few_rows_are_no_acquittal():
+    made = said(drawn(30))
+    assert made.sentence.startswith("Too few rows to tell")
+    assert made.tone == "unsure"
+    perfect = said(Predictions.from_probs([1, 0], [1.0, 0.0]))
+    assert perfect.sentence.startswith("Too few rows to tell: ECE is 0.0 points")
+
+
+def test_soft_labels_have_a_direction_only_where_its_interval_leaves_out_nothing():
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    over = said(Predictions.from_probs(p**2, p))
+    assert re.match(
+        r"Over-confident by 1\d\.\d points in the mean \(90% interval .* cannot be told from soft labels\.",
+        over.sentence,
+    )
+    even = said(
+        Predictions.from_probs(
+            np.clip(p + rng.normal(size=1000) / 10, 0, 1), np.clip(p + rng.normal(size=1000) / 10, 0, 1)
+        )
+    )
+    assert "neither clearly over- nor under-confident" in even.sentence
+    assert (over.tone, even.tone) == ("unsure", "unsure")
+
+
+def test_the_temperature_that_would_help_is_named():
+    made = said(classes(3000, sharp=2.0))
+    found = re.search(
+        r"a temperature of (\d\.?\d*) would remove most of it \(ECE (\S+) to (\S+) points\)", made.sentence
+    )
+    assert float(found[1]) == pytest.approx(2.0, rel=0.15)  # fitted on 3,000 rows
+    assert float(found[3]) < float(found[2]) / 2
+
+
+def test_a_temperature_that_would_not_help_is_not_advised():
+    assert "a temperature would not mend it" in said(drawn(4000, power=1.5)).sentence
+
+
+def test_forecasts_without_knowledge_get_no_temperature():
+    rng = np.random.default_rng(0)
+    made = said(Predictions.from_logits(rng.integers(0, 4, 2000), rng.normal(size=(2000, 4)) * 3))
+    assert "only by making all forecasts alike" in made.sentence or re.search(r"temperature of \d", made.sentence)
+
+
+def test_the_plainest_statement_is_true():
+    predictions = classes(2000, sharp=2.0)
+    made = said(predictions)
+    confidence, accuracy = predictions.confidence.mean(), cal.ACCURACY(predictions).value
+    assert (
+        made.supporting[0]
+        == f"On average it is {100 * confidence:.1f}% sure, and right {100 * accuracy:.1f}% of the time."
+    )
+    event = said(drawn(2000))
+    assert event.supporting[0].startswith("On average 49.9% is forecast, and it happens in 50.4% of the cases.")
+
+
+# honesty
+
+
+def test_no_p_value_on_the_page_is_smaller_than_its_redraws_can_tell(fewer):
+    predictions = classes(500, sharp=3.0, side=np.arange(500) % 2)
+    made = Report.of(predictions)
+    one = Study(predictions, "m")
+    rows = {row[0]: row for row in made._family.rows}
+    column = made._family.header.index("p")
+    for name, row in rows.items():
+        cell = row[column]
+        assert isinstance(cell, Quoted)
+        draws = (
+            one.resamples
+            if name not in ("SCE", "ACE", "TACE", "wsECE", "full ECE", "top-5 ECE")
+            else one.class_resamples
+        )
+        draws = max(study.LEAST, draws // study.DEAR) if name == "smooth ECE" else draws
+        if not math.isnan(cell.value):
+            assert cell.value >= 1 / (draws + 1) - 1e-12
+            assert cell.text.startswith("<") == (cell.value <= 1 / (draws + 1) + 1e-12)
+    every = re.findall(r"p &lt; (\d\.\d+)", made.to_html())
+    assert every
+    assert min(map(float, every)) >= 1 / 41
+
+
+def test_intervals_that_leave_out_their_value_are_explained(fewer):
+    predictions = classes(300, 5)
+    found = family_section(Study(predictions, "m"))
+    outside = [
+        row[0]
+        for row in found.grids[0].rows
+        if math.isfinite(row[2]) and not row[2] - 1e-12 <= row[1] <= row[3] + 1e-12
+    ]
+    assert outside
+    explained = next(text for text in found.paragraphs if "leaves out the value itself" in text)
+    assert all(name in explained for name in outside[:6])
+
+
+def test_nothing_is_said_of_intervals_that_hold_their_value():
+    result = dataclasses.replace(cal.ECE([1, 0], [0.9, 0.2]), interval=Interval(0.1, 0.2, 0.9, "basic", "exact", 9))
+    assert leaving_out({"a": result}) == []
+    assert leaving_out({"a": dataclasses.replace(result, value=0.3)}) == ["a"]
+    unknown = dataclasses.replace(result, interval=Interval(math.nan, math.nan, 0.9, "basic", "exact", 9))
+    assert leaving_out({"a": unknown, "b": dataclasses.replace(result, interval=None)}) == []
+
+
+def test_errors_that_are_mostly_noise_are_said_to_be(fewer):
+    predictions = drawn(200)
+    found = family_section(Study(predictions, "m"))
+    result = Study(predictions, "m").measured(recipes.ECE, about_event=True)
+    assert NOISE in result.notes
+    assert any(text.startswith("Half or more of ECE") for text in found.paragraphs)
+
+
+def test_no_interval_of_an_error_goes_beyond_one(fewer):
+    rng = np.random.default_rng(0)
+    predictions = Predictions.from_probs(rng.integers(0, 7, 19), np.eye(7)[rng.integers(0, 7, 19)])
+    rows = family_section(Study(predictions, "m")).grids[0].rows
+    assert all(row[3] <= 1 for row in rows if math.isfinite(row[3]))
+
+
+def test_the_family_is_what_the_recipes_give(quick):
+    predictions = classes(400, 6)
+    rows = {row[0]: row for row in family_section(Study(predictions, "m")).grids[0].rows}
+    for name, metric in {"ECE": cal.ECE, "ECE, sweep": cal.ECE_SWEEP, "MCE": cal.MCE, "SCE": cal.SCE, "TACE": cal.TACE,
+                         "wsECE": cal.WSECE, "full ECE": cal.FULL_ECE, "top-5 ECE": cal.TOP5_ECE, "MCS": cal.MCS,
+                         "ECE, debiased": cal.ECE_DEBIASED, "smooth ECE": cal.SMECE, "ACE": cal.ACE,
+                         "ECE, equal mass": cal.ADAPTIVE_ECE, "largest drift": cal.ECCE_MAD}.items():  # fmt: skip
+        assert rows[name][1] == pytest.approx(metric(predictions).value, abs=1e-12), name
+        assert rows[name][6] == 400
+
+
+def test_every_number_has_its_definition(quick):
+    section = family_section(Study(classes(100, 6), "m"))
+    table, definitions = section.grids
+    assert [row[0] for row in table.rows] == [row[0] for row in definitions.rows]
+    assert definitions.folded
+    assert definitions.rows[0][2] == repr(cal.ECE)
+
+
+def test_metrics_that_are_not_defined_are_named(quick):
+    section = family_section(Study(classes(60, 3, sample_weight=np.full(60, 0.5)), "m"))
+    missing = next(text for text in section.paragraphs if text.startswith("Not defined"))
+    for name in ("ECE, equal mass", "ECE, sweep", "ECE, debiased", "ACE", "top-5 ECE"):
+        assert name in missing
+
+
+def test_weights_widen_the_bars_and_are_said():
+    predictions = drawn(300, sample_weight=np.where(np.arange(300) % 10, 1, 30))
+    one = Study(predictions, "m")
+    bars = bars_of(one.ece, one.event)
+    assert all(bar.effective <= bar.count for bar in bars)
+    assert sum(bar.effective for bar in bars) < 0.3 * sum(bar.count for bar in bars)
+    assert "Samples are weighted" in reliability_section(one).figures[0].caption
+    assert "Samples are weighted" not in reliability_section(Study(drawn(300), "m")).figures[0].caption
+
+
+def test_soft_labels_are_said():
+    one = Study(Predictions.from_probs(np.random.default_rng(0).random(60), np.linspace(0, 1, 60)), "m")
+    assert "Labels are soft" in reliability_section(one).figures[0].caption
+    assert "there is no noise floor" in noise_section(one).paragraphs[0]
+    assert failures_section(one) is None
+
+
+def test_noise_is_described_as_it_was_drawn():
+    one = Study(drawn(1500), "m")
+    (text,) = noise_section(one).paragraphs
+    null = cal.consistency(cal.ECE, one.event, n=one.resamples, seed=0)
+    assert f"{null.mean:.4f} on average" in text
+    assert f"at most {null.quantile(0.95):.4f}" in text
+    assert ("above" if null.excess > 0 else "below") in text
+    assert f"from {one.resamples} redraws" in text
+
+
+# sections
+
+
+def test_the_card_counts_and_hashes():
+    predictions = classes(500, 3, region=np.arange(500) % 2)
+    rows = dict(card_section(Study(predictions, "m")).grids[0].rows)
+    assert rows["rows (n)"] == "500"
+    assert rows["forecasts of"] == "3 classes"
+    assert rows["given as"] == "logits, float64"
+    assert rows["columns"] == "region"
+    assert len(rows["SHA-256 of forecasts, labels, weights"]) == 64
+
+
+def test_the_hash_changes_with_any_number():
+    one = drawn(50)
+    changed = dataclasses.replace(one, labels=1 - one.labels)
+    weighted = dataclasses.replace(one, weight=np.ones(50))
+    assert len({Study(made, "m").digest for made in (one, one[:49], changed, weighted)}) == 4
+    assert Study(one, "a").digest == Study(drawn(50), "b").digest
+
+
+def test_prevalences_are_said_once_where_they_are_equal():
+    even = Predictions.from_probs([0, 1, 2], np.full((3, 3), 1 / 3))
+    assert ("prevalence of the classes", "33.3% each") in card_section(Study(even, "m")).grids[0].rows
+    rare = Predictions.from_probs([0, 0, 1], np.full((3, 3), 1 / 3), classes=["a", "b", "c"])
+    rows = dict(card_section(Study(rare, "m")).grids[0].rows)
+    assert rows["prevalence of the classes"] == "0% (c) to 66.7% (a); 1 class is never true"
+
+
+def test_classes_are_judged_by_what_was_predicted():
+    predictions = classes(2000, 3, sharp=3.0)
+    section = classes_section(Study(predictions, "m"))
+    rows = {row[0]: row for row in section.figures[0].grid.rows}
+    for index, name in enumerate(predictions.classes):
+        mine = predictions.predicted == index
+        confidence, right = predictions.confidence[mine], (predictions.labels == index)[mine]
+        assert rows[name][1] == mine.sum()
+        assert rows[name][4] == pytest.approx(confidence.mean() - right.mean(), abs=1e-12)
+        truly = predictions.labels == index
+        gap = predictions.confidence[truly].mean() - (predictions.predicted == index)[truly].mean()
+        assert rows[name][9:] == (truly.sum(), pytest.approx(truly.mean()), pytest.approx(gap))
+    assert "Of 3 classes 3 are over-confident and 0 under-confident" in section.paragraphs[0]
+
+
+def test_rare_classes_are_not_judged():
+    section = classes_section(Study(classes(30, 5), "m"))
+    assert "No class is predicted 20 times" in section.paragraphs[0]
+    assert not section.figures
+    assert all(math.isnan(row[7].value) for row in section.grids[0].rows)
+
+
+def test_of_a_thousand_classes_the_ends_are_drawn_and_two_hundred_listed():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(25_000, 1000)).astype(np.float32)
+    section = classes_section(Study(Predictions.from_logits(rng.integers(0, 1000, 25_000), z), "m"))
+    assert len(section.figures[0].grid.rows) == 200
+    assert "The 10 farthest at each end" in section.figures[0].caption
+
+
+def test_top_k_keeps_what_it_promises_or_not():
+    predictions = classes(800, 6)
+    rows = ranks_section(Study(predictions, "m")).figures[0].grid.rows
+    ordered = np.sort(predictions.probabilities, axis=1)[:, ::-1]
+    kept = cal.diagnostics.top_k_accuracies(predictions, 5)
+    for k, promised, right, low, high, gap, error in rows:
+        assert promised == pytest.approx(ordered[:, :k].sum(axis=1).mean(), abs=1e-12)
+        assert right == pytest.approx(kept[k - 1], abs=1e-12)
+        assert low <= right <= high
+        assert gap == pytest.approx(promised - right)
+        assert error == cal.BinnedError(lens=cal.InTopK(k))(predictions).value
+    assert ranks_section(Study(classes(50, 2), "m")) is None
+    assert ranks_section(Study(drawn(50), "m")) is None
+
+
+def test_scores_have_normal_intervals():
+    predictions = classes(700)
+    rows = {row[0]: row for row in scores_section(Study(predictions, "m")).grids[0].rows}
+    losses = -np.log(predictions.probabilities[np.arange(700), predictions.labels])
+    reach = 1.6448536269514722 * losses.std() / math.sqrt(700)
+    assert rows["log loss"][1:4] == pytest.approx(
+        (losses.mean(), losses.mean() - reach, losses.mean() + reach), abs=1e-9
+    )
+    assert rows["accuracy"][1] == cal.ACCURACY(predictions).value
+
+
+def test_weighted_scores_scatter_by_their_squared_weights():
+    weight = np.where(np.arange(500) % 5, 1.0, 8.5)
+    predictions = drawn(500, sample_weight=weight)
+    rows = {row[0]: row for row in scores_section(Study(predictions, "m")).grids[0].rows}
+    scores = (predictions.values - predictions.labels) ** 2
+    mean = np.average(scores, weights=weight)
+    reach = 1.6448536269514722 * math.sqrt(((weight * (scores - mean)) ** 2).sum()) / weight.sum()
+    assert rows["Brier score"][1:4] == pytest.approx((mean, mean - reach, mean + reach), abs=1e-9)
+
+
+def test_scores_are_made_of_their_parts():
+    section = scores_section(Study(drawn(500), "m"))
+    for _, score, miscalibration, discrimination, uncertainty in section.grids[1].rows:
+        assert score == pytest.approx(miscalibration - discrimination + uncertainty)
+    assert section.grids[1].rows[0][1] == pytest.approx(cal.BRIER(drawn(500)).value)
+
+
+def test_an_infinite_loss_is_explained():
+    made = Predictions.from_probs([1, 0, 1], [0.0, 0.0, 1.0])
+    section = scores_section(Study(made, "m"))
+    assert any("infinite" in text for text in section.paragraphs)
+    assert Grid.exact(section.grids[0].rows[0][1]) == "inf"
+
+
+def test_recalibration_is_judged_on_rows_it_did_not_see():
+    one = Study(classes(600, sharp=3.0), "m")
+    section = repair_section(one)
+    best = one.choice.best
+    before, after = (one.choice.table[name]["log loss"].value for name in ("as it is", best))
+    assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
+    assert "more than noise" in section.paragraphs[0]
+    assert [row[0] for row in section.grids[0].rows] == one.choice.ranking
+    assert {row[0] for row in section.figures[0].grid.rows} == {"as it is", best}
+
+
+def test_forecasts_that_need_no_help_are_left_alone():
+    found = Study(drawn(2000), "m").choice
+    assert gained(dataclasses.replace(found, gain=None)).startswith("No method lowers the log loss")
+
+
+def test_too_few_rows_get_no_recalibration():
+    assert "at least 20 rows" in repair_section(Study(drawn(19), "m")).paragraphs[0]
+    assert Study(drawn(20), "m").choice is not None
+
+
+def test_saturated_forecasts_have_an_infinite_loss_that_recalibration_mends():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    one = Study(Predictions.from_probs(y, np.where(rng.random(200) < 0.1, 1 - y, y).astype(float)), "m")
+    assert "from infinite (something happened that was given probability 0) to" in repair_section(one).paragraphs[0]
+
+
+def test_sensitivity_is_that_of_the_rows():
+    one = Study(drawn(500), "m")
+    rows = choices_section(one).figures[0].grid.rows
+    for bins, value, *_ in rows:
+        assert value == cal.BinnedError(binning=cal.EqualWidth(bins))(one.event).value
+
+
+def test_methods_print_the_command_the_versions_and_the_resamples():
+    one = Study(classes(100), "m")
+    section = methods_section(one, "calibrant report 'a b.npz'")
+    rows = dict(section.grids[0].rows)
+    assert rows["command"] == "calibrant report 'a b.npz'"
+    assert rows["calibrant"] == cal.__version__
+    assert (
+        rows["resamples and redraws"] == f"{one.resamples} (one event), {one.class_resamples} (all classes, 100 rows)"
+    )
+    assert len(section.references) >= 10
+
+
+# several models
+
+
+def test_models_of_the_same_rows_are_compared_pair_by_pair():
+    models = [Study(classes(400, sharp=sharp), f"sharp {sharp}") for sharp in (1.0, 3.0)]
+    section = models_section(models)
+    table, pairs = section.grids
+    assert [row[0] for row in table.rows] == ["sharp 1.0", "sharp 3.0"]
+    assert table.rows[1][1] == cal.ECE(models[1].predictions).value
+    ece, loss = pairs.rows
+    assert ece[:2] == ("ECE", "sharp 1.0 less sharp 3.0")
+    assert ece[2] == pytest.approx(table.rows[0][1] - table.rows[1][1])
+    assert loss[2] == pytest.approx(table.rows[0][4] - table.rows[1][4], abs=1e-12)
+    assert ece[-1] == loss[-1] == "sharp 1.0 is lower"
+    assert "has the lowest ECE and the lowest log loss" in lowest(models)
+
+
+def test_models_of_other_rows_are_not_compared(quick):
+    models = {"a": classes(100), "b": classes(100, seed=1)}
+    made = Report.of(models)
+    found = made.page.sections[1]
+    assert found.identity == "models"
+    assert "do not hold the same rows" in found.paragraphs[1]
+    assert len(found.grids) == 1
+    other = Report.of({"a": classes(100), "b": classes(90)})
+    assert "hold different rows" in other.verdict.supporting[-1]
+
+
+def test_an_event_and_classes_stand_side_by_side(quick):
+    made = Report.of(
+        {"event": drawn(50), "classes": classes(50), "confidence": Predictions.from_confidence([1, 0], [0.6, 0.7])}
+    )
+    assert "Models side by side" in made.to_html()
+
+
+# how much is computed
+
+
+def test_resamples_shrink_as_the_data_grow_and_are_printed(monkeypatch):
+    counts = []
+    for n in (100, 10_000, 15_000, 100_000):
+        counts.append(Study(drawn(n), "m").resamples)
+    assert counts == [200, 200, 133, 100]
+    monkeypatch.setattr(study, "MOST", 4)
+    monkeypatch.setattr(study, "LEAST", 2)
+    assert "From 4 resamples of the rows" in family_section(Study(drawn(30), "m")).paragraphs[0]
+    weighted = Study(drawn(100_000, sample_weight=np.full(100_000, 0.5)), "m")
+    assert weighted.resamples == 4
+
+
+def test_questions_about_many_classes_are_asked_of_some_rows_and_that_is_said(quick, monkeypatch):
+    monkeypatch.setattr(study, "_CLASSES", 1000)
+    one = Study(classes(2000, 5), "m")
+    assert len(one.class_rows) == 1000
+    section = family_section(one)
+    assert any("measured on 1,000 rows drawn at random" in text for text in section.paragraphs)
+    rows = {row[0]: row[6] for row in section.grids[0].rows}
+    assert (rows["ECE"], rows["SCE"]) == (2000, 1000)
+
+
+def test_a_large_event_is_measured_on_all_its_rows(monkeypatch):
+    monkeypatch.setattr(study, "MANY", 20)
+    predictions = drawn(25_000, power=1.1)
+    one = Study(predictions, "m")
+    assert one.is_large
+    for metric in (cal.ECE, cal.MCE, cal.MCS, cal.ADAPTIVE_ECE, cal.ECE_DEBIASED):
+        found = one.measured(metric, about_event=True)
+        assert found.value == pytest.approx(metric(predictions).value, abs=1e-12)
+        assert found.n == 25_000
+        assert found.interval.low <= found.interval.high
+        assert found.details["redraws"] == 20
+    assert len(one.null.values) == 20
+    made = Report.of(predictions)
+    assert any("in groups" in text for text in made.page.sections[3].paragraphs)
+    rows = choices_section(one).figures[0].grid.rows
+    assert rows[2][1] == pytest.approx(cal.ECE(predictions).value, abs=1e-12)
+
+
+def test_a_large_report_of_weighted_rows_takes_the_other_way(quick):
+    predictions = drawn(25_000, sample_weight=np.full(25_000, 2))
+    one = Study(predictions, "m")
+    assert not one.is_large
+    assert one.ece.value == cal.ECE(predictions).value
+
+
+def test_no_warning_leaves_the_report(quick):
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Report.of(Predictions.from_logits(rng.integers(0, 4, 300), rng.normal(size=(300, 4)) * 100))
+
+
+@pytest.mark.skipif(not BESIDE.is_dir(), reason="the folder with other people's predictions is not here")
+@pytest.mark.parametrize(
+    ("file", "word"),
+    [
+        ("netcal_cifar_probs/lenet-5-cifar-10.npz", "Over-confident"),
+        ("efficientnet_lite_imagenet/efficientnet_lite0_nips17dev.npz", "Under-confident"),
+    ],
+)
+def test_real_predictions_get_the_verdict_they_deserve(file, word, fewer):
+    predictions = io.read(BESIDE / file)[:1000]
+    size = 100 * abs(cal.MCS(predictions).value)
+    assert said(predictions).sentence.startswith(f"{word} by {size:.1f} points, more than noise (p < 0.03)")
+
+
+def test_the_shipped_predictions_make_a_small_page():
+    made = Report.of(io.read(io.SHIPPED / "fashion_mnist_test.npz"), name="fashion_mnist_test.npz")
+    assert made.verdict.sentence.startswith("Over-confident by 5.2 points, more than noise (p < 0.005)")
+    text = made.to_html()
+    assert len(text) < 300_000
+    labels = io.read(io.SHIPPED / "fashion_mnist_test.npz")
+    assert f"{labels.values[17, 3]:.9g}" not in text
