@@ -95,13 +95,15 @@ def compare(
     work = _Paired((exact(metric, a), exact(metric, b)), RowDraws(len(a), clusters(a, groups)))
     values = replicate(work, n, seed, stage=2, n_jobs=n_jobs, what=f"comparison of {metric.name}")
     results = metric(a), metric(b)
-    observed = results[0].value - results[1].value
-    drawn = values[:, 0] - values[:, 1]
+    with np.errstate(invalid="ignore"):  # infinite log losses have no difference
+        observed = results[0].value - results[1].value
+        drawn = values[:, 0] - values[:, 1]
     limit = pivot(metric, several=True).limit
     if limit is not metric:
         drawn = drawn + (observed - (limit(a).value - limit(b).value))
     low, high = basic(drawn, observed, level)
-    extreme = ~(np.abs(drawn - observed) < abs(observed))  # a draw without a value counts as extreme
+    with np.errstate(invalid="ignore"):
+        extreme = ~(np.abs(drawn - observed) < abs(observed))  # a draw without a value counts as extreme
     p_value = float((1 + extreme.sum()) / (n + 1)) if np.isfinite(observed) else float("nan")
     return Comparison(*results, Interval(low, high, level, "basic", "exact", n), p_value, margin)
 
