@@ -26,7 +26,8 @@ def main() -> None:
     theirs, peer = timed(lambda: scikit_learn(logits, labels), 1)
     print(f"temperature fit, {N:,} x {K:,} float32, true temperature {TRUE}")
     print(f"one read of the matrix       {1000 * floor:8.0f} ms")
-    print(f"calibrant                    {1000 * ours:8.0f} ms  {ours / floor:6.1f} reads  T = {fitted.temperature_:.6f}")
+    found = fitted.temperature_
+    print(f"calibrant                    {1000 * ours:8.0f} ms  {ours / floor:6.1f} reads  T = {found:.6f}")
     print(f"scikit-learn                 {1000 * theirs:8.0f} ms  {theirs / floor:6.1f} reads  T = {peer:.6f}")
     print(f"scikit-learn / calibrant     {theirs / ours:8.1f}")
     print(f"memory that our fits added at their peak: {grown:.2f} of the matrix")

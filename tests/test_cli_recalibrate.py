@@ -82,6 +82,23 @@ def test_labels_are_not_needed_to_apply(run, small, tmp_path):
     assert (tmp_path / "after.csv").read_text().startswith("patient,p_cat")
 
 
+def test_columns_are_matched_by_name(run, small, tmp_path):
+    assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
+    cells = [line.split(",") for line in small.read_text().splitlines()]
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(",".join([row[0], row[1], row[4], row[2], row[3]]) for row in cells))
+    for file, made in ((small, "a.csv"), (other, "b.csv")):
+        assert run("recalibrate", "apply", tmp_path / "map.json", file, "-o", tmp_path / made)[0] == 0
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    other.write_text(other.read_text().replace("p_dog", "p_fox", 1))
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", other, "-o", tmp_path / "c.csv")
+    assert code == 3
+    assert "must name the classes of the map" in err
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", small, "-o", small)
+    assert code == 2
+    assert "another file" in err
+
+
 def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     words = ("recalibrate", "choose", small, "-m", "temperature", "-m", "platt", "--cv", "3", "--interval", "30")
     code, out, err = run(*words, "--groups", "patient", "-o", tmp_path / "map.json")

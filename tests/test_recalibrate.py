@@ -332,7 +332,7 @@ def test_the_best_method_is_found_and_held_against_noise():
                    resamples=50, seed=0)  # fmt: skip
     assert found.best == "t"
     assert found.ranking[-1] == "as it is"
-    assert found.gain.difference < 0
+    assert found.gain.interval.low > 0
     assert "more than noise" in found.verdict
     assert found.to_dict()["methods"]["t"]["log loss"]["value"] == found.table["t"]["log loss"].value
 
@@ -379,3 +379,50 @@ def test_methods_have_short_names():
     assert {named(name) for name in SHORT} == set(METHODS.values())
     assert named("TemperatureScaling") is cal.TemperatureScaling
     assert spelled("histogram(n_bins=7)").n_bins == 7
+
+
+def test_probabilities_that_are_taken_for_logits_are_warned_of():
+    x, labels = drawn()
+    p = cal.Predictions.from_logits(labels, x).probabilities
+    with pytest.warns(cal.CalibrationWarning, match='pass input="probabilities"'):
+        cal.TemperatureScaling().fit(p, labels)
+
+
+def test_groups_are_kept_together_in_what_choosing_is_worth():
+    """40 patients of 25 rows each, seed 11: what looks sure row by row is not sure patient by patient."""
+    rng = np.random.default_rng(11)
+    z = rng.normal(0, 1.5, 40)
+    happened = (rng.random(40) < 1 / (1 + np.exp(-z))).astype(int)
+    patient = np.repeat(np.arange(40), 25)
+    rows = cal.Predictions.from_logits(
+        happened[patient], 1.35 * z[patient] + rng.normal(0, 0.01, 1000), patient=patient
+    )
+    methods = {"temperature": cal.TemperatureScaling()}
+    together = choose(rows, methods, groups="patient", seed=11)
+    apart = choose(rows, methods, seed=11)
+    assert "more than noise" not in together.verdict
+    assert np.ptp([together.gain.interval.low, together.gain.interval.high]) > 2 * np.ptp(
+        [apart.gain.interval.low, apart.gain.interval.high]
+    )
+
+
+def test_one_class_alone_cannot_be_chosen_on():
+    with pytest.raises(cal.CalibrationInputError, match="need at least two classes that occur"):
+        choose(cal.Predictions.from_probs([1] * 30, [0.7] * 30))
+
+
+def test_names_that_are_truth_values_are_names():
+    p = [[0.9, 0.1], [0.1, 0.9]]
+    assert cal.ACCURACY(cal.Predictions.from_probs([True, False], p, classes=[True, False])).value == 1
+
+
+def test_options_of_numpy_are_saved():
+    one = cal.TemperatureScaling(classes=np.array([5, 7])).fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [5, 7, 7])
+    assert from_json(one.to_json()).classes == [5, 7]
+    assert from_json(one.to_json()).predict([[3.0, 0.0]]).tolist() == [5]
+
+
+def test_a_search_that_ends_badly_in_some_folds_is_told():
+    z = np.repeat([-2.0, 2.0], 20)
+    with pytest.warns(cal.CalibrationWarning, match="in 5 of 5 folds, temperature ended at its lower bound"):
+        cross_fit(cal.TemperatureScaling(), z, (z > 0).astype(int))

@@ -273,7 +273,7 @@ def test_far_from_the_inducing_points_the_latent_is_the_identity():
     far = np.array([[900.0, 901.0, 899.5]])
     raised = np.exp(far - far.max())
     assert fitted.predict_proba(far) == close(raised / raised.sum(), 1e-12)
-    assert fitted.predict_proba(np.array([[1e300, -1e300, 0.0]])).tolist() == [[1.0, 0.0, 0.0]]
+    assert fitted.predict_proba(np.array([[1e90, -1e90, 0.0]])).tolist() == [[1.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("n", [4, 40])

@@ -98,10 +98,22 @@ def test_rows_no_better_than_chance_end_at_the_upper_bound_and_say_so():
     assert fitted.temperature_ == HOTTEST
 
 
-def test_equal_logits_have_any_temperature_and_no_warning_hides_it():
-    with pytest.warns(cal.CalibrationWarning):
-        fitted = cal.TemperatureScaling().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
+def test_equal_logits_keep_a_temperature_of_one():
+    fitted = cal.TemperatureScaling().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
+    assert fitted.temperature_ == 1
     assert fitted.predict_proba([[4.0, 4.0]]).tolist() == [[0.5, 0.5]]
+
+
+def test_a_scale_beyond_the_bounds_is_called_that():
+    logits, labels = drawn(500, 3, 1.0, seed=4)
+    for scale, side in ((1e5, "upper"), (1e-5, "lower")):
+        with pytest.warns(cal.CalibrationWarning, match=f"{side} bound .*: the scale of the logits lies outside"):
+            cal.TemperatureScaling().fit(scale * logits, labels)
+
+
+def test_logits_whose_squares_would_overflow_are_refused():
+    with pytest.raises(cal.CalibrationInputError, match=r"X: must hold logits below 1e\+100 in size, got 1e\+200"):
+        cal.TemperatureScaling().fit([[1e200, 0.0], [0.0, 1.0]], [0, 1])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(5, 60))

@@ -188,7 +188,7 @@ def _class_keys(classes: Any, count: int) -> tuple[Any, ...]:
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise CalibrationInputError("classes", "must differ from each other", got=f"{twice!r} twice")
-    return tuple(keys.tolist()) if keys.dtype.kind in "fiu" else names
+    return tuple(keys.tolist()) if keys.dtype.kind in "fiub" else names
 
 
 def _refuse_swapped(truth: Array, values: Array, parameter: str) -> None:

@@ -45,7 +45,7 @@ def assert_calibrated(
             raise AssertionError(f"{result} is above {at_most:g}")
         return result
     number(level, "level", "must lie between 0 and 1", lambda share: 0 < share < 1)
-    if (n + 1) * level < 1:
+    if (n + 1) * level <= 1:
         raise CalibrationInputError("n", f"must allow p-values below {level:g}", got=n, hint="use more redraws")
     null = consistency(metric, predictions, n=n, seed=seed, result=result)
     if not null.p_value >= level:

@@ -61,22 +61,24 @@ def read(
 
 def read_scores(
     path: str | Path, *, probs: str | None = None, logits: str | None = None
-) -> tuple[Array, bool, dict[str, Array]]:
-    """The forecasts of a file whose labels may be missing, whether they are logits, and all other columns.
+) -> tuple[Array, bool, tuple[str, ...] | None, dict[str, Array]]:
+    """The forecasts of a file whose labels may be missing, whether they are logits, class names, all other columns.
 
     >>> from calibrant.io import SHIPPED, read_scores
-    >>> scores, are_logits, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
-    >>> scores.shape, are_logits, sorted(others)
-    ((10000, 10), True, ['ink', 'labels'])
+    >>> scores, are_logits, names, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
+    >>> scores.shape, are_logits, names[1], sorted(others)
+    ((10000, 10), True, 'Trouser', ['ink', 'labels'])
     """
     arrays = read_arrays(Path(path))
     if set(arrays) == {"array"}:
-        return arrays["array"], logits is not None, {}
+        return arrays["array"], logits is not None, None, {}
     finder = _Finder(Path(path), arrays)
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
-    forecasts, _, raw = finder._forecasts(probs, logits)
-    return forecasts, raw, finder._columns(forecasts, reserved=())
+    forecasts, names, raw = finder._forecasts(probs, logits)
+    if "classes" in arrays and names is None:
+        names = tuple(map(str, finder._take("classes").tolist()))
+    return forecasts, raw, names, finder._columns(forecasts, reserved=())
 
 
 def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:

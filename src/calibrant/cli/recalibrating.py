@@ -73,10 +73,12 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
       calibrant recalibrate apply map.json test.npz -o recalibrated.npz
     """
     fitted: Recalibrator = Recalibrator.from_json(Path(map_file).read_bytes().decode("utf-8", "replace"))
-    scores, are_logits, columns = io.read_scores(file, probs=probs, logits=logits)
+    scores, are_logits, names, columns = io.read_scores(file, probs=probs, logits=logits)
+    if Path(output).resolve() == Path(file).resolve():
+        raise click.UsageError("--output must be another file than FILE")
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
-    made = fitted.predict_proba(scores)
+    made = fitted.predict_proba(_in_order(scores, names, [str(name) for name in fitted.classes_], file))
     io.write(output, made, [str(name) for name in fitted.classes_], columns)
     if calibrant.leaks.is_marked(made):
         click.echo(f"note: {calibrant.leaks.NOTE}", err=True)
@@ -126,6 +128,16 @@ def choose_method(
         candidates = asked or methods.usual(predictions)
         write_text(output, _fitted(candidates[found.best], predictions).to_json())
         click.echo(f"written: {inert(output, 400)}", err=style == "json")
+
+
+def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str) -> Any:
+    """The columns in the order of the map's classes, by name where the file names them."""
+    if names is None or list(names) == classes:
+        return scores
+    if sorted(names) != sorted(classes):
+        said = f"must name the classes of the map ({', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''})"
+        raise CalibrationInputError(file, said, got=", ".join(names[:5]))
+    return scores[:, [names.index(name) for name in classes]]
 
 
 def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalibrator:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from calibrant.arrays import Array, as_array
 from calibrant.checks import whole
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions
@@ -43,12 +44,19 @@ def cross_fit(
     given = lesson(X, y, input=method.input, classes=method.classes, sample_weight=sample_weight)
     made = np.empty(given.scores.values.shape)
     dealt = fold_of(given, folds, seed, groups)
+    endings = []
     for fold in shown(range(folds), folds, f"cross-fitting {type(method).__name__}"):
         held_out = dealt == fold
         if held_out.any():
-            fitted = method.copy()
-            fitted.fit_lesson(given[~held_out])
+            fitted, rest = method.copy(), given[~held_out]
+            if not rest.weight.sum() > 0:
+                raise CalibrationInputError("sample_weight", "must leave every fold something to learn from", got="0")
+            endings.append(fitted.fit_lesson(rest))
             made[held_out] = fitted.map_scores(given.scores[held_out])
+    doubtful = [ending for ending in endings if not ending.converged or ending.at_bound]
+    if doubtful:
+        said = f"in {len(doubtful)} of {len(endings)} folds, {doubtful[0].message}"
+        warnings.warn(f"{type(method).__name__}: {said}", CalibrationWarning, stacklevel=2)
     return Predictions(
         values=made,
         labels=given.labels,

@@ -10,7 +10,9 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
+from calibrant import leaks
 from calibrant.exceptions import CalibrationInputError
+from calibrant.recalibrate.methods import spelled
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.scores import FLOOR
 from calibrant.recalibrate.temperature import TemperatureScaling
@@ -25,8 +27,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     as it is, and `fit` gets rows that it has not seen.
 
     Scores are the classifier's `decision_function` where it gives one per class (or one for two classes), else the
-    logarithms of `predict_proba`; `method` is told they are logits. `recalibrator_` is the fitted method, with its
-    certificate.
+    logarithms of `predict_proba`. `method` is a recalibrator or its short name; it is told that scores are logits.
+    `recalibrator_` is the fitted method, with its certificate.
 
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
@@ -38,7 +40,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     True
     """
 
-    def __init__(self, estimator: Any = None, method: Recalibrator | None = None, cv: Any = 5) -> None:
+    def __init__(self, estimator: Any = None, method: Recalibrator | str | None = None, cv: Any = 5) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -56,7 +58,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             self.classes_ = np.unique(y)
             made = self._out_of_fold(base, X, y, weight)
             self.estimator_ = _trained(base, X, y, weight)
-        method = TemperatureScaling() if self.method is None else self.method
+        method = spelled(self.method) if isinstance(self.method, str) else self.method or TemperatureScaling()
         labels = np.searchsorted(self.classes_, y)
         if (labels >= len(self.classes_)).any() or (self.classes_[labels] != y).any():
             raise CalibrationInputError("y", "must hold classes that the estimator knows", got=repr(np.unique(y)[:5]))
@@ -68,7 +70,12 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=False)  # noqa: N806
         made = self.recalibrator_.predict_proba(scores_of(self.estimator_, X))
-        return np.column_stack([1.0 - made, made]) if made.ndim == 1 else made
+        if made.ndim == 2:
+            return made
+        both = np.column_stack([1.0 - made, made])
+        if leaks.is_marked(made):
+            leaks.mark(both)
+        return both
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The likeliest class."""
@@ -78,7 +85,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def _out_of_fold(self, base: Any, X: Any, y: Any, weight: Any) -> Floats:  # noqa: N803
         if len(self.classes_) < 2:
             raise CalibrationInputError("y", "must hold at least two classes", got="1 class")
-        made = None
+        made, times = None, np.zeros(len(y), np.int64)
         for train, test in _folds(self.cv, y).split(X, y):
             if len(np.unique(y[train])) < len(self.classes_):
                 raise CalibrationInputError(
@@ -87,6 +94,11 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             part = scores_of(_trained(base, X[train], y[train], None if weight is None else weight[train]), X[test])
             made = np.empty((len(y), *part.shape[1:])) if made is None else made
             made[test] = part
+            times[test] += 1
+        if (times != 1).any():
+            raise CalibrationInputError(
+                "cv", "must hold out every row once", got=f"{int((times != 1).sum())} rows otherwise", hint="use KFold"
+            )
         return made  # type: ignore[return-value]
 
     def __sklearn_tags__(self) -> Any:

@@ -117,7 +117,7 @@ class Recalibrator(ABC):
         return saved.write(
             {
                 "method": type(self).__name__,
-                "options": self.get_params(),
+                "options": {name: saved.option(value) for name, value in self.get_params().items()},
                 "kind": "classes" if self._width else "event",
                 "classes": self.classes_.tolist(),
                 "learnt": {name: saved.plain(getattr(self, name)) for name in self.learns},

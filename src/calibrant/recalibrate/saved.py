@@ -81,6 +81,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+def option(value: Any) -> Any:
+    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists.
+
+    >>> option(np.array(["cat", "dog"])), option(np.int64(5)), option(range(2))
+    (['cat', 'dog'], 5, [0, 1])
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return [option(item) for item in value] if isinstance(value, (list, tuple, range)) else value
+
+
 def _array(made: Any) -> Any:
     if isinstance(made, dict):
         return tuple(_array(array) for array in made["arrays"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +15,12 @@ import numpy as np
 from calibrant import kernels
 from calibrant.arrays import Array, as_array
 from calibrant.door import Door
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.predictions import sigmoid
 from calibrant.totals import Floats, Ints
 
+HUGE = 1e100
+"""Larger logits are refused where they are multiplied: their squares would overflow."""
 FLOOR = 1e-12
 """Probabilities below this are raised to it before a logarithm is taken."""
 
@@ -44,6 +48,7 @@ class Scores:
     def logits(self) -> Array:
         """(n, K) logits: as given, logarithms of probabilities, or for an event two columns (not, so)."""
         if self.input == "logits":
+            _refuse_huge(self.values)
             return np.column_stack([np.zeros_like(self.values), self.values]) if self.event else self.values
         p = self.values.astype(np.float64)
         return np.log(np.maximum(np.column_stack([1.0 - p, p]) if self.event else p, FLOOR))
@@ -75,9 +80,12 @@ class Scores:
 
     @property
     def digest(self) -> str:
-        """What recognises the same scores again: a hash of their shape and of 65,536 entries or fewer."""
+        """What recognises the same scores again: a hash of their shape and of at most 131,072 entries."""
         flat = self.values.reshape(-1)
-        taken = flat[:: max(1, flat.size >> 16)].astype(np.float64)
+        step, width = max(1, flat.size >> 16), 1 if self.event else self.values.shape[1]
+        while math.gcd(step, width) > 1:  # every column is to be met
+            step += 1
+        taken = flat[::step].astype(np.float64)
         return hashlib.sha256(repr(self.values.shape).encode() + taken.tobytes()).hexdigest()
 
 
@@ -115,6 +123,9 @@ def lesson(x: Any, y: Any, *, input: str, classes: Sequence[Any] | None = None, 
     values = door.logits() if input == "logits" else door.probabilities()[0]
     if classes is None and door.truth.dtype.kind == "U":
         classes = _named(door.truth, door.width or 2)
+    if input == "logits" and _look_like_probabilities(values):
+        said = 'X looks like probabilities but is taken as logits; pass input="probabilities" if that is what they are'
+        warnings.warn(said, CalibrationWarning, stacklevel=3)
     truth = door.labels(classes, None)
     if truth.labels is None:
         raise CalibrationInputError("y", "needs one true class per row", got="soft labels")
@@ -140,6 +151,26 @@ def softmax(logits: Array) -> Floats:
     [[0.5, 0.5]]
     """
     return kernels.softmax(logits, *kernels.normalisers(logits))
+
+
+def _look_like_probabilities(values: Array) -> bool:
+    """Whether all rows of classes, and not just a few, are at least 0 and sum to 1: logits hardly ever do."""
+    some = values[:100]
+    if (
+        values.ndim == 1
+        or len(values) < 20
+        or some.min() < 0
+        or (np.abs(some.sum(axis=1, dtype=np.float64) - 1.0) > 1e-3).any()
+    ):
+        return False
+    return bool(values.min() >= 0 and (np.abs(values.sum(axis=1, dtype=np.float64) - 1.0) <= 1e-3).all())
+
+
+def _refuse_huge(values: Array) -> None:
+    """Logits whose sums and quotients would overflow are no scores of anything."""
+    largest = max(-float(values.min()), float(values.max()))
+    if largest > HUGE:
+        raise CalibrationInputError("X", f"must hold logits below {HUGE:g} in size", got=f"{largest:g}")
 
 
 def _log_odds(logits: Array) -> Floats:

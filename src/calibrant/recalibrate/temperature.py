@@ -37,8 +37,9 @@ class TemperatureScaling(Recalibrator):
 
     T minimises the mean log loss, which is convex in 1 / T, by Newton steps kept inside a bracket; it is sought between
     0.001 and 1,000, and a warning tells when it ends at either: rows that are all right want T = 0, rows no better than
-    chance want T without end. With `objective="ece"` T is the first of 0.5, 0.51, ..., 1.99 with the smallest ECE
-    (15 equal-width bins), with a warning at either end. The likeliest class does not change.
+    chance want T without end. Where all logits of each row are equal, T is 1. With `objective="ece"` T is the first of
+    0.5, 0.51, ..., 1.99 with the smallest ECE (15 equal-width bins; for one event, of its two columns), with a warning
+    at either end. The likeliest class does not change.
 
     References: Guo, Pleiss, Sun & Weinberger (2017), section 4.2.
 
@@ -85,13 +86,14 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
     predicted = logits.argmax(axis=1)
     rows = np.arange(len(labels))
     separable = bool((logits[rows, labels] >= logits[rows, predicted])[weight > 0].all())
-    if separable:
+    flat = separable and bool((logits[rows, predicted] <= logits.min(axis=1))[weight > 0].all())
+    if separable and not flat:
         start = 1 / COLDEST
     elif len(logits) >= 4 * _FIRST:
         some = slice(None, None, len(logits) // _FIRST)
         start, _ = _descend(_moments(logits[some], labels[some], weight[some]), start, 1e-3)
     inverse, tried = (start, 0) if separable else _descend(moments, start, _tolerance(logits))
-    at_bound, message = _bound(inverse)
+    at_bound, message = _bound(inverse, separable, moments(0.0)[1] >= 0)
     accuracy = float(weight @ (predicted == labels) / weight.sum())
     return 1 / inverse, Certificate(
         converged=not at_bound,
@@ -164,16 +166,15 @@ def _inside(wanted: float, low: float, high: float, moments: Moments) -> float:
     return math.sqrt(low * high)
 
 
-def _bound(inverse: float) -> tuple[tuple[str, ...], str]:
+def _bound(inverse: float, separable: bool, hopeless: bool) -> tuple[tuple[str, ...], str]:
     """Whether the search ended at a bound, and what that means."""
-    if inverse >= 1 / COLDEST:
-        return ("temperature",), (
-            f"temperature ended at its lower bound {COLDEST:g}: the true class leads in every row, "
-            "and the log loss falls for ever as the temperature does"
-        )
-    if inverse <= 1 / HOTTEST:
-        return ("temperature",), (
-            f"temperature ended at its upper bound {HOTTEST:g}: "
-            "on average the true classes have no higher logits than the others"
-        )
-    return (), ""
+    if COLDEST < 1 / inverse < HOTTEST:
+        return (), ""
+    side, bound = ("lower", COLDEST) if inverse > 1 else ("upper", HOTTEST)
+    if separable:
+        why = "the true class leads in every row, and the log loss falls for ever as the temperature does"
+    elif hopeless:
+        why = "on average the true classes have no higher logits than the others"
+    else:
+        why = f"the scale of the logits lies outside {COLDEST:g} to {HOTTEST:g}"
+    return ("temperature",), f"temperature ended at its {side} bound {bound:g}: {why}"

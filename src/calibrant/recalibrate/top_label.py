@@ -130,7 +130,8 @@ def replaced(probabilities: Floats, top: Ints, calibrated: Floats) -> Floats:
     total = others.sum(axis=1)
     others[total == 0] = 1.0
     others[rows, top] = 0.0
-    others *= ((1.0 - calibrated) / others.sum(axis=1))[:, None]
+    others /= others.sum(axis=1, keepdims=True)
+    others *= (1.0 - calibrated)[:, None]
     others[rows, top] = calibrated
     return others
 

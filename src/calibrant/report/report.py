@@ -45,8 +45,8 @@ class Report:
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> report = Report.of(cal.Predictions.from_probs(rng.random(500) < p**2, p))
-    >>> print(report.verdict.sentence[:40])
-    Over-confident by 16.3 points, more than
+    >>> print(report.verdict.sentence[:37])
+    Forecasts are too high by 16.3 points
     """
 
     page: Page

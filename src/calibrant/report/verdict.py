@@ -62,8 +62,8 @@ def verdict(study: Study, others: Sequence[Study] = ()) -> Verdict:
 def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
     floor, mean = study.ece.details["noise_floor"], study.mcs.details.get("null_p_value", 1.0)
-    if mean <= LEVEL / 2:  # a second look at the same data
-        said = f"{_word(study.mcs.value).capitalize()} by {points(abs(study.mcs.value))} in the mean, more than noise"
+    if mean <= LEVEL / 5:  # a second look at the same data must not add many false alarms
+        said = f"{_off(study)} in the mean, more than noise"
         but = f"ECE, {points(study.ece.value)}, is not (calibrated forecasts would show {100 * floor:.1f})"
         return Verdict(f"{said} ({p_value(mean, redraws(study.mcs))}), though {but}.", supporting, "unsure")
     most = max(study.ece.details["noise_95"], RULE_OF_THREE / study.ece.n)
@@ -78,12 +78,12 @@ def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
 def _without_noise_floor(study: Study) -> str:
     """What can be said of soft labels: how large the error is, and the mean's interval."""
     said = f"ECE is {points(study.ece.value)}; how much of it is noise cannot be told from soft labels"
-    between, value = study.mcs.interval, study.mcs.value
+    between = study.mcs.interval
     if between is None or not (between.low > 0 or between.high < 0):
-        return f"{said}. In the mean, forecasts are neither clearly over- nor under-confident."
+        return f"{said}. In the mean, forecasts are neither clearly too high nor too low."
     ends = sorted(100 * abs(end) for end in (between.low, between.high))
     between_them = f"90% interval {ends[0]:.1f} to {ends[1]:.1f}"
-    return f"{_word(value).capitalize()} by {points(abs(value))} in the mean ({between_them}). {said}."
+    return f"{_off(study)} in the mean ({between_them}). {said}."
 
 
 def _direction(study: Study) -> str:
@@ -92,21 +92,29 @@ def _direction(study: Study) -> str:
     assert bins is not None
     parts = bins.share[0] * np.where(bins.counts[0] > 0, bins.gap[0, :, 0], 0.0)
     over, under = float(parts[parts > 0].sum()), float(-parts[parts < 0].sum())
-    mean, floor = study.mcs.value, study.ece.details["noise_floor"]
+    floor = study.ece.details["noise_floor"]
     clear = study.mcs.details.get("null_p_value", 0.0) <= LEVEL
     mixed = min(over, under) > max(MIXED * max(over, under), floor / 2)
     if clear and not mixed:
-        return f"{_word(mean).capitalize()} by {points(abs(mean))}"
+        return _off(study)
     if min(over, under) > 0 and RULE_OF_THREE / study.ece.n <= BLURRED:
+        high, low = ("too high", "too low") if _is_event(study) else ("over-confident", "under-confident")
         return (
-            f"Miscalibrated both ways: over-confident by {points(over)} in some ranges and under-confident by "
-            f"{points(under)} in others"
+            f"Miscalibrated both ways: {high} by {points(over)} in some ranges and {low} by {points(under)} in others"
         )
     return f"Miscalibrated: ECE is {points(study.ece.value)}"
 
 
-def _word(gap: float) -> str:
-    return "over-confident" if gap > 0 else "under-confident"
+def _off(study: Study) -> str:
+    """By how much the mean is off: confidence has a direction, the forecast of an event is too high or too low."""
+    gap = study.mcs.value
+    if _is_event(study):
+        return f"Forecasts are too {'high' if gap > 0 else 'low'} by {points(abs(gap))}"
+    return f"{'Over' if gap > 0 else 'Under'}-confident by {points(abs(gap))}"
+
+
+def _is_event(study: Study) -> bool:
+    return study.predictions.kind == "event"
 
 
 def _help(study: Study) -> str:
@@ -116,11 +124,13 @@ def _help(study: Study) -> str:
         return ""
     before, after = (found.table[name]["ECE"].value for name in (UNCHANGED, "temperature"))
     temperature, inside = study.temperature
-    if after > 0.9 * before:
+    floor = study.ece.details["noise_floor"]
+    left = (after - floor) / (before - floor) if before > floor else 1.0  # of what is more than noise
+    if left > 0.8:
         return "a temperature would not mend it"
     if not inside:
         return "a temperature would mend it only by making all forecasts alike" if temperature > 1 else ""
-    amount = "most" if after < 0.5 * before else "part"
+    amount = "most" if left < 0.5 else "part"
     said = f"ECE {100 * before:.1f} to {100 * after:.1f} points"
     return f"a temperature of {temperature:.2g} would remove {amount} of it ({said})"
 

@@ -63,15 +63,12 @@ def gained(found: Choice) -> str:
             f"was given probability 0) to {after:.4f} on rows it was not fitted on."
         )
     between = found.gain.interval
-    least, most = (round(-end, 4) + 0.0 for end in (between.high, between.low))  # 0.0000, never -0.0000
-    sure = between.high < 0
-    said = (
+    least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
+    return (
         f"{found.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows it "
-        f"was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}), "
-        f"{'more than noise' if sure else 'which may be noise'}."
+        f"was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice), "
+        f"{'more than noise' if between.low > 0 else 'which may be noise'}."
     )
-    rival = next((name for name in found.tied if name != UNCHANGED), None)
-    return said + (f" {rival.capitalize()} does about as well." if rival else "")
 
 
 def _said(loss: float) -> str:
