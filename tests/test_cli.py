@@ -822,6 +822,7 @@ def test_an_interruption_does_not_look_like_a_failed_limit(tmp_path):
         cwd=tmp_path,
         env=_environment(),
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     ) as running:
         writer = os.open(tmp_path / "slow.csv", os.O_WRONLY)  # returns when the command has opened the other end
         running.send_signal(signal.SIGINT)
