@@ -181,11 +181,14 @@ def _plain(one: Comparison) -> dict[str, Any]:
 
 
 def _worse(metric: Metric, one: Comparison) -> bool:
-    """Whether the first is worse by more than noise: farther from 0, or less accurate."""
+    """Whether the first is worse by more than noise: farther from 0, or less accurate.
+
+    Of a signed metric sizes are held against each other, with half the width of the difference's interval as noise.
+    """
     if metric == calibrant.ACCURACY:
         return one.interval.high < 0
     if is_signed(metric):
-        return (one.interval.low > 0 or one.interval.high < 0) and abs(one.a.value) > abs(one.b.value)
+        return abs(one.a.value) - abs(one.b.value) > (one.interval.high - one.interval.low) / 2
     return one.interval.low > 0
 
 

@@ -11,6 +11,7 @@ import inspect
 import json
 import operator
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def _piece(name: str) -> Any:
     known = plain.get(_plain(name))
     if known is None:
         spelled = [snake(one) for one in calibrant.__all__]
-        raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=nearest(name.lower(), spelled)[:120])
+        raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=_intended(name.lower(), spelled))
     return getattr(calibrant, known)
 
 
@@ -269,3 +270,9 @@ def snake(name: str) -> str:
     if name.isupper() or name.islower():
         return name.lower()
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _intended(name: str, spelled: Iterable[str]) -> str:
+    """The likeliest intended name, or where the names are listed."""
+    hint = nearest(name, spelled)
+    return hint if hint.startswith("did you mean") else "`calibrant info` lists the recipes"
