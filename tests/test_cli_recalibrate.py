@@ -186,3 +186,14 @@ def test_every_help_has_an_example(words):
     ended = CliRunner().invoke(commands.group, [*words, "--help"])
     assert ended.exit_code == 0
     assert f"calibrant {' '.join(words)} " in ended.output
+
+
+def test_shells_complete_the_words(run, monkeypatch):
+    monkeypatch.setenv("_CALIBRANT_COMPLETE", "bash_source")
+    code, out, _ = run()
+    assert code == 0
+    assert "_calibrant_completion" in out
+    monkeypatch.setenv("_CALIBRANT_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "calibrant rec")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert "recalibrate" in run()[1]

@@ -14,7 +14,7 @@ import calibrant as cal
 from calibrant import simulate
 from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, CalibrationCurve, EmpiricalScores, power_curve
 from calibrant.simulate import grids as grids_module
-from calibrant.simulate.bias import Estimate
+from calibrant.simulate.biases import Estimate
 from calibrant.simulate.replicated import values_of
 from calibrant.simulate.samples import Samples, sampled
 from calibrant.simulate.store import Store

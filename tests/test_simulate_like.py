@@ -9,7 +9,7 @@ import calibrant as cal
 from calibrant import simulate
 from calibrant.io import SHIPPED, read
 from calibrant.simulate import UNIFORM, BetaScores, EmpiricalScores, Estimate, like, power_curve
-from calibrant.simulate.bias import Biases
+from calibrant.simulate.biases import Biases
 
 FEW = {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP, "ECE_DEBIASED": cal.ECE_DEBIASED}
 

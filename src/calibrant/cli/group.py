@@ -22,6 +22,8 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # what a terminal's encoding lacks is spelled out
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if "_CALIBRANT_COMPLETE" in os.environ:  # a shell asks how to complete a line
+        group.main(prog_name="calibrant")
     try:
         # not group.main, which ends with 1, the code of a failed limit, when the reader left or on an interruption
         with group.make_context("calibrant", sys.argv[1:]) as context:

@@ -34,6 +34,7 @@ from calibrant.table import inert
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes intervals and noise floors repeatable.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("--markdown", "style", flag_value="markdown", help="The same as --format markdown, for pull requests.")
 @reading_options
 def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: bool, style: str, **keys: Any) -> None:
     """Write one self-contained page about the predictions in FILE; several files are models of the same rows.

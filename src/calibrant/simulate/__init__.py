@@ -13,13 +13,13 @@ each comes true (`CalibrationCurve`, `Tempered`), and their `true_calibration_er
 (0.025, 0.0)
 """
 
-from calibrant.simulate.bias import Biases, Estimate, bias, estimates
+from calibrant.simulate.biases import Biases, Estimate, bias, estimates
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curve_fit import CurveFit, CurveFits, fit_curve
 from calibrant.simulate.curves import IDENTITY, CalibrationCurve, logistic_curve, power_curve
 from calibrant.simulate.detection import Detection, Detections, SamplesNeeded, power, samples_needed
 from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
-from calibrant.simulate.like import Like, like
+from calibrant.simulate.likeness import Like, like
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.pictures import picture
 from calibrant.simulate.published import PUBLISHED, PublishedCurve, PublishedFit

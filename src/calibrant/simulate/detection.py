@@ -14,7 +14,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_level
 from calibrant.inference.pivots import is_signed
 from calibrant.metric import Metric
-from calibrant.simulate.bias import check_metrics, estimates
+from calibrant.simulate.biases import check_metrics, estimates
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curves import IDENTITY, CalibrationCurve
 from calibrant.simulate.samples import Law, check_law

@@ -11,7 +11,7 @@ from typing import Any
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
-from calibrant.simulate.bias import Estimate, check_metrics, estimates, summarised
+from calibrant.simulate.biases import Estimate, check_metrics, estimates, summarised
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curves import described
 from calibrant.simulate.samples import Law, check_law

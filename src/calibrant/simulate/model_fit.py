@@ -11,7 +11,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE, RMSCE
-from calibrant.simulate.bias import Biases, bias
+from calibrant.simulate.biases import Biases, bias
 from calibrant.simulate.curve_fit import CurveFits, fit_curve
 from calibrant.simulate.outcomes import outcomes_of
 from calibrant.simulate.score_fit import ScoreFit, fit_scores

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.simulate.like import Like
+from calibrant.simulate.likeness import Like
 
 
 def picture(found: Like) -> Any:

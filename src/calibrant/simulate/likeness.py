@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import recipes
+from calibrant.checks import whole
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.simulate.bias import Biases, Estimate, bias
+from calibrant.simulate.biases import Biases, Estimate, bias
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.outcomes import outcomes_of
 from calibrant.simulate.text import aligned, to_json
@@ -22,6 +23,10 @@ USUAL: dict[str, Metric] = {
 """The estimators that are compared where none are named."""
 NEARLY = 1.1
 """An estimator whose relative error is within this factor of the best one's is nearly as good."""
+
+
+HOPELESS = 0.75
+"""An error of more than this share of the truth tells nothing about it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +60,16 @@ class Like:
         header = ("estimator", "of", "observed", "truth", "mean", "bias", "sd", "rmse/truth", "less bias")
         table = aligned(header, [self._cells(name, estimate) for name, estimate in self.biases.items()])
         best = self.trusted
+        off = f"{100 * self.relative(best):.0f}% of the truth"
+        if not self.relative(best) <= HOPELESS:
+            advice = f"Trust none of them at this n: on models like this even {best} is off by {off}"
+        else:
+            advice = f"Trust {best} most: on models like this it is off by {off}"
         others = f"; nearly as good: {', '.join(self.nearly_as_good)}" if self.nearly_as_good else ""
         doubt = "" if self.fit.reproduces else (
             "\nThe simulated models do not behave like yours: read all this with doubt."
         )  # fmt: skip
-        return (
-            f"{self.n:,} forecasts ({self.question})\n{self.fit}\n\n{table}\n\n"
-            f"Trust {best} most: on models like this it is off by {100 * self.relative(best):.0f}% of the truth"
-            f"{others}.{doubt}"
-        )
+        return f"{self.n:,} forecasts ({self.question})\n{self.fit}\n\n{table}\n\n{advice}{others}.{doubt}"
 
     def _cells(self, name: str, estimate: Estimate) -> list[str]:
         seen = self.observed[name]
@@ -125,6 +131,7 @@ def like(
     >>> found.trusted, bool(found.biases["ECE"].bias > found.biases["ECE_SWEEP"].bias)
     ('ECE_SWEEP', True)
     """
+    whole(replicates, "replicates", 2)
     asked = dict(USUAL if metrics is None else metrics)
     run: dict[str, Any] = {"replicates": replicates, "seed": seed, "n_jobs": n_jobs}
     fit = fit_model(predictions, empirical=bool(empirical), **run)
