@@ -93,7 +93,7 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
 def _in_threads(work: Callable[[slice], None], n: int, size: int) -> None:
     """Call work on shares of the rows, in as many threads as there are processors, if there is enough of it."""
     count = min(len(os.sched_getaffinity(0)), 8) if hasattr(os, "sched_getaffinity") else 1
-    if count < 2 or size < 1 << 22:
+    if count < 2 or size < 1 << 20:
         work(slice(0, n))
         return
     from concurrent.futures import ThreadPoolExecutor  # slow to import

@@ -93,7 +93,7 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
         some = slice(None, None, len(logits) // _FIRST)
         start, _ = _descend(_moments(logits[some], labels[some], weight[some]), start, 1e-3)
     inverse, tried = (start, 0) if separable else _descend(moments, start, _tolerance(logits))
-    at_bound, message = _bound(inverse, separable, moments(0.0)[1] >= 0)
+    at_bound, message = _bound(inverse, separable, moments)
     accuracy = float(weight @ (predicted == labels) / weight.sum())
     return 1 / inverse, Certificate(
         converged=not at_bound,
@@ -166,14 +166,14 @@ def _inside(wanted: float, low: float, high: float, moments: Moments) -> float:
     return math.sqrt(low * high)
 
 
-def _bound(inverse: float, separable: bool, hopeless: bool) -> tuple[tuple[str, ...], str]:
+def _bound(inverse: float, separable: bool, moments: Moments) -> tuple[tuple[str, ...], str]:
     """Whether the search ended at a bound, and what that means."""
     if COLDEST < 1 / inverse < HOTTEST:
         return (), ""
     side, bound = ("lower", COLDEST) if inverse > 1 else ("upper", HOTTEST)
     if separable:
         why = "the true class leads in every row, and the log loss falls for ever as the temperature does"
-    elif hopeless:
+    elif moments(0.0)[1] >= 0:
         why = "on average the true classes have no higher logits than the others"
     else:
         why = f"the scale of the logits lies outside {COLDEST:g} to {HOTTEST:g}"
