@@ -603,23 +603,18 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_store(finished, data, tm
     assert_same_results(results(tmp_path), results(finished))
 
 
-def test_an_interruption_stops_after_the_epoch_and_the_rest_goes_on(finished, data, tmp_path):
+def test_an_interruption_stops_after_the_epoch_and_the_rest_goes_on(finished, data, tmp_path, monkeypatch):
     runner.open_study(tmp_path, STUDY)
-    seen = []
+    finish, seen = Store.finish, []
 
-    class Interrupting:
-        def __init__(self, store):
-            self.store = store
+    def interrupting(self, *given, **options):
+        finish(self, *given, **options)
+        seen.append(True)
+        if len(seen) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
 
-        def update(self):
-            if self.store.counts()[DONE] >= 2 and not seen:
-                seen.append(True)
-                os.kill(os.getpid(), signal.SIGINT)
-
-        def close(self):
-            pass
-
-    assert runner.run(tmp_path, Options(data=str(data)), shown=Interrupting) == runner.STOPPED
+    monkeypatch.setattr(Store, "finish", interrupting)
+    assert runner.run(tmp_path, Options(data=str(data))) == runner.STOPPED
     counts = Store(tmp_path).counts()
     assert counts["running"] == 0
     assert counts[WAITING] > 0
