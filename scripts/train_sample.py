@@ -9,7 +9,6 @@ its accuracy needs, so that it ends up over-confident: the files are meant to ha
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 from pathlib import Path
 
@@ -17,37 +16,15 @@ import numpy as np
 import torch
 from torch import nn
 
+from calibrant.experiments.datasets.fashion_mnist import CLASSES
+from calibrant.experiments.datasets.idx import read_idx
+
 TRAINING_COUNT = 55_000  # the remaining 5,000 training pictures are the validation set
 THREAD_COUNT = 1  # sums split over several threads round differently from one machine to the next
 BATCH_SIZE = 128
 LEARNING_RATE = 1e-3
 BIN_COUNT = 15
-CLASS_NAMES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
 INK_NAMES = ("light", "medium", "dark")
-
-
-def read_idx(path: Path) -> np.ndarray:
-    """Read one gzip-compressed IDX file of unsigned bytes."""
-    with gzip.open(path, "rb") as stream:
-        content = stream.read()
-    # The header is two zero bytes, the element type (8: unsigned byte), the number of dimensions, and then
-    # every dimension as a big-endian 32-bit integer.
-    if content[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path} is not an IDX file of unsigned bytes")
-    dimension_count = content[3]
-    shape = np.frombuffer(content, dtype=">u4", count=dimension_count, offset=4)
-    return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * dimension_count).reshape(shape)
 
 
 def read_pictures(folder: Path, prefix: str) -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +53,7 @@ def make_network() -> nn.Sequential:
         nn.Flatten(),
         nn.Linear(32 * 7 * 7, 128),
         nn.ReLU(),
-        nn.Linear(128, len(CLASS_NAMES)),
+        nn.Linear(128, len(CLASSES)),
     )
 
 
@@ -160,7 +137,7 @@ def write_predictions(path: Path, logits: np.ndarray, labels: np.ndarray, ink: n
     # An open stream, because savez would add ".npz" to a name that does not end in it.
     with open(temporary, "wb") as stream:
         np.savez_compressed(
-            stream, allow_pickle=False, logits=logits, labels=labels, classes=np.array(CLASS_NAMES), ink=ink
+            stream, allow_pickle=False, logits=logits, labels=labels, classes=np.array(CLASSES), ink=ink
         )
     os.replace(temporary, path)
 
