@@ -161,7 +161,7 @@ def test_a_metric_alone_finds_what_it_finds_among_others():
 def test_results_do_not_depend_on_processes():
     metrics = {"ece": cal.ECE, "brier": cal.BRIER, "sweep": cal.ECE_SWEEP}
     runs = [
-        simulate.bias(metrics, SATURATED, power_curve(2), n=3000, replicates=100, seed=1, n_jobs=jobs).estimates
+        dict(simulate.bias(metrics, SATURATED, power_curve(2), n=3000, replicates=100, seed=1, n_jobs=jobs))
         for jobs in (1, 2)
     ]
     assert runs[0] == runs[1]

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
 from calibrant.arrays import Array
 from calibrant.inference.comparison import holm
 from calibrant.predictions import Predictions
-from calibrant.report.charts import Z
+from calibrant.report.charts import Z, signed_bars
 from calibrant.report.grouped import BLOCK
 from calibrant.totals import Floats
 
@@ -94,6 +95,21 @@ def corrected(found: Sequence[Gap]) -> list[Gap]:
     """
     p_values = holm(np.array([one.p for one in found]))
     return [dataclasses.replace(one, p=float(p)) for one, p in zip(found, p_values, strict=True)]
+
+
+def gap_bars(identity: str, shown: Sequence[Gap], title: str, what: str) -> Markup:
+    """The gaps of groups or classes as bars, what is more than noise flagged."""
+    return signed_bars(
+        identity,
+        [one.name for one in shown],
+        [one.value for one in shown],
+        title,
+        f"Bars to the right are over-confident {what}, to the left under-confident ones.",
+        label="← under-confident · points · over-confident →",
+        low=[one.low for one in shown],
+        high=[one.high for one in shown],
+        flagged=[bool(one.flag) for one in shown],
+    )
 
 
 def tail(total: Floats, variance: Floats, heaviest: Floats) -> Floats:

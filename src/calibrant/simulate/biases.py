@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, replicate
 from calibrant.metric import Metric
 from calibrant.simulate.classes import SoftmaxScores
+from calibrant.simulate.named import Named
 from calibrant.simulate.replicated import values_of
 from calibrant.simulate.samples import Law, check_law, sampled
 from calibrant.simulate.targets import Target, true_value
@@ -70,26 +71,15 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Biases(Mapping[str, Estimate]):
+class Biases(Named[Estimate]):
     """Estimates by name; prints as a table."""
 
-    estimates: Mapping[str, Estimate]
-
-    def __getitem__(self, name: str) -> Estimate:
-        return self.estimates[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.estimates)
-
-    def __len__(self) -> int:
-        return len(self.estimates)
-
     def __str__(self) -> str:
-        return aligned(HEADER, [cells(estimate) for estimate in self.estimates.values()])
+        return aligned(HEADER, [cells(estimate) for estimate in self.values()])
 
     def to_json(self) -> str:
         """The estimates as JSON."""
-        return to_json({name: estimate.to_dict() for name, estimate in self.estimates.items()})
+        return to_json({name: estimate.to_dict() for name, estimate in self.items()})
 
 
 HEADER = ("estimator", "of", "truth", "mean", "bias", "sd", "rmse", "mc error")

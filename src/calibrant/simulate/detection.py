@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from calibrant.metric import Metric
 from calibrant.simulate.biases import check_metrics, estimates
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curves import IDENTITY, CalibrationCurve
+from calibrant.simulate.named import Named
 from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.scores import Scores
 from calibrant.simulate.targets import order_of
@@ -53,30 +54,19 @@ class Detection:
 
 
 @dataclass(frozen=True, eq=False)
-class Detections(Mapping[str, Detection]):
+class Detections(Named[Detection]):
     """Detections by name; prints as a table."""
-
-    detections: Mapping[str, Detection]
-
-    def __getitem__(self, name: str) -> Detection:
-        return self.detections[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.detections)
-
-    def __len__(self) -> int:
-        return len(self.detections)
 
     def __str__(self) -> str:
         rows = [
             [one.name, str(one.n), f"{one.level:g}", f"{one.critical:.4f}", f"{one.power:.3f}", f"{one.mc_error:.3f}"]
-            for one in self.detections.values()
+            for one in self.values()
         ]
         return aligned(["metric", "n", "level", "critical", "power", "mc error"], rows)
 
     def to_json(self) -> str:
         """The detections as JSON."""
-        return to_json({name: vars(one) for name, one in self.detections.items()})
+        return to_json({name: vars(one) for name, one in self.items()})
 
 
 def power(

@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant.errors.binned import BinnedError
 from calibrant.lenses import InTopK
-from calibrant.report.charts import Bar, Line, lines, signed_bars
-from calibrant.report.gaps import Gap, corrected, gaps
+from calibrant.report.charts import Bar, Line, lines
+from calibrant.report.gaps import Gap, corrected, gap_bars, gaps
 from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
@@ -54,17 +54,7 @@ def classes_section(study: Study) -> Section | None:
     found = sorted(corrected(tested), key=lambda one: -one.value)
     drawn = found if len(found) <= 2 * NAMED else found[:NAMED] + found[-NAMED:]
     some = "" if len(drawn) == len(found) else f" The {NAMED} farthest at each end of {len(found):,} are drawn."
-    picture = signed_bars(
-        "classes-picture",
-        [one.name for one in drawn],
-        [one.value for one in drawn],
-        f"Signed gaps by predicted class, n = {len(given):,}",
-        "Bars to the right are over-confident classes, to the left under-confident ones.",
-        label="← under-confident · points · over-confident →",
-        low=[one.low for one in drawn],
-        high=[one.high for one in drawn],
-        flagged=[bool(one.flag) for one in drawn],
-    )
+    picture = gap_bars("classes-picture", drawn, f"Signed gaps by predicted class, n = {len(given):,}", "classes")
     caption = (
         f"n = {len(given):,}, {counted(len(found), 'class', 'classes')} predicted {LEAST_ROWS} times or more. Mean "
         "confidence less the share of right answers. Strokes: 90% intervals (normal approximation). Bold: more than "

@@ -7,8 +7,8 @@ import numpy as np
 from calibrant.arrays import Array
 from calibrant.binning import Edges, EqualWidth
 from calibrant.predictions import Predictions
-from calibrant.report.charts import Bar, signed_bars
-from calibrant.report.gaps import Gap, corrected, gaps
+from calibrant.report.charts import Bar
+from calibrant.report.gaps import Gap, corrected, gap_bars, gaps
 from calibrant.report.grouped import bin_numbers
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
@@ -45,17 +45,7 @@ def groups_section(study: Study) -> Section | None:
     if flagged:
         said += f"; farthest: {inert(flagged[0].name, 80)}, {flagged[0].flag} by {points(abs(flagged[0].value))}"
     shown = [one for one, _ in found[:DRAWN]]
-    picture = signed_bars(
-        "groups-picture",
-        [one.name for one in shown],
-        [one.value for one in shown],
-        f"Signed gaps by group, n = {len(event):,}",
-        "Bars to the right are over-confident groups, to the left under-confident ones.",
-        label="← under-confident · points · over-confident →",
-        low=[one.low for one in shown],
-        high=[one.high for one in shown],
-        flagged=[bool(one.flag) for one in shown],
-    )
+    picture = gap_bars("groups-picture", shown, f"Signed gaps by group, n = {len(event):,}", "groups")
     some = "" if len(shown) == len(found) else f" The {DRAWN} farthest off of {len(found):,} are drawn."
     caption = (
         f"n = {len(event):,}. Mean forecast less what came true. Strokes: 90% intervals (normal approximation). Bold: "
