@@ -11,6 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
+from calibrant.recalibrate.choice import gain_of_choosing
 from calibrant.recalibrate.folds import fold_of
 from calibrant.recalibrate.methods import SHORT, named, spelled
 from calibrant.recalibrate.scores import lesson
@@ -426,3 +427,46 @@ def test_a_search_that_ends_badly_in_some_folds_is_told():
     z = np.repeat([-2.0, 2.0], 20)
     with pytest.warns(cal.CalibrationWarning, match="in 5 of 5 folds, temperature ended at its lower bound"):
         cross_fit(cal.TemperatureScaling(), z, (z > 0).astype(int))
+
+
+def test_the_best_of_many_that_do_nothing_is_worth_nothing():
+    """Calibrated forecasts and twenty noisy copies, n = 400, seed 2: one looks better, choosing it gains nothing."""
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=400)
+    happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
+    copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
+    forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
+    losses = {name: cal.LOG_LOSS(made).value for name, made in forecasts.items()}
+    looks = losses["as it is"] - min(losses.values())
+    found = gain_of_choosing(forecasts, 200, seed=0)
+    assert looks > 0.004
+    assert found.value < looks / 2
+    assert found.interval.low < 0
+
+
+def test_what_choosing_is_worth_is_that_of_a_loop():
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=30)
+    happened = (rng.random(30) < 1 / (1 + np.exp(-z))).astype(int)
+    forecasts = {
+        name: cal.Predictions.from_logits(happened, scale * z)
+        for name, scale in (("as it is", 3), ("a", 1), ("b", 0.5))
+    }
+    found = gain_of_choosing(forecasts, 25, seed=7)
+    draws = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(9,)))
+    gains = []
+    for _ in range(25):
+        counts = np.bincount(draws.integers(0, 30, 30), minlength=30)
+
+        def loss(made, weight):
+            p = made.probabilities
+            rows = [-np.log(p[i] if happened[i] else 1 - p[i]) * weight[i] for i in range(30)]
+            return sum(rows) / sum(weight)
+
+        best = min(forecasts, key=lambda name: loss(forecasts[name], counts))
+        out = [float(count == 0) for count in counts]
+        gains.append(loss(forecasts["as it is"], out) - loss(forecasts[best], out))
+    assert found.value == pytest.approx(np.median(gains), abs=1e-12)
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        tuple(np.quantile(gains, [0.05, 0.95])), abs=1e-12
+    )

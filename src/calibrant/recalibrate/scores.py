@@ -16,6 +16,7 @@ from calibrant import kernels
 from calibrant.arrays import Array, as_array
 from calibrant.door import Door
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.labels import ROW_TOLERANCE
 from calibrant.predictions import sigmoid
 from calibrant.totals import Floats, Ints
 
@@ -154,20 +155,16 @@ def softmax(logits: Array) -> Floats:
 
 
 def _look_like_probabilities(values: Array) -> bool:
-    """Whether all rows of classes, and not just a few, are at least 0 and sum to 1: logits hardly ever do."""
-    some = values[:100]
-    if (
-        values.ndim == 1
-        or len(values) < 20
-        or some.min() < 0
-        or (np.abs(some.sum(axis=1, dtype=np.float64) - 1.0) > 1e-3).any()
-    ):
-        return False
-    return bool(values.min() >= 0 and (np.abs(values.sum(axis=1, dtype=np.float64) - 1.0) <= 1e-3).all())
+    """Whether there are more than a few rows of classes, all at least 0 and of sum 1: logits hardly ever are."""
+    return values.ndim == 2 and len(values) >= 20 and all(map(_are_shares, (values[:100], values)))  # most end at 100
+
+
+def _are_shares(rows: Array) -> bool:
+    return bool(rows.min() >= 0 and (np.abs(rows.sum(axis=1, dtype=np.float64) - 1.0) <= ROW_TOLERANCE).all())
 
 
 def _refuse_huge(values: Array) -> None:
-    """Logits whose sums and quotients would overflow are no scores of anything."""
+    """Refuse logits whose squares would overflow."""
     largest = max(-float(values.min()), float(values.max()))
     if largest > HUGE:
         raise CalibrationInputError("X", f"must hold logits below {HUGE:g} in size", got=f"{largest:g}")
