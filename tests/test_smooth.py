@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.errors.smooth import SmoothError
+from calibrant.errors.smooth import SmoothError, _fixed_point
 from oracles import lenses, smooth
 from strategies import events, rows, same
 from toy import P, y
@@ -76,6 +76,16 @@ def test_the_bandwidth_is_the_one_that_halving_finds(seed):
     p, labels = rng.random(12), rng.integers(0, 2, 12)
     halved = smooth.fixed_point(p.tolist(), labels.tolist(), halvings=20, per_sigma=100)
     assert SmoothError()(labels, p).value == nearly(halved)
+
+
+@pytest.mark.parametrize("jump", [0.0, 1e-9, 1e-3])
+@pytest.mark.parametrize("root", [0.013, 0.1, 0.25])
+def test_the_search_for_a_bandwidth_ends_even_at_a_jump(monkeypatch, root, jump):
+    def falling(cosines, sigma):  # as where the number of points of the integral changes
+        return root + (root - sigma) / 3 + (jump if sigma < root else -jump)
+
+    monkeypatch.setattr("calibrant.errors.smooth._smoothed", falling)
+    assert _fixed_point(np.array([root / 2])) == pytest.approx(root, rel=0, abs=1e-12)
 
 
 def test_twelve_forecasts():

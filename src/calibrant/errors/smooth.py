@@ -20,6 +20,8 @@ GRID = 1 << 16
 """Cells of [0, 1] between whose ends residuals are shared."""
 FINENESS = 256
 """Points per bandwidth at which smoothed residuals are integrated."""
+TOLERANCE = 1e-12
+"""How near a bandwidth comes to the error that it gives."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +95,21 @@ def _smoothed(cosines: Floats, sigma: float) -> float:
 
 
 def _fixed_point(cosines: Floats) -> float:
-    """The bandwidth at which smECE, which falls as it grows and is at most 1, equals it."""
-    from scipy.optimize import brentq  # type: ignore[import-untyped]
+    """The bandwidth at which smECE equals it: at least |c_0|, the limit that smECE falls to, so at most smECE there.
 
-    return float(brentq(lambda sigma: _smoothed(cosines, sigma) - sigma, 0.0, 2.0, xtol=1e-12))
+    By false position; an end that stays is drawn nearer by halving what is left there. smECE - sigma falls faster than
+    sigma grows, so what is left of it bounds the distance to the answer.
+    """
+    low = abs(float(cosines[0]))
+    ends = [low, _smoothed(cosines, low)]
+    left = [ends[1] - low, _smoothed(cosines, ends[1]) - ends[1]]
+    side = int(-left[1] < left[0])
+    sigma, found, last = ends[side], left[side], -1
+    while abs(found) > TOLERANCE and ends[1] - ends[0] > TOLERANCE:
+        sigma = (ends[0] * left[1] - ends[1] * left[0]) / (left[1] - left[0])
+        found = _smoothed(cosines, sigma) - sigma
+        side = int(found < 0)
+        ends[side], left[side] = sigma, found
+        left[1 - side] /= 2 if side == last else 1
+        last = side
+    return sigma
