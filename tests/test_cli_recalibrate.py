@@ -73,6 +73,26 @@ def test_names_and_columns_survive_csv(run, small, tmp_path):
     assert json.loads((tmp_path / "map.json").read_text())["classes"] == ["cat", "dog", "=cmd"]
 
 
+def test_names_and_columns_survive_parquet(run, small, tmp_path):
+    run("recalibrate", "fit", small, "-o", tmp_path / "map.json")
+    for ending in ("csv", "parquet"):
+        assert run("recalibrate", "apply", tmp_path / "map.json", small, "-o", tmp_path / f"after.{ending}")[0] == 0
+    text, table = (io.read(tmp_path / f"after.{ending}") for ending in ("csv", "parquet"))
+    assert np.array_equal(text.values, table.values)
+    assert (table.classes, list(table.columns)) == (text.classes, ["patient"])
+
+
+def test_a_fit_says_what_it_did_to_the_log_loss_and_warns_where_that_grew(run, small, tmp_path):
+    _, out, err = run("recalibrate", "fit", small, "-o", tmp_path / "map.json")
+    fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
+    rows = io.read(small)
+    before, after = cal.LOG_LOSS(rows).value, cal.LOG_LOSS(rows.labels, fitted.predict_proba(rows.values).copy()).value
+    assert f"log loss {before:.4f} before, {after:.4f} after" in out
+    assert err == ""
+    _, _, err = run("recalibrate", "fit", small, "-m", "histogram(n_bins=1)", "-o", tmp_path / "map.json")
+    assert "the log loss has grown" in err
+
+
 def test_labels_are_not_needed_to_apply(run, small, tmp_path):
     assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
     lines = small.read_text().splitlines()
@@ -160,6 +180,13 @@ def test_a_changed_map_and_the_wrong_kind_of_scores_are_refused(run, small, tmp_
     assert code == 3
     assert "do not match the seal" in err
     assert not (tmp_path / "after.csv").exists()
+
+
+def test_a_file_that_is_no_map_is_named(run, small, tmp_path):
+    (tmp_path / "other.json").write_text("{}")
+    code, _, err = run("recalibrate", "apply", tmp_path / "other.json", small, "-o", tmp_path / "after.csv")
+    assert code == 3
+    assert "other.json: must" in err
 
 
 def test_separable_rows_are_warned_of(run, tmp_path):

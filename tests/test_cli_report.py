@@ -309,7 +309,7 @@ def test_models_within_a_margin_are_equivalent(command):
         ),
         (["new.npz", "old.npz", "--margin", "-1"], 2, "--margin: must be positive"),
         (["new.npz", "old.npz", "-m", "eec"], 2, "did you mean"),
-        (["new.npz", "short.npz"], 3, "must have the rows of a"),
+        (["new.npz", "short.npz"], 3, "short.npz: must have the rows of new.npz"),
         (["new.npz", "old.npz", "--groups", "regoin"], 3, "region"),
         (["new.npz", "absent.npz"], 4, "absent.npz"),
     ],

@@ -422,9 +422,35 @@ def test_logits_in_the_place_of_labels_are_recognised():
 def test_a_metric_takes_predictions_or_arrays_but_not_both():
     made = Predictions.from_probs(Y, M)
     refusal("y_proba: must be left out", cal.ECE, made, M)
+    refusal("sample_weight: must be left out", cal.ECE, made, sample_weight=[1.0] * len(made))
     refusal("y_true: must be left out", cal.ECE, Y, made)
     refusal("y_proba: is required", cal.ECE, Y)
     assert cal.ECE(made).value == cal.ECE(Y, M).value
+
+
+def test_weights_may_stand_beside_labels_and_forecasts():
+    weighted = cal.Predictions.from_probs([1, 0, 1], [0.9, 0.4, 0.6], sample_weight=[1, 2, 3])
+    assert cal.ECE([1, 0, 1], [0.9, 0.4, 0.6], sample_weight=[1, 2, 3]).value == cal.ECE(weighted).value
+    assert cal.ECE(weighted).value != cal.ECE([1, 0, 1], [0.9, 0.4, 0.6]).value
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cal.consistency(cal.ECE, [1, 0], [0.9, 0.2]),
+        lambda: cal.sensitivity(cal.ECE, [1, 0]),
+        lambda: cal.compare(cal.ECE, [1, 0], [0.9, 0.2]),
+        lambda: cal.table([1, 0], {"ece": cal.ECE}),
+    ],
+)
+def test_bare_arrays_are_refused_where_checked_predictions_are_needed(call):
+    with pytest.raises(CalibrationInputError, match=r"must be Predictions, got list.*from_probs"):
+        call()
+
+
+def test_noise_floors_of_soft_labels_are_refused():
+    soft = cal.Predictions.from_probs([0.3, 0.6], [0.2, 0.7])
+    refusal("null: redraws hard labels", cal.table, soft, {"ece": cal.ECE}, null=10)
 
 
 @pytest.mark.parametrize("name", cal.RECIPES)

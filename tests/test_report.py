@@ -422,6 +422,21 @@ def test_soft_labels_are_said():
     assert "Labels are soft" in reliability_section(one).figures[0].caption
     assert "there is no noise floor" in noise_section(one).paragraphs[0]
     assert failures_section(one) is None
+    family = family_section(one)
+    assert "redraws" not in family.paragraphs[0]
+    assert any("there are no noise floors" in text for text in family.paragraphs)
+    names = {row[0]: row[1] for grid in scores_section(one).grids for row in grid.rows}
+    p, truth = np.linspace(0, 1, 60), one.event.truth_rows
+    assert names["Brier score"] == pytest.approx(np.mean((p - truth) ** 2), rel=0, abs=1e-12)
+    drawn_brier = np.mean(truth * (1 - p) ** 2 + (1 - truth) * p**2)
+    assert names["expected Brier score"] == pytest.approx(drawn_brier, rel=0, abs=1e-12)
+
+
+def test_only_an_answer_is_called_confident():
+    event, answer = Study(drawn(400), "m"), Study(classes(400), "m")
+    assert "too high" in str(reliability_section(event).figures[0].picture)
+    assert "confident" not in str(reliability_section(event).figures[0].picture)
+    assert "over-confident" in str(reliability_section(answer).figures[0].picture)
 
 
 def test_noise_is_described_as_it_was_drawn():

@@ -142,9 +142,9 @@ def grouped_predictions(n=3000):
 def test_the_group_that_is_off_is_flagged_and_the_others_are_not():
     section = groups_section(Study(grouped_predictions(), "m"))
     rows = {row[0]: row for row in section.figures[0].grid.rows}
-    assert rows["region = north"][-1] == "over-confident"
+    assert rows["region = north"][-1] == "too high"
     assert rows["region = south"][-1] == rows["region = east"][-1] == ""
-    assert "region = north, over-confident by" in section.paragraphs[0]
+    assert "region = north, too high by" in section.paragraphs[0]
     assert "Not looked at: id" in section.paragraphs[1]
 
 

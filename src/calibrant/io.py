@@ -12,6 +12,7 @@ from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files import read_arrays
 from calibrant.formats.columns import Columns
+from calibrant.formats.parquet import write_parquet
 from calibrant.formats.writing import write_csv, write_npz
 from calibrant.predictions import Predictions
 
@@ -82,7 +83,7 @@ def read_scores(
 
 
 def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
-    """Probabilities and columns to a NPZ or CSV file that `read` understands; written beside and renamed.
+    """Probabilities and columns to a NPZ, CSV or Parquet file that `read` understands; written beside and renamed.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -92,10 +93,10 @@ def write(path: str | Path, probabilities: Array, classes: Sequence[str], column
     ['label,p_cat,p_dog', 'cat,0.75,0.25']
     >>> folder.cleanup()
     """
-    kinds = {".npz": write_npz, ".csv": write_csv}
+    kinds = {".npz": write_npz, ".csv": write_csv, ".parquet": write_parquet}
     target = Path(path)
     if target.suffix.lower() not in kinds:
-        raise CalibrationInputError(str(path), "must end in .npz or .csv", got=repr(target.suffix))
+        raise CalibrationInputError(str(path), "must end in .npz, .csv or .parquet", got=repr(target.suffix))
     kinds[target.suffix.lower()](target, probabilities, classes, columns)
 
 

@@ -44,18 +44,20 @@ class Metric(ABC):
         y_true: Any,
         y_proba: Any = None,
         *,
+        sample_weight: Any = None,
         interval: Callable[[Metric, Predictions, Result], Result] | None = None,
     ) -> Result:
         """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked."""
-        predictions = self._predictions(y_true, y_proba)
+        predictions = self._predictions(y_true, y_proba, sample_weight)
         result = self.conclude(self.summarise(predictions))
         return result if interval is None else interval(self, predictions, result)
 
     @staticmethod
-    def _predictions(y_true: Any, y_proba: Any) -> Predictions:
+    def _predictions(y_true: Any, y_proba: Any, sample_weight: Any = None) -> Predictions:
         if isinstance(y_true, Predictions):
-            if y_proba is not None:
-                raise CalibrationInputError("y_proba", "must be left out", got="Predictions and probabilities")
+            for name, given in (("y_proba", y_proba), ("sample_weight", sample_weight)):
+                if given is not None:
+                    raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
             return y_true
         if isinstance(y_proba, Predictions):
             raise CalibrationInputError("y_true", "must be left out", got="labels beside Predictions")
@@ -63,7 +65,7 @@ class Metric(ABC):
             raise CalibrationInputError(
                 "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
             )
-        return Predictions.from_probs(y_true, y_proba)
+        return Predictions.from_probs(y_true, y_proba, sample_weight=sample_weight)
 
     @final
     def to_json(self) -> str:

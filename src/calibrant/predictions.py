@@ -255,6 +255,13 @@ class Predictions:
         return kernels.normalisers(self.values)
 
 
+def require_predictions(given: object, parameter: str = "predictions", where: str | None = None) -> None:
+    """Refuse bare arrays where checked predictions are needed."""
+    if not isinstance(given, Predictions):
+        hint = "make them with Predictions.from_probs(y, p) or from_logits"
+        raise CalibrationInputError(parameter, "must be Predictions", got=type(given).__name__, where=where, hint=hint)
+
+
 def sigmoid(logits: Array) -> Floats:
     """1 / (1 + exp(-z)), without overflow at either end."""
     scores = np.exp(-np.abs(logits, dtype=np.float64))

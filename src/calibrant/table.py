@@ -17,7 +17,7 @@ from calibrant.exceptions import CalibrationInputError, printable
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 
 MOST_GROUPS = 1000
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
@@ -130,6 +130,9 @@ def table(
     """
     if not metrics:
         raise CalibrationInputError("metrics", "must name at least one metric", got="none")
+    require_predictions(predictions)
+    if null is not None and predictions.soft is not None:
+        raise CalibrationInputError("null", "redraws hard labels", got="soft labels")
 
     def measured(rows: Predictions) -> dict[str, Result]:
         made = {name: metric(rows, interval=interval) for name, metric in metrics.items()}
@@ -168,7 +171,7 @@ def found_beside(result: Result) -> dict[str, float]:
 
 def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:
     """The result with its noise floor; a mean score has none."""
-    if isinstance(metric, MeanScore) or rows.soft is not None or not len(rows):
+    if isinstance(metric, MeanScore) or not len(rows):
         return result
     return consistency(metric, rows, n=n, seed=seed, result=result).annotated()
 
@@ -181,6 +184,15 @@ def safe_cell(text: str) -> str:
     """
     text = inert(text, len(text) * 10)
     return f"'{text}" if text.startswith(_DANGEROUS) else text
+
+
+def restored_cell(text: str) -> str:
+    """A cell as it was before it was made safe.
+
+    >>> restored_cell("'=cmd"), restored_cell("'tis")
+    ('=cmd', "'tis")
+    """
+    return text[1:] if text.startswith("'") and text[1:].startswith(_DANGEROUS) else text
 
 
 def inert(text: str, most: int = 60) -> str:

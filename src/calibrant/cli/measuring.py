@@ -106,7 +106,8 @@ def measure(
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     made = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
-    show(made, style, title=f"{', '.join(files)}: {described(predictions)}", parts=parts)
+    chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
+    show(made, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
     _enforce(made, thresholds)
 
 

@@ -56,13 +56,14 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     click.echo(f"{type(fitted).__name__} on {described(predictions)}: {fitted.certificate_}")
     for learnt in fitted.learns:
         click.echo(f"  {learnt.rstrip('_')} {_shown(getattr(fitted, learnt))}")
+    _compare_losses(fitted, predictions)
     click.echo(f"written: {inert(output, 400)}")
 
 
 @recalibrate.command(name="apply", short_help="Apply a saved map to a file of predictions.")
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("file", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), help="Where the probabilities go (.npz or .csv).")
+@click.option("-o", "--output", required=True, type=click.Path(), help="Where they go: .npz, .csv or .parquet.")
 @click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
 @click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
 def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: str | None) -> None:
@@ -72,7 +73,7 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
     Example:
       calibrant recalibrate apply map.json test.npz -o recalibrated.npz
     """
-    fitted: Recalibrator = Recalibrator.from_json(Path(map_file).read_bytes().decode("utf-8", "replace"))
+    fitted = _saved(map_file)
     scores, are_logits, names, columns = io.read_scores(file, probs=probs, logits=logits)
     if Path(output).resolve() == Path(file).resolve():
         raise click.UsageError("--output must be another file than FILE")
@@ -130,6 +131,14 @@ def choose_method(
         click.echo(f"written: {inert(output, 400)}", err=style == "json")
 
 
+def _saved(path: str) -> Recalibrator:
+    """The map in a file; what is wrong with it is said of that file."""
+    try:
+        return Recalibrator.from_json(Path(path).read_bytes().decode("utf-8", "replace"))
+    except CalibrationInputError as error:
+        raise CalibrationInputError(path, error.expected, got=error.got, where=error.where, hint=error.hint) from None
+
+
 def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str) -> Any:
     """The columns in the order of the map's classes, by name where the file names them."""
     if names is None or list(names) == classes:
@@ -152,6 +161,17 @@ def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalib
     for warning in caught:
         click.echo(f"warning: {inert(str(warning.message), 400)}", err=True)
     return made
+
+
+def _compare_losses(fitted: Recalibrator, predictions: calibrant.Predictions) -> None:
+    """The log loss before and after on the rows of the fit, where it should not have grown."""
+    made = fitted.predict_proba(predictions.values).copy()  # that these rows flatter the fit is said beside the number
+    after = calibrant.LOG_LOSS(predictions.labels, made, sample_weight=predictions.weight).value
+    before = calibrant.LOG_LOSS(predictions).value
+    click.echo(f"  log loss {before:.4f} before, {after:.4f} after, on these very rows")
+    if after > before + 1e-9:
+        said = "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
+        click.echo(f"warning: {said}", err=True)
 
 
 def _show(found: Choice, title: str) -> None:

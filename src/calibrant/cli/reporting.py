@@ -7,6 +7,8 @@ import json
 import shlex
 import sys
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +120,11 @@ def compare_models(
     metrics = metrics_named(names or ("ece", "brier", "log_loss"))
     usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
     a, b = (read((file,), **keys) for file in (first, second))
-    found = {
-        name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)
-        for name, metric in metrics.items()
-    }
+    with _by_name(first, second):
+        found = {
+            name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)
+            for name, metric in metrics.items()
+        }
     if style == "json":
         said = {name: _plain(one) for name, one in found.items()}
         click.echo(json.dumps({"calibrant": calibrant.__version__, "comparisons": said}, allow_nan=False, indent=1))
@@ -132,6 +135,18 @@ def compare_models(
     worse = [name for name, one in found.items() if _worse(metrics[name], one)]
     if fail_if_worse and worse:
         stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)
+
+
+@contextmanager
+def _by_name(first: str, second: str) -> Iterator[None]:
+    """What is wrong between two sets of predictions, said of the files that hold them."""
+    try:
+        yield
+    except CalibrationInputError as error:
+        if error.parameter != "b":
+            raise
+        expected = error.expected.replace(" of a", f" of {first}", 1)
+        raise CalibrationInputError(second, expected, got=error.got, hint=error.hint) from None
 
 
 def _check_output(output: str, files: tuple[str, ...]) -> None:

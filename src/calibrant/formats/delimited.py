@@ -13,6 +13,7 @@ from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.formats.columns import Columns, refuse_twice
 from calibrant.formats.jsonl import parse, stacked
+from calibrant.table import restored_cell
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "inf", "-inf", "+inf", "infinity", "-infinity"}
 """What stands for no number even in a column that might be names."""
@@ -60,7 +61,7 @@ class _Cells:
         if _is_list(self.texts[0]):
             return stacked([self._parsed(*cell) for cell in self._cells], self.lines, self.name, self.path)
         self._refuse_gaps(numeric)
-        return np.array(self.texts)
+        return np.array([restored_cell(text) for text in self.texts])
 
     @property
     def _cells(self) -> Iterator[tuple[int, str]]:
@@ -114,7 +115,7 @@ def _without_nul(path: Path, file: Iterable[str]) -> Iterator[str]:
 
 
 def _columns_of(header: list[str], path: Path) -> dict[str, list[str]]:
-    names = [name.strip() for name in header]
+    names = [restored_cell(name.strip()) for name in header]
     if len(names) == 1 and ";" in names[0]:
         raise CalibrationInputError(
             str(path), "must be separated by commas", got="semicolons", hint="save it with commas and decimal points"

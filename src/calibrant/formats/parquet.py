@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from calibrant.arrays import Array
 from calibrant.elsewhere import from_arrow
 from calibrant.exceptions import CalibrationInputError
 from calibrant.formats.columns import Columns, refuse_twice
+from calibrant.formats.writing import named_forecasts, whole_file
 
 
 def read_parquet(path: Path) -> Columns:
@@ -21,14 +23,30 @@ def read_parquet(path: Path) -> Columns:
     return Columns(path, columns, lambda name: _array(columns[name].combine_chunks(), name, path))
 
 
-def _table(path: Path) -> Any:
+def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+    """The columns, then `p_<class>` (an event: `p`); checksums are written."""
+    pyarrow = _pyarrow(path)
+    forecasts = named_forecasts(probabilities, classes)
+    table = pyarrow.table({name: pyarrow.array(_plain(column)) for name, column in {**columns, **forecasts}.items()})
+    with whole_file(path) as file:
+        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+
+
+def _plain(column: Array) -> Any:
+    """An array as pyarrow takes it: rows of a matrix are lists."""
+    return column if column.ndim == 1 else column.tolist()
+
+
+def _pyarrow(path: Path) -> Any:
     try:
-        import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise CalibrationInputError(
-            str(path), "needs pyarrow to be read", hint="pip install 'calibrant[cli]'"
-        ) from None
+        raise CalibrationInputError(str(path), "needs pyarrow", hint="pip install 'calibrant[cli]'") from None
+    return pyarrow
+
+
+def _table(path: Path) -> Any:
+    pyarrow = _pyarrow(path)
     try:
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError) as reason:

@@ -65,12 +65,22 @@ def write_csv(path: Path, probabilities: Array, classes: Sequence[str], columns:
     """The columns, then `p_<class>` (an event: `p`), every digit."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    forecasts = probabilities[:, None] if probabilities.ndim == 1 else probabilities
-    names = ["p"] if probabilities.ndim == 1 else [f"p_{name}" for name in classes]
-    writer.writerow([safe_cell(name) for name in (*columns, *names)])
-    for index, row in enumerate(forecasts.tolist()):
+    forecasts = named_forecasts(probabilities, classes)
+    writer.writerow([safe_cell(name) for name in (*columns, *forecasts)])
+    for index, row in enumerate(np.stack(list(forecasts.values()), axis=1).tolist()):
         writer.writerow([*(_cell(column[index]) for column in columns.values()), *map(repr, row)])
     write_text(path, text.getvalue())
+
+
+def named_forecasts(probabilities: Array, classes: Sequence[str]) -> dict[str, Array]:
+    """The columns of a table of forecasts: `p_<class>`, of an event `p`.
+
+    >>> list(named_forecasts(np.array([[.75, .25]]), ["cat", "dog"]))
+    ['p_cat', 'p_dog']
+    """
+    if probabilities.ndim == 1:
+        return {"p": probabilities}
+    return {f"p_{name}": column for name, column in zip(classes, probabilities.T, strict=True)}
 
 
 def _cell(value: Any) -> str:

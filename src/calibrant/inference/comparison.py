@@ -15,7 +15,7 @@ from calibrant.inference.draws import RowDraws, check_level, check_seed, cluster
 from calibrant.inference.engines import Engine, exact
 from calibrant.inference.pivots import pivot
 from calibrant.metric import Interval, Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 from calibrant.totals import Floats
 
 
@@ -86,6 +86,8 @@ def compare(
     >>> cal.compare(cal.ECE, p, p, n=50, seed=0).difference
     0.0
     """
+    require_predictions(a, "a")
+    require_predictions(b, "b")
     whole(n, "n", 1)
     check_seed(seed)
     check_level(level)

@@ -18,7 +18,7 @@ from calibrant.inference.pivots import is_signed
 from calibrant.lenses import Classwise, Full, Groups, InTopK, OneClass, Ranked, TopK, TopLabel
 from calibrant.metric import Metric, Result
 from calibrant.narrowing import Above, Between, ByPrediction
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 from calibrant.selections import Both, Either, Neither, Selection, label_in
 from calibrant.totals import Floats
 from calibrant.views import View
@@ -116,6 +116,7 @@ def consistency(
     >>> 0 < cal.consistency(cal.ECE, p, n=50, seed=0).p_value <= 1
     True
     """
+    require_predictions(predictions)
     whole(n, "n", 1)
     check_seed(seed)
     if predictions.soft is not None:

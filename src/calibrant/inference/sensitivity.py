@@ -14,7 +14,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import resampled
 from calibrant.inference.draws import RowDraws, check_seed, replicate
 from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 from calibrant.totals import Floats
 
 
@@ -103,6 +103,7 @@ def sensitivity(
     >>> cal.sensitivity(cal.FULL_ECE, p, over="gamma", values=[0.5, 1.0], bootstrap=20, seed=0).values.round(4).tolist()
     [0.225, 0.125]
     """
+    require_predictions(predictions)
     whole(bootstrap, "bootstrap", 1)
     check_seed(seed)
     if not len(values):

@@ -9,7 +9,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.plots import colours
 from calibrant.plots.panels import WIDTH, Display, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,9 +47,8 @@ class BeforeAfterDisplay(Display):
         **options: Any,
     ) -> Self:
         """Measure and draw the same rows before and after; options as for `ReliabilityDisplay.from_predictions`."""
-        for parameter, one in (("before", before), ("after", after)):
-            if not isinstance(one, Predictions):
-                raise CalibrationInputError(parameter, "must be Predictions", got=type(one).__name__)
+        require_predictions(before, "before")
+        require_predictions(after, "after")
         if len(before) != len(after):
             raise CalibrationInputError(
                 "after", f"must have the rows of before ({len(before)})", got=f"{len(after)} rows"

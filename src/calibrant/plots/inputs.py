@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 
 
 def predictions_of(y_true: Any, y_proba: Any = None) -> Predictions:
@@ -49,8 +49,7 @@ def models_of(models: Any) -> dict[str, Predictions]:
     if not isinstance(models, Mapping) or not models:
         raise CalibrationInputError("models", "must be a dictionary from names to Predictions", got=repr(models))
     for name, one in models.items():
-        if not isinstance(one, Predictions):
-            raise CalibrationInputError("models", "must be Predictions", got=type(one).__name__, where=repr(name))
+        require_predictions(one, "models", repr(name))
     return {str(name): one for name, one in models.items()}
 
 

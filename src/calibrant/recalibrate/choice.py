@@ -15,7 +15,7 @@ from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters
 from calibrant.inference.progress import shown
 from calibrant.metric import Interval, Metric
-from calibrant.predictions import Predictions
+from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate.folds import cross_fit
 from calibrant.recalibrate.recalibrator import Recalibrator, probability_of
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
@@ -110,9 +110,7 @@ def choose(
     """
     from calibrant.recalibrate.methods import usual  # the methods are known last
 
-    if not isinstance(predictions, Predictions):
-        hint = "make them with Predictions.from_logits(y, logits) or from_probs"
-        raise CalibrationInputError("predictions", "must be Predictions", got=type(predictions).__name__, hint=hint)
+    require_predictions(predictions)
     whole(resamples, "resamples", 20)
     if predictions.soft is not None:
         raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")

@@ -65,7 +65,7 @@ class Bar:
 
     @property
     def kind(self) -> str:
-        """Over-confident, or under-confident."""
+        """On which side the forecast is: over what came true, or under."""
         return "over" if self.forecast > self.frequency else "under"
 
 
@@ -78,8 +78,16 @@ def planes() -> dict[str, dict[str, object]]:
     return {"bars": asdict(RELIABILITY), "counts": asdict(COUNTS)}
 
 
-def reliability(identity: str, bars: Sequence[Bar], axis: tuple[str, str], title: str, description: str) -> Markup:
-    """How often forecasts came true against the forecasts: bars to their bins' width, the gap coloured."""
+def reliability(
+    identity: str,
+    bars: Sequence[Bar],
+    axis: tuple[str, str],
+    title: str,
+    description: str,
+    *,
+    sides: tuple[str, str] = ("over-confident", "under-confident"),
+) -> Markup:
+    """How often forecasts came true against the forecasts: bars to their bins' width, the gap coloured by its side."""
     plane, below = RELIABILITY, COUNTS
     counts = element(
         "g",
@@ -93,7 +101,7 @@ def reliability(identity: str, bars: Sequence[Bar], axis: tuple[str, str], title
         description,
         plane.width,
         plane.height + below.height - 4,
-        _key(plane),
+        _key(plane, sides),
         plane.frame("", axis[1]),
         element("g", *drawn_bars(bars), class_="bars"),
         plane.line([(0, 0), (1, 1)], class_="diagonal"),
@@ -207,7 +215,7 @@ def signed_bars(
     high: Sequence[float],
     flagged: Sequence[bool],
 ) -> Markup:
-    """Signed gaps as bars from 0 with their intervals, over-confident to the right; one row a name, flagged ones bold.
+    """Signed gaps as bars from 0 with their intervals, too high to the right; one row a name, flagged ones bold.
 
     Long names stand above their bars, short ones beside them.
     """
@@ -281,13 +289,13 @@ def _drawn(plane: Plane, line: Line, kind: str) -> list[Markup]:
     return parts
 
 
-def _key(plane: Plane) -> Markup:
+def _key(plane: Plane, sides: tuple[str, str]) -> Markup:
     """What the parts of a reliability diagram mean."""
     middle = plane.left + (plane.width - plane.left - plane.right) / 2
     left, made = plane.left, []
     entries: Mapping[str, tuple[float, float, Markup]] = {
-        "over-confident": (left, 12, element("rect", x=left, y=4, width=22, height=11, class_="gap over")),
-        "under-confident": (left, 34, element("rect", x=left, y=26, width=22, height=11, class_="gap under")),
+        sides[0]: (left, 12, element("rect", x=left, y=4, width=22, height=11, class_="gap over")),
+        sides[1]: (left, 34, element("rect", x=left, y=26, width=22, height=11, class_="gap under")),
         "90% interval": (middle, 12, element("path", d=f"M{middle + 11:g} 1v17", class_="whisker", fill="none")),
         "90% if calibrated": (middle, 34, element("rect", x=middle, y=25, width=22, height=13, class_="band")),
     }

@@ -15,6 +15,7 @@ from calibrant.inference.comparison import holm
 from calibrant.predictions import Predictions
 from calibrant.report.charts import Z, signed_bars
 from calibrant.report.grouped import BLOCK
+from calibrant.report.words import sides
 from calibrant.totals import Floats
 
 LEVEL = 0.05
@@ -36,6 +37,8 @@ class Gap:
     """The 90 % interval of the gap, by the normal approximation; nan for a single row."""
     p: float
     """How likely calibrated forecasts would be as far off."""
+    sides: tuple[str, str] = sides("confidence")
+    """What forecasts above, and below, what came true are called."""
 
     @property
     def value(self) -> float:
@@ -44,10 +47,8 @@ class Gap:
 
     @property
     def flag(self) -> str:
-        """Over- or under-confident, if that is more than noise."""
-        if not self.p <= LEVEL:
-            return ""
-        return "over-confident" if self.value > 0 else "under-confident"
+        """Over- or under-confident, too high or too low, if that is more than noise."""
+        return self.sides[self.value < 0] if self.p <= LEVEL else ""
 
 
 def gaps(event: Predictions, group: Array, names: Sequence[str]) -> list[Gap]:
@@ -76,15 +77,9 @@ def gaps(event: Predictions, group: Array, names: Sequence[str]) -> list[Gap]:
         gap = forecast - frequency
         spread = np.maximum(squares - 2 * gap * crossed + gap**2 * weights, 0.0)  # the summed w^2 (p - y - gap)^2
         reach = Z * np.sqrt(spread * rows / (rows - 1)) / size
-    tails = tail(promised - kept, variance, heaviest)
-    return [
-        Gap(
-            names[one],
-            int(rows[one]),
-            *(float(part[one]) for part in (forecast, frequency, gap - reach, gap + reach, tails)),
-        )
-        for one in np.flatnonzero(rows).tolist()
-    ]
+    numbers = np.array([forecast, frequency, gap - reach, gap + reach, tail(promised - kept, variance, heaviest)])
+    made = [Gap(names[one], int(rows[one]), *numbers[:, one].tolist()) for one in np.flatnonzero(rows).tolist()]
+    return [dataclasses.replace(one, sides=sides(event.kind)) for one in made]
 
 
 def corrected(found: Sequence[Gap]) -> list[Gap]:
@@ -99,13 +94,14 @@ def corrected(found: Sequence[Gap]) -> list[Gap]:
 
 def gap_bars(identity: str, shown: Sequence[Gap], title: str, what: str) -> Markup:
     """The gaps of groups or classes as bars, what is more than noise flagged."""
+    over, under = shown[0].sides
     return signed_bars(
         identity,
         [one.name for one in shown],
         [one.value for one in shown],
         title,
-        f"Bars to the right are over-confident {what}, to the left under-confident ones.",
-        label="← under-confident · points · over-confident →",
+        f"Bars of {what}: to the right {over}, to the left {under}.",
+        label=f"← {under} · points · {over} →",
         low=[one.low for one in shown],
         high=[one.high for one in shown],
         flagged=[bool(one.flag) for one in shown],

@@ -11,7 +11,7 @@ from calibrant.recalibrate.choice import UNCHANGED
 from calibrant.report.sections.models import lowest
 from calibrant.report.sections.repair import gained
 from calibrant.report.study import Study, redraws
-from calibrant.report.words import counted, p_value, percent, points
+from calibrant.report.words import counted, p_value, percent, points, sides
 
 LEVEL = 0.05
 """The p-value below which a finding is called more than noise."""
@@ -98,7 +98,7 @@ def _direction(study: Study) -> str:
     if clear and not mixed:
         return _off(study)
     if min(over, under) > 0 and RULE_OF_THREE / study.ece.n <= BLURRED:
-        high, low = ("too high", "too low") if _is_event(study) else ("over-confident", "under-confident")
+        high, low = sides(study.predictions.kind)
         return (
             f"Miscalibrated both ways: {high} by {points(over)} in some ranges and {low} by {points(under)} in others"
         )
@@ -107,14 +107,9 @@ def _direction(study: Study) -> str:
 
 def _off(study: Study) -> str:
     """By how much the mean is off: confidence has a direction, the forecast of an event is too high or too low."""
-    gap = study.mcs.value
-    if _is_event(study):
-        return f"Forecasts are too {'high' if gap > 0 else 'low'} by {points(abs(gap))}"
-    return f"{'Over' if gap > 0 else 'Under'}-confident by {points(abs(gap))}"
-
-
-def _is_event(study: Study) -> bool:
-    return study.predictions.kind == "event"
+    kind, gap = study.predictions.kind, study.mcs.value
+    said = f"{sides(kind)[gap < 0]} by {points(abs(gap))}"
+    return f"Forecasts are {said}" if kind == "event" else said.capitalize()
 
 
 def _help(study: Study) -> str:

@@ -29,6 +29,15 @@ def points(value: float) -> str:
     return f"{100 * value:.1f} points"
 
 
+def sides(kind: str) -> tuple[str, str]:
+    """What forecasts above, and below, what came true are called: only of an answer's probability is it confidence.
+
+    >>> sides("confidence"), sides("event")
+    (('over-confident', 'under-confident'), ('too high', 'too low'))
+    """
+    return ("too high", "too low") if kind == "event" else ("over-confident", "under-confident")
+
+
 def percent(value: float) -> str:
     """A share in percent; what is neither none nor all is not said to be.
 

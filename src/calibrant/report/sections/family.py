@@ -47,7 +47,7 @@ _EVENT: dict[str, tuple[Metric, str, str]] = {
     ),
     "MCS": (
         recipes.MCS,
-        "Is more promised than kept? Above 0 is over-confident, below 0 under-confident.",
+        "Is more promised than kept? Above 0 forecasts are too high (over-confident), below too low (under-confident).",
         "mean forecast - frequency, over all samples",
     ),
     "largest drift": (
@@ -74,7 +74,7 @@ _CLASSES: dict[str, tuple[Metric, str, str]] = {
     ),
     "wsECE": (
         recipes.WSECE,
-        "ECE among the rows of each true class; even calibrated forecasts are not at 0, see the noise floor.",
+        "ECE among the rows of each true class; even calibrated forecasts are not at 0.",
         "mean over true classes, weighted by their rows, of the ECE of the top label",
     ),
     "full ECE": (
@@ -145,10 +145,16 @@ def _definition(name: str) -> str:
 
 def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[str]:
     about_classes = [name for name in found if name in _CLASSES]
+    soft = study.event.soft is not None
+    beside = (
+        f"Each stands beside its 90% interval. From {study.resamples} resamples of the rows"
+        if soft
+        else "Each stands beside its 90% interval, its noise floor (what calibrated forecasts would show) and p, the "
+        f"chance that those would show as much or more. From {study.resamples} resamples of the rows and as many "
+        "redraws of the labels"
+    )
     said = [
-        "One forecast has many calibration errors, one for each question. Each stands beside its 90% interval, its "
-        "noise floor (what calibrated forecasts would show) and p, the chance that those would show as much or more. "
-        f"From {study.resamples} resamples of the rows and as many redraws of the labels"
+        f"One forecast has many calibration errors, one for each question. {beside}"
         + (f", {study.class_resamples} for questions about all classes" if about_classes else "")
         + "; the counts shrink as the data grow."
     ]
@@ -162,8 +168,8 @@ def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[s
             "The sweep, the smooth ECE and the largest drift see forecasts in groups (4,096 by width and as many by "
             "rank); all other numbers of one event are of the forecasts themselves."
         )
-    if study.event.soft is not None:
-        said.append("Labels are soft: there are no noise floors.")
+    if soft:
+        said.append("Labels are soft: forecasts do not say how they scatter, so that there are no noise floors.")
     outside = leaving_out(found)
     if outside:
         said.append(
@@ -173,8 +179,8 @@ def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[s
     noisy = [name for name, one in found.items() if NOISE in one.notes]
     if noisy:
         said.append(
-            f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there: compare the value with "
-            "its noise floor instead."
+            f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there"
+            + ("." if soft else ": compare the value with its noise floor instead.")
         )
     if left_out:
         said.append(f"Not defined for these data, or too costly: {listed(left_out, most=20)}.")

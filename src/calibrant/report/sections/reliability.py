@@ -15,7 +15,7 @@ from calibrant.report.charts import Bar, Line, histogram, reliability
 from calibrant.report.grouped import bin_numbers, by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study, redraws
-from calibrant.report.words import Quoted, amount, counted, p_value
+from calibrant.report.words import Quoted, amount, counted, p_value, sides
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
 FEW = 10
@@ -32,7 +32,7 @@ def axis(study: Study) -> tuple[str, str]:
 def reliability_section(study: Study) -> Section:
     """The reliability diagram that the reader can re-bin."""
     bars = bars_of(study.ece, study.event)
-    said = axis(study)
+    said, (over, under) = axis(study), sides(study.predictions.kind)
     picture = reliability(
         "reliability-picture",
         bars,
@@ -40,11 +40,12 @@ def reliability_section(study: Study) -> Section:
         f"Reliability diagram, n = {study.ece.n:,}",
         f"{said[1].capitalize()} against {said[0]} in {counted(len(bars), 'bin')} that hold samples; the table below "
         "has every number.",
+        sides=(over, under),
     )
     caption = (
         f"n = {study.ece.n:,}. Grey bars: {said[1]}; the black stroke is its 90% interval (Wilson). The hatched part "
-        f"is the gap to the mean {said[0]}: over-confident where the {said[0]} is higher, under-confident where it is "
-        "lower. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal "
+        f"is the gap to the mean {said[0]}: {over} where the {said[0]} is above what came true, {under} where it is "
+        "below. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal "
         "approximation, rough in bins of few samples). Below: how many samples each bin holds."
     )
     grid = Grid(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")

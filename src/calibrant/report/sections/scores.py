@@ -40,6 +40,11 @@ def scores_section(study: Study) -> Section:
             "rows) would take off the score, discrimination what that function gains over always saying the base rate, "
             "uncertainty the score of the base rate itself."
         )
+        if study.event.soft is not None:
+            said.append(
+                "Labels are soft: the expected Brier score is what outcomes drawn at those rates give on average. "
+                "The Brier score above is the squared distance from the rates themselves, without their scatter."
+            )
     if any(math.isinf(one) for row in rows for one in row if isinstance(one, float)):
         said.append("A log loss is infinite where something came true that was given probability 0.")
     return Section("scores", "Proper scores", said, (), grids)
@@ -47,7 +52,8 @@ def scores_section(study: Study) -> Section:
 
 def _parts(study: Study) -> list[tuple[Cell, ...]]:
     made: list[tuple[Cell, ...]] = []
-    scores: dict[str, Score] = {"Brier score": quadratic, "log loss": logarithmic}
+    brier = "Brier score" if study.event.soft is None else "expected Brier score"
+    scores: dict[str, Score] = {brier: quadratic, "log loss": logarithmic}
     for name, score in scores.items():
         metric = IsotonicError(score=score)
         table = study.table
