@@ -428,6 +428,13 @@ def test_a_metric_takes_predictions_or_arrays_but_not_both():
     assert cal.ECE(made).value == cal.ECE(Y, M).value
 
 
+def test_a_tie_can_be_left_out_and_leaves_hard_labels():
+    made = cal.Predictions.from_probs([1, 0.5, 0], [0.9, 0.4, 0.6], ignore_index=0.5)
+    assert made.soft is None
+    assert made.labels.tolist() == [1, 0]
+    assert made.notes == ("1 rows with label 0.5 were left out",)
+
+
 def test_weights_may_stand_beside_labels_and_forecasts():
     weighted = cal.Predictions.from_probs([1, 0, 1], [0.9, 0.4, 0.6], sample_weight=[1, 2, 3])
     assert cal.ECE([1, 0, 1], [0.9, 0.4, 0.6], sample_weight=[1, 2, 3]).value == cal.ECE(weighted).value

@@ -167,6 +167,14 @@ def test_a_column_that_is_the_outcome_is_no_group():
     assert "Left out because the outcome can be read from it: answer." in section.paragraphs
 
 
+def test_so_is_one_that_tells_ties_too():
+    rng = np.random.default_rng(0)
+    y = rng.choice([0.0, 0.5, 1.0], 100)
+    predictions = Predictions.from_probs(y, rng.random(100), answer=1 - y, side=np.arange(100) % 2)
+    section = groups_section(Study(predictions, "m"))
+    assert "Left out because the outcome can be read from it: answer." in section.paragraphs
+
+
 def test_small_groups_are_left_out_and_said():
     predictions = Predictions.from_probs([1, 0] * 30, [0.5] * 60, who=["a"] * 50 + ["b"] * 10)
     section = groups_section(Study(predictions, "m"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import Array, Layout, as_array, as_numbers, shown
-from calibrant.checks import is_number, whole
+from calibrant.checks import is_number, number, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.labels import check_probabilities, class_labels, event_labels, refuse_broken
 from calibrant.totals import Floats, Ints
@@ -130,7 +130,7 @@ class Door:
         """The truth with ignored labels made harmless, and which rows stay."""
         if ignore_index is None:
             return self.truth, None
-        whole(ignore_index, "ignore_index")
+        number(ignore_index, "ignore_index", "must be a number", np.isfinite)
         if self.truth.ndim != 1 or self.truth.dtype.kind == "U":
             return self.truth, None
         kept = self.truth != ignore_index

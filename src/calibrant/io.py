@@ -30,7 +30,7 @@ def read(
     weight: str | None = None,
     classes: Sequence[str] | None = None,
     normalize: bool = False,
-    ignore_index: int | None = None,
+    ignore_index: float | None = None,
 ) -> Predictions:
     """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
 

@@ -54,7 +54,7 @@ class Predictions:
         *,
         classes: Sequence[Any] | None = None,
         sample_weight: Any = None,
-        ignore_index: int | None = None,
+        ignore_index: float | None = None,
         class_axis: int | None = None,
         normalize: bool = False,
         **columns: Any,
@@ -84,7 +84,7 @@ class Predictions:
         *,
         classes: Sequence[Any] | None = None,
         sample_weight: Any = None,
-        ignore_index: int | None = None,
+        ignore_index: float | None = None,
         class_axis: int | None = None,
         **columns: Any,
     ) -> Predictions:
@@ -132,10 +132,10 @@ class Predictions:
             **known,
         )
 
-    def _without(self, kept: Array | None, ignored: int | None) -> Predictions:
+    def _without(self, kept: Array | None, ignored: float | None) -> Predictions:
         if kept is None or kept.all():
             return self
-        note = f"{int((~kept).sum())} rows with label {ignored} were left out"
+        note = f"{int((~kept).sum())} rows with label {ignored:g} were left out"
         return dataclasses.replace(self[kept], notes=(*self.notes, note))
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ _OPTIONS = (
     click.option("--weight", metavar="KEY", help="Where sample weights are."),
     click.option("--classes", metavar="NAMES", help="Class names, separated by commas: --classes loss,win."),
     click.option("--normalize", is_flag=True, help="Divide each row of probabilities by its sum."),
-    click.option("--ignore-index", type=int, metavar="LABEL", help="Leave out rows with this label."),
+    click.option("--ignore-index", type=float, metavar="LABEL", help="Leave out rows with this label: -1, 0.5, .."),
 )
 
 

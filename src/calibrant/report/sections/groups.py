@@ -145,10 +145,12 @@ def _found(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
 
 
 def _tells_the_outcome(event: Predictions, codes: Ints, groups: int) -> bool:
-    """Whether every group of a column has one outcome only, though there are two: the column is the answer."""
+    """Whether every group of a column has one outcome only, though there are several: the column is the answer."""
     truth = event.truth_rows
-    share = np.bincount(codes, truth, groups) / np.maximum(np.bincount(codes, minlength=groups), 1)
-    return bool(((share == 0) | (share == 1)).all() and 0 < truth.mean() < 1)
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(low, codes, truth)
+    np.maximum.at(high, codes, truth)
+    return bool((low >= high).all() and truth.min() < truth.max())
 
 
 def _errors(event: Predictions, cell: Ints, groups: int) -> Floats:
