@@ -563,5 +563,12 @@ def test_the_jackknife_of_four_rows_by_hand():
     assert found.standard_error == pytest.approx(np.sqrt(3 / 4 * np.sum((others - others.mean()) ** 2)))
 
 
+@pytest.mark.parametrize("metric", [cal.ECE, cal.MCE, cal.MCS, cal.SMECE, cal.ACCURACY], ids=lambda one: one.name)
+def test_no_interval_leaves_the_values_that_there_are(metric):
+    made = cal.Predictions.from_probs([0, 0, 0, 0, 1], [[0.01, 0.99]] * 4 + [[0.02, 0.98]])
+    result = metric(made, interval=cal.Bootstrap(50, seed=0))
+    assert -1 <= result.interval.low <= result.interval.high <= 1
+
+
 def test_basic_intervals_are_reflected():
     assert bootstrap.basic(np.arange(101.0), 40.0, 0.5) == (5.0, 55.0)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import mean, root_mean
-from calibrant.distances import debiased_squared, signed, squared
+from calibrant.distances import debiased_squared, signed, squared, tvd
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.kernel import KernelError, biased
-from calibrant.errors.mean_score import MeanScore, hit
+from calibrant.errors.mean_score import hit
+from calibrant.errors.smooth import SmoothError
 from calibrant.metric import Metric
 from calibrant.totals import Floats
 
@@ -62,13 +63,16 @@ def bounds(metric: Metric) -> tuple[float, float]:
     """The least and the largest value that a metric can honestly have.
 
     >>> import calibrant as cal
-    >>> bounds(cal.ECE), bounds(cal.MCS), bounds(cal.ACCURACY)
-    ((0.0, inf), (-inf, inf), (0.0, 1.0))
+    >>> bounds(cal.ECE), bounds(cal.MCS), bounds(cal.ACCURACY), bounds(cal.LOG_LOSS)
+    ((0.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (0.0, inf))
     """
-    if isinstance(metric, MeanScore) and metric.score is hit:
+    distance = getattr(metric, "distance", None)
+    if distance is signed:
+        return -1.0, 1.0
+    if distance is tvd or isinstance(metric, SmoothError) or getattr(metric, "score", None) is hit:
         return 0.0, 1.0
-    unbiased_square = getattr(metric, "distance", None) is debiased_squared and metric.aggregate is mean  # type: ignore[attr-defined]
-    if is_signed(metric) or unbiased_square or (isinstance(metric, KernelError) and metric.estimator is not biased):
+    unbiased_square = distance is debiased_squared and metric.aggregate is mean  # type: ignore[attr-defined]
+    if unbiased_square or (isinstance(metric, KernelError) and metric.estimator is not biased):
         return -np.inf, np.inf
     return 0.0, np.inf
 
