@@ -17,12 +17,11 @@ from calibrant.errors.cumulative import (
     kuiper,
 )
 from oracles import cumulative, lenses
-from strategies import events, rows, same
+from strategies import events, rows
 from toy import P, y
 
 PIECES = {"CumulativeError": CumulativeError, "ks": ks, "kuiper": kuiper}
 STATISTICS = st.sampled_from([(ks, cumulative.ks), (kuiper, cumulative.kuiper)])
-seeds = st.integers(0, 2**32 - 1)
 
 
 def close(value):
@@ -71,28 +70,6 @@ def test_top_labels_and_classes_are_followed_as_the_loop_does(data, statistics):
     assert classwise.values == close(each)
     assert classwise.value == close(np.mean(each))
     assert classwise.details == {}
-
-
-@given(data=rows(), seed=seeds, statistic=st.sampled_from([ks, kuiper]))
-def test_order_and_batches_change_no_bit(data, seed, statistic):
-    p, labels = data
-    order = np.random.default_rng(seed).permutation(len(labels))
-    for lens in (cal.TopLabel(), cal.Classwise(), cal.ByLabel(cal.TopLabel())):
-        metric = CumulativeError(lens=lens, statistic=statistic)
-        whole = cal.Predictions.from_probs(labels, p)
-        assert same(metric(whole), metric(labels[order], p[order]))
-        batches = [whole[part] for part in np.array_split(order, 3)]  # some may be empty
-        assert same(metric.conclude(sum(metric.summarise(batch) for batch in batches)), metric(whole))
-
-
-@given(data=rows(most=15), seed=seeds)
-def test_whole_weights_are_repetition_to_the_bit(data, seed):
-    p, labels = data
-    times = np.random.default_rng(seed).integers(0, 4, size=len(labels))
-    times[0] = 1
-    weighted = CumulativeError()(cal.Predictions.from_probs(labels, p, sample_weight=times))
-    repeated = CumulativeError()(np.repeat(labels, times), np.repeat(p, times, axis=0))
-    assert (weighted.value, weighted.details) == (repeated.value, repeated.details)
 
 
 @given(data=events())

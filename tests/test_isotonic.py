@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.errors.isotonic import IsotonicError, isotonic_curve, logarithmic, quadratic
 from oracles import isotonic, lenses
-from strategies import events, rows, same
+from strategies import events, rows
 from toy import P, y
 
 PIECES = {"IsotonicError": IsotonicError, "quadratic": quadratic, "logarithmic": logarithmic}
@@ -92,29 +92,6 @@ def test_the_score_is_the_mean_score(data):
     assert IsotonicError()(outcomes, p).details["score"] == close(cal.BRIER(outcomes, p).value)
     log = IsotonicError(score=logarithmic)(outcomes, p).details["score"]
     assert log == close(cal.LOG_LOSS(outcomes, p).value)
-
-
-@given(data=rows(), seed=seeds, score=st.sampled_from([quadratic, logarithmic]))
-def test_order_and_batches_change_no_bit(data, seed, score):
-    p, labels = data
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(labels))
-    for lens in (cal.TopLabel(), cal.Classwise(), cal.ByLabel(cal.TopLabel())):
-        metric = IsotonicError(lens=lens, score=score)
-        whole = cal.Predictions.from_probs(labels, p)
-        assert same(metric(whole), metric(labels[order], p[order]))
-        batches = [whole[part] for part in np.array_split(order, 3)]  # some may be empty
-        assert same(metric.conclude(sum(metric.summarise(batch) for batch in batches)), metric(whole))
-
-
-@given(data=rows(most=15), seed=seeds)
-def test_whole_weights_are_repetition_to_the_bit(data, seed):
-    p, labels = data
-    times = np.random.default_rng(seed).integers(0, 4, size=len(labels))
-    times[0] = 1
-    weighted = IsotonicError()(cal.Predictions.from_probs(labels, p, sample_weight=times))
-    repeated = IsotonicError()(np.repeat(labels, times), np.repeat(p, times, axis=0))
-    assert weighted.details == repeated.details
 
 
 @given(data=events())

@@ -13,9 +13,7 @@ from oracles import kde, lenses
 from strategies import events, rows, same
 from toy import P, y
 
-seeds = st.integers(0, 2**32 - 1)
 ORDERS = st.sampled_from([1, 1.5, 2])
-METRICS = pytest.mark.parametrize("metric", [KDEError(), KDEError(lens=cal.Classwise(), order=2)], ids=["one", "many"])
 MISSING = "no bandwidth: forecasts that came true are missing or all alike"
 
 
@@ -86,29 +84,6 @@ def test_many_samples_agree_with_a_direct_sum():
 
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
-
-
-@METRICS
-@given(data=rows(), seed=seeds)
-def test_row_order_and_batches_change_no_bit(metric, data, seed):
-    p, labels = data
-    order = np.random.default_rng(seed).permutation(len(labels))
-    whole = cal.Predictions.from_probs(labels, p)
-    assert same(metric(labels[order], p[order]), metric(whole))
-    batches = [order[part] for part in np.array_split(np.arange(len(order)), 3)]  # some may be empty
-    assert same(metric.conclude(sum(metric.summarise(whole[batch]) for batch in batches)), metric(whole))
-
-
-@METRICS
-@given(data=rows(most=15), seed=seeds)
-def test_whole_weights_are_repetition_to_the_bit(metric, data, seed):
-    p, labels = data
-    times = np.random.default_rng(seed).integers(0, 4, size=len(labels))
-    times[0] = max(1, times[0])
-    weighted = metric(cal.Predictions.from_probs(labels, p, sample_weight=times))
-    repeated = metric(np.repeat(labels, times), np.repeat(p, times, axis=0))
-    numbers = [[r.value, *r.details.values(), *r.values] for r in (weighted, repeated)]
-    assert np.array_equal(*numbers, equal_nan=True)
 
 
 @given(data=events())

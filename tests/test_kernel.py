@@ -161,30 +161,6 @@ def test_the_biased_error_is_never_negative_and_at_most_two(data):
 # --- laws -----------------------------------------------------------------------------------------
 
 
-@EVERY
-@given(data=rows(), seed=seeds)
-def test_neither_row_order_nor_batches_change_a_bit(metric, data, seed):
-    p, y = data
-    rng = np.random.default_rng(seed)
-    whole = cal.Predictions.from_probs(y, p)
-    shuffled = whole[rng.permutation(len(y))]
-    cuts = np.sort(rng.integers(0, len(y) + 1, size=rng.integers(0, 4)))
-    batches = [shuffled[part] for part in np.split(np.arange(len(y)), cuts)]  # some may be empty
-    assert same(metric.conclude(sum(metric.summarise(batch) for batch in batches)), metric(whole))
-
-
-@EVERY
-@given(data=rows(most=15), seed=seeds)
-def test_whole_weights_are_repetition_to_the_bit(metric, data, seed):
-    p, y = data
-    times = np.random.default_rng(seed).integers(0, 4, size=len(y))
-    times[0] = max(1, times[0])
-    weighted = metric(cal.Predictions.from_probs(y, p, sample_weight=times))
-    repeated = metric(np.repeat(y, times), np.repeat(p, times, axis=0))
-    numbers = [[r.value, *r.details.values(), *r.values] for r in (weighted, repeated)]
-    assert np.array_equal(*numbers, equal_nan=True)
-
-
 @given(data=rows(), seed=seeds)
 def test_relabelling_the_classes_changes_nothing(data, seed):
     p, y = data

@@ -8,10 +8,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.errors.cumulative import CumulativeError, ks, kuiper
+from calibrant.errors.isotonic import IsotonicError, logarithmic, quadratic
+from calibrant.errors.kde import KDEError
+from calibrant.errors.kernel import KernelError, biased, unbiased, unbiased_blocks
+from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
+from calibrant.errors.similarity import exponential, gaussian
+from calibrant.errors.smooth import SmoothError
 from strategies import events, rows, same
 
 replace = dataclasses.replace
 RECIPES = pytest.mark.parametrize("metric", cal.RECIPES.values(), ids=cal.RECIPES.keys())
+EACH, TRUE = cal.Classwise(), cal.ByLabel(cal.TopLabel())
+COMPOSED = [
+    *(CumulativeError(lens=lens, statistic=one) for lens in (cal.TopLabel(), EACH, TRUE) for one in (ks, kuiper)),
+    *(IsotonicError(lens=lens, score=one) for lens in (cal.TopLabel(), EACH, TRUE) for one in (quadratic, logarithmic)),
+    KDEError(lens=EACH, order=2),
+    *(KernelError(kernel=exponential(0.5), estimator=e) for e in (biased, unbiased, unbiased_blocks(3, seed=1))),
+    KernelError(kernel=gaussian(), estimator=unbiased_blocks()),
+    KernelError(lens=EACH, estimator=biased),
+    NeighbourError(neighbours=nearest_forecasts(3)),
+    NeighbourError(neighbours=forecasts_within(0.1), p=2),
+    NeighbourError(lens=EACH, neighbours=nearest_forecasts(5), across=cal.mean_of_all),
+    NeighbourError(lens=TRUE, neighbours=nearest_forecasts(2)),
+    SmoothError(bandwidth=0.05),
+    SmoothError(lens=EACH),
+]
+EVERY = pytest.mark.parametrize(
+    "metric", [*cal.RECIPES.values(), *COMPOSED], ids=[*cal.RECIPES, *(repr(metric) for metric in COMPOSED)]
+)
 ASK_AN_EVENT = [
     "ECE",
     "MCE",
@@ -30,7 +55,7 @@ EVENTS = pytest.mark.parametrize("metric", ONE_EVENT.values(), ids=ONE_EVENT.key
 seeds = st.integers(0, 2**32 - 1)
 
 
-@RECIPES
+@EVERY
 @given(data=rows(), seed=seeds)
 def test_row_order_changes_no_bit(metric, data, seed):
     p, y = data
@@ -38,7 +63,7 @@ def test_row_order_changes_no_bit(metric, data, seed):
     assert same(metric(y, p), metric(y[order], p[order]))
 
 
-@RECIPES
+@EVERY
 @given(data=rows(), seed=seeds)
 def test_batches_of_any_size_merged_in_any_order_change_no_bit(metric, data, seed):
     p, y = data
@@ -72,7 +97,7 @@ def test_a_summary_of_nothing_is_the_identity_on_both_sides(metric, data):
     assert same(metric.conclude(nothing + everything), metric(whole))
 
 
-@RECIPES
+@EVERY
 @given(data=rows(most=15), seed=seeds)
 def test_whole_weights_are_repetition_to_the_bit(metric, data, seed):
     p, y = data

@@ -14,7 +14,7 @@ from calibrant import CalibrationInputError
 from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
 from calibrant.forecasts import Forecasts
 from oracles import errors, lenses
-from strategies import events, rows, same
+from strategies import events, rows
 
 PIECES = {piece.__name__: piece for piece in (NeighbourError, forecasts_within, nearest_forecasts)}
 METRICS = [
@@ -137,29 +137,6 @@ def test_neighbours_of_the_same_bin_make_the_label_binned_error(data, n_bins, p)
 
 
 # --- laws -----------------------------------------------------------------------------------------
-
-
-@EVERY
-@given(data=rows(), seed=seeds)
-def test_neither_row_order_nor_batches_change_a_bit(metric, data, seed):
-    p, y = data
-    rng = np.random.default_rng(seed)
-    whole = cal.Predictions.from_probs(y, p)
-    shuffled = whole[rng.permutation(len(y))]
-    cuts = np.sort(rng.integers(0, len(y) + 1, size=rng.integers(0, 4)))
-    batches = [shuffled[part] for part in np.split(np.arange(len(y)), cuts)]  # some may be empty
-    assert same(metric.conclude(sum(metric.summarise(batch) for batch in batches)), metric(whole))
-
-
-@EVERY
-@given(data=rows(most=15), seed=seeds)
-def test_whole_weights_are_repetition_to_the_bit(metric, data, seed):
-    p, y = data
-    times = np.random.default_rng(seed).integers(0, 4, size=len(y))
-    times[0] = max(1, times[0])
-    weighted = metric(cal.Predictions.from_probs(y, p, sample_weight=times))
-    repeated = metric(np.repeat(y, times), np.repeat(p, times, axis=0))
-    assert np.array_equal([weighted.value, *weighted.values], [repeated.value, *repeated.values], equal_nan=True)
 
 
 @given(data=events(), seed=seeds, k=counts)

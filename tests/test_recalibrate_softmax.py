@@ -15,7 +15,8 @@ from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling
 from calibrant.recalibrate.dirichlet import DirichletCalibration
 from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling, fit_mixture
 from calibrant.recalibrate.likelihood import Rows, log_softmax, minimised, solved
-from calibrant.recalibrate.matrix import FOLDS, STRENGTHS, MatrixScaling, Mixed, Nearby, Trial, folds
+from calibrant.recalibrate.matrix import MatrixScaling
+from calibrant.recalibrate.mixing import FOLDS, STRENGTHS, Mixed, Nearby, Trial, folds
 from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recalibrate.vector import Scaled, VectorScaling
 from toy import Z, y

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.likelihood import Rows, log_softmax, require_every_class
-from calibrant.recalibrate.matrix import check_strengths, chosen_strengths, fit_matrix
-from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.arrays import Array
+from calibrant.recalibrate.likelihood import log_softmax
+from calibrant.recalibrate.matrix import Mixture
 from calibrant.totals import Floats
 
 
-@dataclass(eq=False)
-class DirichletCalibration(Recalibrator):
+class DirichletCalibration(Mixture):
     r"""Make every logit a combination of all log-probabilities: softmax(W ln p + b), with p = softmax(z).
 
     It is the right map where the forecasts of each class follow a Dirichlet distribution. Penalties, their choice, cost
@@ -31,22 +24,6 @@ class DirichletCalibration(Recalibrator):
     [[1.001, -0.144, 0.242], [0.257, 0.836, -0.242], [-0.257, 0.144, 2.049]]
     """
 
-    input: str = "logits"
-    off_diagonal: float | None = None
-    intercept: float | None = None
-    classes: Sequence[Any] | None = None
-    learns: ClassVar[tuple[str, ...]] = ("weights_", "bias_", "off_diagonal_", "intercept_")
-
-    def _check(self) -> None:
-        super()._check()
-        check_strengths(self.off_diagonal, self.intercept)
-
-    def _learn(self, given: Lesson) -> Ending:
-        require_every_class(given, "use TemperatureScaling, or VectorScaling(l2=0.01)")
-        rows = Rows.of(log_softmax(given.scores.logits), given.labels, given.weight)
-        self.off_diagonal_, self.intercept_ = chosen_strengths(rows, self.off_diagonal, self.intercept)
-        self.weights_, self.bias_, ending = fit_matrix(rows, self.off_diagonal_, self.intercept_)
-        return ending
-
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(log_softmax(given.logits) @ self.weights_.T + self.bias_))
+    @staticmethod
+    def _features(logits: Array) -> Floats:
+        return log_softmax(logits)
