@@ -43,7 +43,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"*": [], "reference/**": ["sidebar-nav-bs"], "gallery/**": ["sidebar-nav-bs"]}
+html_sidebars = {"*": [], "reference/**": ["sidebar-nav-bs"], "examples/**": ["sidebar-nav-bs"]}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
@@ -77,9 +77,8 @@ def figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
-    "gallery_dirs": "gallery/built",
+    "gallery_dirs": "examples",
     "filename_pattern": r".*\.py",
-    "ignore_pattern": r"conftest\.py",
     "image_scrapers": (figures,),
     "reset_modules": (),
     "capture_repr": ("_repr_html_", "__repr__"),
