@@ -83,14 +83,22 @@ def test_names_and_columns_survive_parquet(run, small, tmp_path):
 
 
 def test_a_fit_says_what_it_did_to_the_log_loss_and_warns_where_that_grew(run, small, tmp_path):
-    _, out, err = run("recalibrate", "fit", small, "-o", tmp_path / "map.json")
-    fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
     rows = io.read(small)
-    before, after = cal.LOG_LOSS(rows).value, cal.LOG_LOSS(rows.labels, fitted.predict_proba(rows.values).copy()).value
-    assert f"log loss {before:.4f} before, {after:.4f} after" in out
-    assert err == ""
-    _, _, err = run("recalibrate", "fit", small, "-m", "histogram(n_bins=1)", "-o", tmp_path / "map.json")
-    assert "the log loss has grown" in err
+    for method in ("temperature", "vector", "isotonic", "histogram(n_bins=1)"):
+        _, out, err = run("recalibrate", "fit", small, "-m", method, "-o", tmp_path / "map.json")
+        fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
+        before, after = (
+            cal.LOG_LOSS(rows).value,
+            cal.LOG_LOSS(rows.labels, fitted.predict_proba(rows.values).copy()).value,
+        )
+        assert f"log loss {before:.4f} -> {after:.4f}" in out
+        assert ("the log loss has grown" in err) == (after > before)
+
+
+def test_the_side_of_one_half_is_no_accuracy_of_answers(run, tmp_path):
+    np.savez(tmp_path / "answers.npz", confidence=[0.4, 0.3, 0.9, 0.8], correct=[True, False, True, False])
+    _, out, _ = run("recalibrate", "fit", tmp_path / "answers.npz", "-o", tmp_path / "map.json")
+    assert "accuracy" not in out
 
 
 def test_labels_are_not_needed_to_apply(run, small, tmp_path):

@@ -139,7 +139,7 @@ def test_several_files_are_models_side_by_side(command, tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Models side by side" in text
     assert "new.npz less old.npz" in text
-    assert "Of 2 models, new.npz has the lowest ECE" in ended.out
+    assert "Of 2 models, the lowest ECE and the lowest log loss: new.npz." in ended.out
 
 
 def test_files_of_other_rows_are_said_to_be(command, tmp_path):

@@ -305,10 +305,15 @@ OF_CLASSES = {
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-@pytest.mark.parametrize("predictions", [EVENT, CONFIDENCE], ids=["event", "confidence"])
-def test_questions_about_classes_asked_of_an_event_name_the_way_out(name, predictions):
-    error = refusal("is a question about classes, got forecasts of one event", OF_CLASSES[name], predictions)
+def test_questions_about_classes_asked_of_an_event_name_the_way_out(name):
+    error = refusal("is a question about classes, got forecasts of one event", OF_CLASSES[name], EVENT)
     assert "np.column_stack([1 - p, p])" in error.hint
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_confidences_have_no_classes_to_ask_about(name):
+    error = refusal("is a question about classes, got confidences of top answers", OF_CLASSES[name], CONFIDENCE)
+    assert error.hint is None
 
 
 NAMING = {
@@ -386,7 +391,10 @@ def test_a_column_is_selected_by_one_value(value):
 
 
 def test_a_table_has_a_metric():
-    refusal("metrics: must name at least one metric", cal.table, CLASSES, {})
+    refusal("metrics: must be a dictionary from names to metrics", cal.table, CLASSES, {})
+    refusal("metrics: must be a dictionary from names to metrics", cal.table, CLASSES, [cal.ECE])
+    refusal("column: is unknown", cal.table, CLASSES, {"ece": cal.ECE}, by=["ink"])
+    refusal(r"interval: must be a Bootstrap, got 100.*Bootstrap\(200\)", cal.ECE, CLASSES, interval=100)
 
 
 def test_a_table_by_a_column_of_many_values_is_refused():

@@ -336,13 +336,36 @@ def test_no_p_value_on_the_page_is_smaller_than_its_redraws_can_tell(fewer):
             if name not in ("SCE", "ACE", "TACE", "wsECE", "full ECE", "top-5 ECE")
             else one.class_resamples
         )
-        draws = max(study.LEAST, draws // study.DEAR) if name == "smooth ECE" else draws
-        if not math.isnan(cell.value):
+        draws = one.smooth_resamples if name == "smooth ECE" else draws
+        if not math.isnan(cell.value) and name != "MCS":  # that one is computed
             assert cell.value >= 1 / (draws + 1) - 1e-12
             assert cell.text.startswith("<") == (cell.value <= 1 / (draws + 1) + 1e-12)
     every = re.findall(r"p &lt; (\d\.\d+)", made.to_html())
     assert every
     assert min(map(float, every)) >= 1 / 41
+
+
+def test_the_p_value_of_the_mean_gap_is_computed_and_no_seed_changes_it():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.2, 0.8, 1500)
+    predictions = Predictions.from_probs((rng.random(1500) < p - 0.03).astype(int), p)
+    gap, sd = np.sum(p - predictions.labels), np.sqrt(np.sum(p * (1 - p)))
+    expected = math.erfc(abs(gap) / sd / math.sqrt(2))
+    for seed in range(3):
+        assert Study(predictions, "m", seed).mcs.details["null_p_value"] == pytest.approx(expected, rel=1e-9)
+    assert len({verdict(Study(predictions, "m", seed)).sentence[:30] for seed in range(3)}) == 1
+
+
+def test_one_row_has_no_interval(quick):
+    one = Study(Predictions.from_probs([1], [0.593]), "m")
+    assert math.isnan(one.ece.interval.low)
+    assert "90% interval" not in " ".join(verdict(one).supporting)
+
+
+def test_files_of_other_rows_are_said_to_be_and_equal_ones_share_the_lead(quick):
+    first, other = Study(drawn(300), "a"), Study(drawn(300, seed=1), "b")
+    assert "different rows" in lowest([first, other])
+    assert lowest([first, Study(drawn(300), "c")]) == "Of 2 models, the lowest ECE and the lowest log loss: a and c."
 
 
 def test_intervals_that_leave_out_their_value_are_explained(fewer):
@@ -619,7 +642,7 @@ def test_models_of_the_same_rows_are_compared_pair_by_pair():
     assert ece[2] == pytest.approx(table.rows[0][1] - table.rows[1][1])
     assert loss[2] == pytest.approx(table.rows[0][4] - table.rows[1][4], abs=1e-12)
     assert ece[-1] == loss[-1] == "sharp 1.0 is lower"
-    assert "has the lowest ECE and the lowest log loss" in lowest(models)
+    assert "the lowest ECE and the lowest log loss: " in lowest(models)
 
 
 def test_models_of_other_rows_are_not_compared(quick):
@@ -675,7 +698,7 @@ def test_a_large_event_is_measured_on_all_its_rows(monkeypatch):
         assert found.value == pytest.approx(metric(predictions).value, abs=1e-12)
         assert found.n == 25_000
         assert found.interval.low <= found.interval.high
-        assert found.details["redraws"] == 20
+        assert found.details.get("redraws") == (None if metric == cal.MCS else 20)
     assert len(one.null.values) == 20
     made = Report.of(predictions)
     assert any("in groups" in text for text in made.page.sections[3].paragraphs)

@@ -47,7 +47,7 @@ def test_html_escapes_names():
 def test_unknown_columns_name_the_nearest():
     with pytest.raises(cal.CalibrationInputError, match="did you mean 'region'"):
         cal.table(PREDICTIONS, METRICS, by="regoin")
-    with pytest.raises(cal.CalibrationInputError, match="at least one metric"):
+    with pytest.raises(cal.CalibrationInputError, match="a dictionary from names to metrics"):
         cal.table(PREDICTIONS, {})
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.checks import number
+from calibrant.errors.mean_score import MeanScore, hit
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, Result
@@ -60,24 +61,31 @@ def assert_calibrated(
 class Scorer:
     """A metric as scikit-learn's model selection wants it: called with a fitted classifier, X and y; greater is better.
 
-    Errors count negative, by their size. `cross_val_score(model, X, y, scoring=Scorer(cal.ECE))`.
+    Errors and losses count negative, by their size; accuracies as they are. `greater_is_better` says so of a metric
+    of your own. `cross_val_score(model, X, y, scoring=Scorer(cal.ECE))`.
 
     >>> import numpy as np, calibrant as cal
     >>> class Even:
     ...     classes_ = [0, 1]
     ...     def predict_proba(self, X):
     ...         return np.full((len(X), 2), 0.5)
-    >>> Scorer(cal.BRIER)(Even(), [[0], [0]], [0, 1])
-    -0.5
+    >>> Scorer(cal.BRIER)(Even(), [[0], [0]], [0, 1]), Scorer(cal.ACCURACY)(Even(), [[0], [0]], [0, 0])
+    (-0.5, 1.0)
     """
 
     metric: Metric = ECE
-    greater_is_better: bool = False
+    greater_is_better: bool | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The score of a fitted classifier on rows."""
+        if not hasattr(estimator, "predict_proba"):
+            got = type(estimator).__name__
+            raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="wrap it in Recalibrated")
         made = Predictions.from_probs(
             y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight
         )
         value = self.metric(made).value
-        return float(value) if self.greater_is_better else -abs(float(value))
+        rises = self.greater_is_better
+        if rises is None:
+            rises = isinstance(self.metric, MeanScore) and self.metric.score is hit
+        return float(value) if rises else -abs(float(value))

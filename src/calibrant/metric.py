@@ -44,20 +44,25 @@ class Metric(ABC):
         y_true: Any,
         y_proba: Any = None,
         *,
-        sample_weight: Any = None,
         interval: Callable[[Metric, Predictions, Result], Result] | None = None,
+        **options: Any,
     ) -> Result:
-        """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked."""
-        predictions = self._predictions(y_true, y_proba, sample_weight)
+        """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked.
+
+        Beside labels and probabilities, `options` are those of `Predictions.from_probs`: `sample_weight`, `classes`,
+        `ignore_index`, `normalize`, and columns.
+        """
+        predictions = self._predictions(y_true, y_proba, **options)
+        if interval is not None and not callable(interval):
+            raise CalibrationInputError("interval", "must be a Bootstrap", got=repr(interval), hint="Bootstrap(200)")
         result = self.conclude(self.summarise(predictions))
         return result if interval is None else interval(self, predictions, result)
 
     @staticmethod
-    def _predictions(y_true: Any, y_proba: Any, sample_weight: Any = None) -> Predictions:
+    def _predictions(y_true: Any, y_proba: Any, **options: Any) -> Predictions:
         if isinstance(y_true, Predictions):
-            for name, given in (("y_proba", y_proba), ("sample_weight", sample_weight)):
-                if given is not None:
-                    raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
+            for name in [*(["y_proba"] if y_proba is not None else []), *options]:
+                raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
             return y_true
         if isinstance(y_proba, Predictions):
             raise CalibrationInputError("y_true", "must be left out", got="labels beside Predictions")
@@ -65,7 +70,7 @@ class Metric(ABC):
             raise CalibrationInputError(
                 "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
             )
-        return Predictions.from_probs(y_true, y_proba, sample_weight=sample_weight)
+        return Predictions.from_probs(y_true, y_proba, **options)
 
     @final
     def to_json(self) -> str:

@@ -226,8 +226,8 @@ class Predictions:
 
     def column(self, name: str) -> Array:
         """A sample column by name."""
-        if name not in self.columns:
-            raise CalibrationInputError("column", "is unknown", got=repr(name), hint=nearest(name, self.columns))
+        if not isinstance(name, str) or name not in self.columns:
+            raise CalibrationInputError("column", "is unknown", got=repr(name), hint=nearest(str(name), self.columns))
         return self.columns[name]
 
     def require_classes(self, question: str) -> None:
@@ -236,8 +236,8 @@ class Predictions:
             raise CalibrationInputError(
                 question,
                 "is a question about classes",
-                got="forecasts of one event",
-                hint="pass np.column_stack([1 - p, p]) to make it two classes",
+                got="forecasts of one event" if self.kind == "event" else "confidences of top answers",
+                hint="pass np.column_stack([1 - p, p]) to make it two classes" if self.kind == "event" else None,
             )
 
     def hard_labels(self, question: str) -> Ints:

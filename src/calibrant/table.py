@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions, require_predictions
 
 MOST_GROUPS = 1000
+SMALLEST_P = 1e-4
+"""Computed p-values below this are only said to be below it: no approximation is good for more."""
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -62,7 +65,7 @@ class Table:
         between = result.interval
         ends = f" [{between.low:.{digits}f}, {between.high:.{digits}f}]" if between else ""
         floor = result.details.get("noise_floor")
-        noise = f" (noise {floor:.{digits}f}, p {result.details['null_p_value']:.3g})" if floor is not None else ""
+        noise = f" (noise {floor:.{digits}f}, p {null_p(result)})" if floor is not None else ""
         return [f"{result.value:.{digits}f}{ends}{noise}"]
 
     @property
@@ -128,8 +131,9 @@ def table(
     >>> cal.table(p, {"ece": cal.ECE})["all"]["ece"].n
     3
     """
-    if not metrics:
-        raise CalibrationInputError("metrics", "must name at least one metric", got="none")
+    if not isinstance(metrics, Mapping) or not metrics:
+        expected = "must be a dictionary from names to metrics"
+        raise CalibrationInputError("metrics", expected, got=repr(metrics), hint='such as {"ece": ECE}')
     require_predictions(predictions)
     if null is not None and predictions.soft is not None:
         raise CalibrationInputError("null", "redraws hard labels", got="soft labels")
@@ -169,6 +173,19 @@ def found_beside(result: Result) -> dict[str, float]:
     return {**made, **noise}
 
 
+def null_p(result: Result) -> str:
+    """The p-value beside a noise floor, no smaller than its redraws can tell.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1] * 50 + [0] * 50, [.5] * 50 + [.9] * 50)
+    >>> null_p(cal.consistency(cal.ECE, p, n=100, seed=0).annotated())
+    '< 0.01'
+    """
+    redraws = result.details.get("redraws")
+    said = p_value(result.details["null_p_value"], None if redraws is None else int(redraws))
+    return said.removeprefix("p ").removeprefix("= ")
+
+
 def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:
     """The result with its noise floor; a mean score has none."""
     if isinstance(metric, MeanScore) or not len(rows):
@@ -195,6 +212,24 @@ def restored_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(_DANGEROUS) else text
 
 
+def p_value(p: float, redraws: int | None = None, tests: int = 1) -> str:
+    """A p-value as it is quoted: never smaller than its redraws, or its approximation, can tell.
+
+    One that was corrected for the number of `tests` cannot be smaller than that many times what redraws can tell.
+
+    >>> p_value(1 / 201, 200), p_value(0.3184, 200), p_value(1e-9), p_value(1 / 161, 160)
+    ('p < 0.005', 'p = 0.32', 'p < 0.0001', 'p < 0.007')
+    """
+    if math.isnan(p):
+        return "p unknown"
+    least = SMALLEST_P if redraws is None else tests / (redraws + 1)
+    if redraws is None and p < least:
+        return f"p < {least:g}"
+    if redraws is not None and p <= least * (1 + 1e-9):
+        return f"p < {_above(least):g}"
+    return f"p = {p:.2g}"
+
+
 def inert(text: str, most: int = 60) -> str:
     """Text that cannot steer a terminal: control and direction marks are spelled out, long names cut.
 
@@ -203,6 +238,12 @@ def inert(text: str, most: int = 60) -> str:
     """
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def _above(value: float) -> float:
+    """The next number of one digit above: what can be said to be larger."""
+    grain = 10.0 ** math.floor(math.log10(value))
+    return (math.floor(value / grain + 1e-9) + 1) * grain
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

@@ -80,6 +80,7 @@ _OPTIONS = {
     "label, probs and weight": "--label, --probs and --weight",
     "normalize=True": "--normalize",
     "ignore_index=": "--ignore-index ",
+    "pass np.column_stack([1 - p, p])": "give columns p_0 and p_1",
     "label=...": "--label KEY",
     "probs=...": "--probs KEY",
     "logits=...": "--logits KEY",

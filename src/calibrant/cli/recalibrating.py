@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -53,10 +55,15 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     predictions = read(files, **keys)
     fitted = _fitted(method, predictions)
     write_text(output, fitted.to_json())
-    click.echo(f"{type(fitted).__name__} on {described(predictions)}: {fitted.certificate_}")
+    certificate = fitted.certificate_
+    if predictions.kind == "confidence":  # which side of one half it lies on is no answer's accuracy
+        certificate = dataclasses.replace(certificate, accuracy_before=math.nan, accuracy_after=math.nan)
+    click.echo(f"{type(fitted).__name__} on {described(predictions)}: {certificate}")
     for learnt in fitted.learns:
         click.echo(f"  {learnt.rstrip('_')} {_shown(getattr(fitted, learnt))}")
-    _compare_losses(fitted, predictions)
+    if certificate.log_loss_after > certificate.log_loss_before + 1e-9:
+        said = "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
+        click.echo(f"warning: {said}", err=True)
     click.echo(f"written: {inert(output, 400)}")
 
 
@@ -161,17 +168,6 @@ def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalib
     for warning in caught:
         click.echo(f"warning: {inert(str(warning.message), 400)}", err=True)
     return made
-
-
-def _compare_losses(fitted: Recalibrator, predictions: calibrant.Predictions) -> None:
-    """The log loss before and after on the rows of the fit, where it should not have grown."""
-    made = fitted.predict_proba(predictions.values).copy()  # that these rows flatter the fit is said beside the number
-    after = calibrant.LOG_LOSS(predictions.labels, made, sample_weight=predictions.weight).value
-    before = calibrant.LOG_LOSS(predictions).value
-    click.echo(f"  log loss {before:.4f} before, {after:.4f} after, on these very rows")
-    if after > before + 1e-9:
-        said = "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
-        click.echo(f"warning: {said}", err=True)
 
 
 def _show(found: Choice, title: str) -> None:

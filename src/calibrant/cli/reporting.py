@@ -178,7 +178,8 @@ def _row(name: str, one: Comparison, resamples: int) -> list[str]:
     sure = one.interval.low > 0 or one.interval.high < 0
     words = ("second" if one.difference > 0 else "first") + " is lower" if sure else "no clear difference"
     if one.margin is not None:
-        words = f"{'' if one.equivalent else 'not '}equivalent within {one.margin:g}"
+        same = f"{'' if one.equivalent else 'not '}equivalent within {one.margin:g}"
+        words = f"{words}, {same}" if sure else same
     values = [f"{number:.4f}" for number in (one.a.value, one.b.value)]
     between = f"{one.interval.low:+.4f} to {one.interval.high:+.4f}"
     return [name, *values, f"{one.difference:+.4f}", between, quoted_p(one.p_value, resamples).text, words]

@@ -12,7 +12,7 @@ import click
 
 import calibrant
 from calibrant.metric import Result
-from calibrant.table import Table, found_beside, inert, safe_cell
+from calibrant.table import Table, found_beside, inert, null_p, safe_cell
 
 WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
@@ -53,9 +53,11 @@ def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]
         if level:
             row.append(f"{result.interval.low:.4f} to {result.interval.high:.4f}" if result.interval else "")
         if floors:
-            row += [
-                f"{result.details[key]:.4f}" if key in result.details else "" for key in ("noise_floor", "null_p_value")
-            ]
+            row += (
+                [f"{result.details['noise_floor']:.4f}", null_p(result)]
+                if "noise_floor" in result.details
+                else ["", ""]
+            )
         rows.append([*row, words(result)])
     return [*header, "what it asks"], rows
 

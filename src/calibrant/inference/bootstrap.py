@@ -77,7 +77,7 @@ class Bootstrap:
     def __call__(self, metric: Metric, predictions: Predictions, result: Result) -> Result:
         """The result with its interval, and its parts with theirs; nan where there is nothing to resample."""
         questions = 1 + len(result.values)
-        if not len(predictions):
+        if len(predictions) < 2:
             nothing = [Interval(np.nan, np.nan, self.level, self.kind, self.engine, self.n)] * questions
             return dataclasses.replace(result, interval=nothing[0], intervals=tuple(nothing[1:]))
         pivoted = pivot(metric, several=questions > 1)

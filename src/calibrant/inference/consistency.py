@@ -81,8 +81,9 @@ class Null:
         return {name: _p_value(value, null, two_sided) for name, value, null in columns}
 
     def annotated(self) -> Result:
-        """The observed result with `noise_floor`, `noise_95` and `null_p_value` among its details."""
+        """The observed result with `noise_floor`, `noise_95`, `null_p_value` and `redraws` among its details."""
         found = {"noise_floor": self.mean, "noise_95": self.quantile(0.95), "null_p_value": self.p_value}
+        found["redraws"] = float(len(self.values))
         return dataclasses.replace(self.result, details={**self.result.details, **found})
 
     def quantile(self, q: float) -> float:

@@ -68,7 +68,15 @@ class Sensitivity:
         return steady
 
     def __str__(self) -> str:
-        header = [self.over, "value", "sd", "smallest", "median", "largest", "stable"]
+        header = [
+            self.over,
+            "mean of resamples" if self.over == "share" else "value",
+            "sd",
+            "smallest",
+            "median",
+            "largest",
+            "stable",
+        ]
         rows = [
             [f"{setting:g}", f"{value:.4f}", f"{sd:.4f}", *(f"{size:g}" for size in sizes), "yes" if steady else "no"]
             for setting, value, sd, sizes, steady in zip(

@@ -49,9 +49,10 @@ class Certificate(Ending):
         if not math.isnan(self.gradient_norm):
             said.append(f"gradient {self.gradient_norm:.1e}")
         said.append(f"log loss {self.log_loss_before:.4f} -> {self.log_loss_after:.4f}")
-        changed = f" -> {self.accuracy_after:.4f}" if self.accuracy_after != self.accuracy_before else ""
-        said.append(f"accuracy {self.accuracy_before:.4f}{changed} (n={self.n})")
-        return ", ".join(said)
+        if not math.isnan(self.accuracy_before):
+            changed = f" -> {self.accuracy_after:.4f}" if self.accuracy_after != self.accuracy_before else ""
+            said.append(f"accuracy {self.accuracy_before:.4f}{changed}")
+        return f"{', '.join(said)} (n={self.n})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

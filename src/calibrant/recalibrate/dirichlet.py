@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calibrant.arrays import Array
-from calibrant.recalibrate.likelihood import log_softmax
 from calibrant.recalibrate.matrix import Mixture
+from calibrant.recalibrate.scores import log_softmax
 from calibrant.totals import Floats
 
 

@@ -213,18 +213,6 @@ def usual_temperature(features: Floats, labels: Ints, weight: Floats) -> float:
     return float(np.sqrt(np.mean(np.ptp(features, axis=1) ** 2)) / 2) or 1.0
 
 
-def log_softmax(logits: Array) -> Floats:
-    """Logarithms of softmax probabilities in float64.
-
-    >>> log_softmax(np.array([[0.0, 0.0]])).round(6).tolist()
-    [[-0.693147, -0.693147]]
-    """
-    made = logits.astype(np.float64)
-    made -= made.max(axis=1, keepdims=True)
-    made -= np.log(np.exp(made).sum(axis=1, keepdims=True))
-    return made
-
-
 def require_every_class(given: Lesson, hint: str) -> None:
     """Refuse labels without a class: nothing would keep its intercept finite."""
     seen = np.bincount(given.labels, given.weight, minlength=given.width) > 0

@@ -17,7 +17,7 @@ from calibrant.exceptions import CalibrationInputError, CalibrationWarning, near
 from calibrant.kernels.numpy import BLOCK
 from calibrant.recalibrate import saved
 from calibrant.recalibrate.certificate import Certificate, Ending
-from calibrant.recalibrate.scores import FLOOR, Lesson, Scores, lesson, scores
+from calibrant.recalibrate.scores import Lesson, Scores, lesson, log_softmax, scores
 from calibrant.totals import Floats, Ints
 
 
@@ -186,22 +186,35 @@ class Recalibrator(ABC):
 def certified(given: Lesson, mapped: Callable[[Scores], Floats], ending: Ending) -> Certificate:
     """What a map did on the rows it was fitted on, block by block."""
     step = max(1, BLOCK // given.width)
-    taken, right = np.empty((2, 2, len(given.labels)))
+    losses, right = np.empty((2, 2, len(given.labels)))
     for start in range(0, len(given.labels), step):
         rows = slice(start, start + step)
         part = given[rows]
-        for index, made in enumerate((part.scores.probabilities, mapped(part.scores))):
-            taken[index, rows] = probability_of(made, part.labels)
-            right[index, rows] = likeliest(made) == part.labels
-    before, after = (given.mean(-np.log(np.maximum(row, FLOOR))) for row in taken)
+        made = mapped(part.scores)
+        losses[0, rows] = log_losses(part.scores, part.labels)
+        losses[1, rows] = log_losses(Scores(made, "probabilities"), part.labels)
+        for index, each in enumerate((part.scores.probabilities, made)):
+            right[index, rows] = likeliest(each) == part.labels
     return Certificate(
         **vars(ending),
         n=len(given.labels),
-        log_loss_before=before,
-        log_loss_after=after,
+        log_loss_before=given.mean(losses[0]),
+        log_loss_after=given.mean(losses[1]),
         accuracy_before=given.mean(right[0]),
         accuracy_after=given.mean(right[1]),
     )
+
+
+def log_losses(given: Scores, labels: Ints) -> Floats:
+    """Minus the logarithm of what each row gave to its true class, however little that was.
+
+    >>> log_losses(Scores(np.array([[0.0, 800.0]]), "logits"), np.array([0])).tolist()
+    [800.0]
+    """
+    if given.input == "logits":
+        return -log_softmax(given.logits)[np.arange(len(labels)), labels]
+    with np.errstate(divide="ignore"):
+        return -np.log(probability_of(given.probabilities, labels))
 
 
 def probability_of(probabilities: Floats, labels: Ints) -> Floats:

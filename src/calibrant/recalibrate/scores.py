@@ -145,6 +145,18 @@ def scores(x: Any, *, input: str, width: int) -> Scores:
     return Scores(door.logits() if input == "logits" else door.probabilities()[0], input)
 
 
+def log_softmax(logits: Array) -> Floats:
+    """Logarithms of softmax probabilities in float64.
+
+    >>> log_softmax(np.array([[0.0, 0.0]])).round(6).tolist()
+    [[-0.693147, -0.693147]]
+    """
+    made = logits.astype(np.float64)
+    made -= made.max(axis=1, keepdims=True)
+    made -= np.log(np.exp(made).sum(axis=1, keepdims=True))
+    return made
+
+
 def softmax(logits: Array) -> Floats:
     """Softmax of each row in float64.
 

@@ -115,6 +115,9 @@ class Report:
         lines += [_row([family.shown(cell) for cell in row]) for row in family.rows]
         return "\n".join([*lines, "", _plain(self.page.footer)])
 
+    def __repr__(self) -> str:
+        return f"Report({self.verdict.sentence!r})"
+
     def _repr_html_(self) -> str:
         """The page in a notebook, in a frame of its own."""
         page = html.escape(self.to_html())

@@ -36,6 +36,7 @@ from calibrant.recipes import (
     SMECE,
 )
 from calibrant.report.charts import Z
+from calibrant.report.gaps import gaps
 from calibrant.report.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
 
 T = TypeVar("T")
@@ -119,6 +120,11 @@ class Study:
         """Resamples of the main event: fewer for more rows."""
         return MANY if self.is_large else int(np.clip(_EVENT / len(self.predictions), LEAST, MOST))
 
+    @property
+    def smooth_resamples(self) -> int:
+        """Resamples of the smooth error."""
+        return max(LEAST, self.resamples // DEAR)
+
     @cached_property
     def class_rows(self) -> Predictions:
         """The rows that questions about all classes look at: all, or a random part that can be afforded."""
@@ -136,7 +142,7 @@ class Study:
         binned = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
         cheap = [ECE, ADAPTIVE_ECE, ECE_SWEEP, ECE_DEBIASED, MCE, MCS, ECCE_MAD, *binned]
         made = Resampling.of(self.table, cheap, self.resamples, self.seed)
-        dear = Resampling.of(self.table, [SMECE], max(LEAST, self.resamples // DEAR), self.seed)
+        dear = Resampling.of(self.table, [SMECE], self.smooth_resamples, self.seed)
         return Resampling(self.table, {**made.rows, **dear.rows}, {**made.labels, **dear.labels})
 
     @cached_property
@@ -155,7 +161,7 @@ class Study:
         if about_event and self.is_large:
             return self._of_many(metric)
         resamples = self.resamples if about_event else self.class_resamples
-        resamples = max(LEAST, resamples // DEAR) if metric == SMECE else resamples
+        resamples = self.smooth_resamples if metric == SMECE else resamples
         result = tried(lambda: metric(rows))
         if result is None:
             return None
@@ -168,7 +174,15 @@ class Study:
             return result
         if metric == ECE and about_event:
             self._nulls.append(noise)
-        return _annotated(noise)
+        return self._sharpened(metric, noise.annotated())
+
+    def _sharpened(self, metric: Metric, result: Result) -> Result:
+        """The result; the mean gap's p-value is computed, because redraws would decide it by chance."""
+        if metric != MCS or len(result.values):
+            return result
+        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"])
+        details = {name: value for name, value in result.details.items() if name != "redraws"}
+        return dataclasses.replace(result, details={**details, "null_p_value": whole.p})
 
     @cached_property
     def _nulls(self) -> list[Null]:
@@ -180,7 +194,7 @@ class Study:
         assert self.table is not None
         fixed = isinstance(getattr(metric, "binning", None), FixedEdges)
         result = by_blocks(metric, self.event) if fixed else concluded(metric, self.table)
-        return _annotated(self.resampling.null(_within_one(self.resampling.interval(result))))
+        return self._sharpened(metric, self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
 
     @cached_property
     def ece(self) -> Result:
@@ -292,8 +306,3 @@ def _within_one(result: Result) -> Result:
     assert result.interval is not None
     low, high = np.clip([result.interval.low, result.interval.high], -1.0, 1.0)
     return dataclasses.replace(result, interval=dataclasses.replace(result.interval, low=float(low), high=float(high)))
-
-
-def _annotated(noise: Null) -> Result:
-    result = noise.annotated()
-    return dataclasses.replace(result, details={**result.details, "redraws": len(noise.values)})

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.table import inert
-
-SMALLEST_P = 1e-4
-"""Computed p-values below this are only said to be below it: no approximation is good for more."""
+from calibrant.table import inert, p_value
 
 
 @dataclass(frozen=True)
@@ -51,29 +47,13 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def p_value(p: float, redraws: int | None = None) -> str:
-    """A p-value as it is quoted: never smaller than its redraws, or its approximation, can tell.
-
-    >>> p_value(1 / 201, 200), p_value(0.3184, 200), p_value(1e-9), p_value(1 / 161, 160)
-    ('p < 0.005', 'p = 0.32', 'p < 0.0001', 'p < 0.007')
-    """
-    if math.isnan(p):
-        return "p unknown"
-    least = SMALLEST_P if redraws is None else 1 / (redraws + 1)
-    if redraws is None and p < least:
-        return f"p < {least:g}"
-    if redraws is not None and p <= least * (1 + 1e-9):
-        return f"p < {_above(least):g}"
-    return f"p = {p:.2g}"
-
-
-def quoted_p(p: float, redraws: int | None = None) -> Quoted:
+def quoted_p(p: float, redraws: int | None = None, tests: int = 1) -> Quoted:
     """A p-value for a table.
 
-    >>> quoted_p(1 / 201, 200).text, quoted_p(0.3184, 200).text
-    ('< 0.005', '0.32')
+    >>> quoted_p(1 / 201, 200).text, quoted_p(0.3184, 200).text, quoted_p(3 / 201, 200, tests=3).text
+    ('< 0.005', '0.32', '< 0.02')
     """
-    return Quoted(p, p_value(p, redraws).removeprefix("p ").removeprefix("= ").replace("unknown", "–"))
+    return Quoted(p, p_value(p, redraws, tests).removeprefix("p ").removeprefix("= ").replace("unknown", "–"))
 
 
 def listed(names: Sequence[str], most: int = 6, length: int = 40) -> str:
@@ -104,9 +84,3 @@ def counted(count: int, one: str, several: str | None = None) -> str:
     ('1 row', '10,000 rows', '2 classes')
     """
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
-
-
-def _above(value: float) -> float:
-    """The next number of one digit above: what can be said to be larger."""
-    grain = 10.0 ** math.floor(math.log10(value))
-    return (math.floor(value / grain + 1e-9) + 1) * grain

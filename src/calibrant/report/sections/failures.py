@@ -107,10 +107,13 @@ def failures_section(study: Study) -> Section | None:
 
 
 def _said(study: Study, order: Referral) -> list[str]:
-    answer = "the answer (yes above one half)" if study.predictions.kind == "event" else "the likeliest class"
+    is_event = study.predictions.kind == "event"
+    answer = "the answer (yes above one half)" if is_event else "the likeliest class"
+    certainty = "how far its forecast is from one half" if is_event else "its largest probability"
     said = [
         "Does doubt warn of errors? If the least certain rows were left to somebody else, fewer of the rest should be "
-        f"wrong. Here {answer} is wrong in {percent(order.risk(order.total))} of all rows, and in "
+        f"wrong. How certain a row is, is {certainty}. Here {answer} is wrong in "
+        f"{percent(order.risk(order.total))} of all rows, and in "
         f"{percent(1 - order.accuracy_without(0.5))} of the more certain half."
     ]
     if not math.isnan(order.detection):

@@ -155,7 +155,8 @@ def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[s
     )
     said = [
         f"One forecast has many calibration errors, one for each question. {beside}"
-        + (f", {study.class_resamples} for questions about all classes" if about_classes else "")
+        + f" ({study.smooth_resamples} for the smooth ECE"
+        + (f", {study.class_resamples} for questions about all classes)" if about_classes else ")")
         + "; the counts shrink as the data grow."
     ]
     if about_classes and len(study.class_rows) < len(study.predictions):

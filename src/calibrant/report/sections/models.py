@@ -15,7 +15,7 @@ from calibrant.report.gaps import LEVEL
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.sections.reliability import FEW, axis, compared
 from calibrant.report.study import Study, tried
-from calibrant.report.words import quoted_p
+from calibrant.report.words import listed, quoted_p
 from calibrant.table import inert
 from calibrant.totals import Ints
 
@@ -59,16 +59,30 @@ def models_section(studies: Sequence[Study]) -> Section:
 
 def lowest(studies: Sequence[Study]) -> str:
     """Which model has the lowest ECE and log loss, for the verdict."""
-    named = {
-        "ECE": min(studies, key=lambda study: study.ece.value).name,
-        "log loss": min(studies, key=lambda study: study.score(recipes.LOG_LOSS).value).name,
-    }
-    names = [inert(name, 60) for name in named.values()]
-    if len({len(study.predictions) for study in studies}) > 1:
+    names = [
+        _lowest(studies, [study.ece.value for study in studies]),
+        _lowest(studies, [study.score(recipes.LOG_LOSS).value for study in studies]),
+    ]
+    if not all(_same_truth(studies[0], study) for study in studies):
         return f"The {len(studies)} files hold different rows: their numbers are not about the same data."
     if names[0] == names[1]:
-        return f"Of {len(studies)} models, {names[0]} has the lowest ECE and the lowest log loss."
-    return f"Of {len(studies)} models, {names[0]} has the lowest ECE, {names[1]} the lowest log loss."
+        return f"Of {len(studies)} models, the lowest ECE and the lowest log loss: {names[0]}."
+    return f"Of {len(studies)} models, the lowest ECE: {names[0]}; the lowest log loss: {names[1]}."
+
+
+def _lowest(studies: Sequence[Study], values: Sequence[float]) -> str:
+    """Who has the lowest value; several, where they are equal."""
+    names = [study.name for study, value in zip(studies, values, strict=True) if value == min(values)]
+    return listed(names, length=60) if names else inert(studies[0].name, 60)
+
+
+def _same_truth(first: Study, second: Study) -> bool:
+    """Whether two sets of forecasts can be of the same rows: their outcomes agree, one by one."""
+    truths = [(one.predictions.labels, one.predictions.soft) for one in (first, second)]
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+        for a, b in zip(*truths, strict=True)
+    )
 
 
 def _pairs(studies: Sequence[Study]) -> tuple[list[tuple[Cell, ...]], str]:
@@ -80,7 +94,9 @@ def _pairs(studies: Sequence[Study]) -> tuple[list[tuple[Cell, ...]], str]:
     found = _compared(models, resamples, studies[0].seed)
     if found is None:
         return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
-    made = [_row(name, pair, one, resamples) for name, pairs in found.items() for pair, one in pairs.items()]
+    made = [
+        _row(name, pair, one, resamples, len(pairs)) for name, pairs in found.items() for pair, one in pairs.items()
+    ]
     more = "" if len(studies) <= PAIRED else f" The first {PAIRED} models are compared."
     part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
     return made, (
@@ -101,13 +117,13 @@ def _compared(
         return {"ECE": errors, "log loss": compare_all(recipes.LOG_LOSS, truths, resamples, seed)}
 
 
-def _row(name: str, pair: tuple[str, str], one: Comparison, resamples: int) -> tuple[Cell, ...]:
+def _row(name: str, pair: tuple[str, str], one: Comparison, resamples: int, pairs: int) -> tuple[Cell, ...]:
     p = math.nan if one.adjusted_p_value is None else one.adjusted_p_value
     sure = (one.interval.low > 0 or one.interval.high < 0) and p <= LEVEL
     words = f"{inert(pair[1] if one.difference > 0 else pair[0], 40)} is lower" if sure else "no clear difference"
     ends = (one.interval.low, one.interval.high)
     less = " less ".join(inert(part, 60) for part in pair)
-    return (name, less, one.difference, *ends, quoted_p(p, resamples), words)
+    return (name, less, one.difference, *ends, quoted_p(p, resamples, pairs), words)
 
 
 def _some(study: Study) -> Ints | None:

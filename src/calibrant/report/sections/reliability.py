@@ -15,7 +15,8 @@ from calibrant.report.charts import Bar, Line, histogram, reliability
 from calibrant.report.grouped import bin_numbers, by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study, redraws
-from calibrant.report.words import Quoted, amount, counted, p_value, sides
+from calibrant.report.words import Quoted, amount, counted, sides
+from calibrant.table import p_value
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
 FEW = 10

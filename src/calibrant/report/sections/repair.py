@@ -7,6 +7,7 @@ import math
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, Figure, Grid, Section
+from calibrant.report.sections.family import leaving_out
 from calibrant.report.sections.reliability import FEW, axis, compared
 from calibrant.report.study import Study
 from calibrant.report.words import counted, listed
@@ -27,6 +28,7 @@ def repair_section(study: Study) -> Section:
         f"Every row was mapped by a method fitted on the other rows only (5 folds, n = {n:,}{some}): what is shown is "
         "what to expect on new data.",
         *_infinite(found),
+        *_leaving_out(found),
         *(f"{method} could not be fitted: {reason}" for method, reason in found.failures.items()),
     ]
     after = next((name for name in found.ranking if name != UNCHANGED), None)
@@ -81,6 +83,15 @@ def _infinite(found: Choice) -> list[str]:
     if not names:
         return []
     return [f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."]
+
+
+def _leaving_out(found: Choice) -> list[str]:
+    """Errors whose intervals do not hold them, and why that is."""
+    names = [name for method in found.ranking for name in leaving_out(dict(found.table[method]))]
+    if not names:
+        return []
+    some = listed(list(dict.fromkeys(names)))
+    return [f"Some intervals of {some} leave out the value itself: they take away what chance adds to such an error."]
 
 
 def _methods(found: Choice, n: int) -> Grid:
