@@ -50,6 +50,7 @@ class _Measure(click.Command):
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option("--interval", type=int, metavar="N", help="Add bootstrap intervals from N resamples.")
 @click.option("--null", type=int, metavar="N", help="Add noise floors and p-values from N redraws of the labels.")
+@click.option("--groups", metavar="COLUMN", help="Resample all rows of one value of this column together.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
 @click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
 @click.option(
@@ -64,6 +65,7 @@ def measure(
     style: str,
     interval: int | None,
     null: int | None,
+    groups: str | None,
     seed: int,
     parts: bool,
     limits: tuple[str, ...],
@@ -102,7 +104,9 @@ def measure(
         name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(_usual(predictions))).items()
     }
     thresholds = _limits(limits, metrics)
-    resampling = None if interval is None else usage(lambda _: calibrant.Bootstrap(interval, seed=seed), "")
+    if groups is not None and interval is None:
+        raise click.UsageError("--groups is for --interval")
+    resampling = None if interval is None else usage(lambda _: calibrant.Bootstrap(interval, seed, groups=groups), "")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     made = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)

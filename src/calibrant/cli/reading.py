@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import numpy as np
 
 from calibrant import io
+from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import Predictions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +39,13 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
         raise click.UsageError(f"give one file, or two NPY files, labels first; got {len(files)}")
     if keys["probs"] and keys["logits"]:
         raise click.UsageError("--probs and --logits exclude each other")
-    return io.read(files, classes=None if classes is None else classes.split(","), **keys)
+    try:
+        return io.read(files, classes=None if classes is None else classes.split(","), **keys)
+    except CalibrationInputError as error:
+        if any(file in str(error) for file in files):
+            raise
+        named = f"{Path(files[-1]).name}: {error.parameter}"
+        raise CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=error.hint) from None
 
 
 def described(predictions: Predictions) -> str:

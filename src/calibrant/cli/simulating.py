@@ -45,6 +45,8 @@ def like(
     from calibrant import simulate as laboratory
 
     usage(lambda _: check_seed(seed), "")
+    if output is not None:
+        import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
     found = laboratory.like(read(files, **keys), replicates=replicates, seed=seed, n_jobs=n_jobs)
     click.echo(found.to_json() if style == "json" else "\n".join(inert(line, 400) for line in str(found).splitlines()))
     if output is not None:

@@ -24,9 +24,9 @@ def read_parquet(path: Path) -> Columns:
 
 
 def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
-    """The columns, then `p_<class>` (an event: `p`); checksums are written."""
+    """The columns, then `p_<class>` (an event: `p`; a confidence: that); checksums are written."""
     pyarrow = _pyarrow(path)
-    forecasts = named_forecasts(probabilities, classes)
+    forecasts = named_forecasts(probabilities, classes, columns)
     table = pyarrow.table({name: pyarrow.array(_plain(column)) for name, column in {**columns, **forecasts}.items()})
     with whole_file(path) as file:
         pyarrow.parquet.write_table(table, file, write_page_checksum=True)

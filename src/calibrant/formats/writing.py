@@ -55,31 +55,34 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_npz(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
-    """Arrays `probs` (an event: `p`), `classes` and the columns."""
-    named = {"p": probabilities} if probabilities.ndim == 1 else {"probs": probabilities, "classes": np.array(classes)}
+    """Arrays `probs` and `classes` (an event: `p`; a confidence: that), and the columns."""
+    named = {"probs": probabilities, "classes": np.array(classes)}
+    named = named_forecasts(probabilities, classes, columns) if probabilities.ndim == 1 else named
     with whole_file(path) as file:
         np.savez_compressed(file, **{**named, **columns})  # type: ignore[arg-type]
 
 
 def write_csv(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
-    """The columns, then `p_<class>` (an event: `p`), every digit."""
+    """The columns, then `p_<class>` (an event: `p`; a confidence: that), every digit."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    forecasts = named_forecasts(probabilities, classes)
+    forecasts = named_forecasts(probabilities, classes, columns)
     writer.writerow([safe_cell(name) for name in (*columns, *forecasts)])
     for index, row in enumerate(np.stack(list(forecasts.values()), axis=1).tolist()):
         writer.writerow([*(_cell(column[index]) for column in columns.values()), *map(repr, row)])
     write_text(path, text.getvalue())
 
 
-def named_forecasts(probabilities: Array, classes: Sequence[str]) -> dict[str, Array]:
-    """The columns of a table of forecasts: `p_<class>`, of an event `p`.
+def named_forecasts(
+    probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """The columns of a table of forecasts: `p_<class>`, of an event `p`, and `confidence` beside `correct`.
 
     >>> list(named_forecasts(np.array([[.75, .25]]), ["cat", "dog"]))
     ['p_cat', 'p_dog']
     """
     if probabilities.ndim == 1:
-        return {"p": probabilities}
+        return {"confidence" if "correct" in (columns or {}) else "p": probabilities}
     return {f"p_{name}": column for name, column in zip(classes, probabilities.T, strict=True)}
 
 

@@ -96,13 +96,14 @@ def family_section(study: Study) -> Section:
     """The table of the family, and its definitions."""
     rows: list[tuple[Cell, ...]] = []
     found: dict[str, Result] = {}
-    left_out = []
+    left_out: list[str] = []
+    dear: list[str] = []
     for about_event, metrics in ((True, _EVENT), (False, _CLASSES if study.predictions.kind == "classes" else {})):
         for name, (metric, question, _) in metrics.items():
             too_wide = study.width > _WIDEST.get(name, study.width)
             result = None if too_wide else study.measured(metric, about_event=about_event)
             if result is None:
-                left_out.append(name)
+                (dear if too_wide else left_out).append(name)
             else:
                 found[name] = result
                 rows.append(row(name, result, question))
@@ -111,7 +112,7 @@ def family_section(study: Study) -> Section:
         Grid(HEADER, rows, "Calibration numbers"),
         Grid(("metric", "definition", "in Python"), definitions, "Definitions", folded=True),
     )
-    return Section("family", "The calibration numbers", _said(study, found, left_out), (), grids)
+    return Section("family", "The calibration numbers", _said(study, found, left_out, dear), (), grids)
 
 
 def row(name: str, result: Result, question: str) -> tuple[Cell, ...]:
@@ -143,7 +144,7 @@ def _definition(name: str) -> str:
     return {**_EVENT, **_CLASSES}[name][2]
 
 
-def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[str]:
+def _said(study: Study, found: dict[str, Result], left_out: list[str], dear: list[str]) -> list[str]:
     about_classes = [name for name in found if name in _CLASSES]
     soft = study.event.soft is not None
     beside = (
@@ -184,5 +185,7 @@ def _said(study: Study, found: dict[str, Result], left_out: list[str]) -> list[s
             + ("." if soft else ": compare the value with its noise floor instead.")
         )
     if left_out:
-        said.append(f"Not defined for these data, or too costly: {listed(left_out, most=20)}.")
+        said.append(f"Not defined for these data: {listed(left_out, most=20)}.")
+    if dear:
+        said.append(f"Left out, because resampling them for {study.width:,} classes would take long: {listed(dear)}.")
     return said
