@@ -235,3 +235,20 @@ def test_the_order_of_keys_and_how_a_number_is_written_do_not_change_a_trial():
     assert {trial.id for trial in check(GRID.replace("32", "33")).trials()}.isdisjoint(
         trial.id for trial in check(GRID).trials()
     )
+
+
+def test_what_is_not_kept_changes_no_trials_name():
+    plain = [trial.id for trial in check(GRID).trials()]
+    over = "over_training: {{metrics: [accuracy, log_loss, ece, sce], keep: {}}}\n"
+    assert "over_training" not in GRID
+    assert [trial.id for trial in check(GRID + over.format("false")).trials()] == plain
+    assert {trial.id for trial in check(GRID + over.format("true")).trials()}.isdisjoint(plain)
+
+
+def test_trials_have_the_names_that_they_had():
+    """Outcomes are kept under these names: a description that says more, or less, would lose them."""
+    assert [trial.id for trial in check(GRID).trials()][:3] == [
+        "3999b17d42823ab9",
+        "fd61feb17cef60f5",
+        "1fc88c92b034468a",
+    ]

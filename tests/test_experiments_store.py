@@ -11,6 +11,7 @@ import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ import calibrant as cal
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments import owners
 from calibrant.experiments.collecting import collect
-from calibrant.experiments.outcomes import Answers, Outcome, pack, read_outcome, sweep, unpack, write_outcome
+from calibrant.experiments.outcomes import Answers, Outcome, Snapshots, pack, read_outcome, sweep, unpack, write_outcome
 from calibrant.experiments.sheets import Sheet, Spread
 from calibrant.experiments.store import DONE, FAILED, RUNNING, WAITING, Store, is_full
 from calibrant.experiments.trials import BLENDS, ORDER, Trial, read_trials, write_trials
@@ -180,6 +181,51 @@ def test_a_damaged_outcome_is_refused(tmp_path, damage):
         path.write_text("no archive")
     with pytest.raises(CalibrationInputError, match=r"a\.npz"):
         read_outcome(path)
+
+
+def an_outcome_with_snapshots(size=1.0):
+    outcome, random = an_outcome(a_trial()), np.random.default_rng(1)
+    labels = random.integers(0, 3, 5)
+    epochs = [Snapshots.of(size * random.normal(size=(5, 3)), random.normal(size=(12, 3)), labels=labels) for _ in "ab"]
+    return replace(outcome, kept=epochs[0].followed_by(epochs[1]))
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1.0, np.float16), (1e6, np.float32)])
+def test_logits_kept_after_epochs_come_back_as_they_were(tmp_path, size, kind):
+    outcome = an_outcome_with_snapshots(size)
+    write_outcome(tmp_path / "a.npz", outcome)
+    again = read_outcome(tmp_path / "a.npz")
+    assert outcome.kept.train.dtype == kind
+    for name in ("train", "validation", "labels"):
+        kept = getattr(again.kept, name)
+        assert kept.dtype == getattr(outcome.kept, name).dtype
+        np.testing.assert_array_equal(kept, getattr(outcome.kept, name))
+    assert [epoch for epoch, _ in again.over_training("train")] == [1, 2]
+
+
+def test_an_outcome_without_kept_logits_is_written_as_before_there_were_any(tmp_path):
+    write_outcome(tmp_path / "a.npz", an_outcome(a_trial()))
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert not [name for name in arrays.files if name.startswith("kept")]
+    assert read_outcome(tmp_path / "a.npz").kept is None
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        ("train", np.zeros((2, 4, 3))),
+        ("validation", np.zeros((1, 12, 3))),
+        ("validation", np.zeros((2, 12, 3), np.int64)),
+        ("train", np.full((2, 5, 3), np.nan)),
+        ("labels", np.full(5, 3)),
+        ("labels", np.zeros(5)),
+    ],
+)
+def test_kept_logits_that_fit_nothing_are_refused(tmp_path, name, damaged):
+    outcome = an_outcome_with_snapshots()
+    write_outcome(tmp_path / "a.npz", replace(outcome, kept=replace(outcome.kept, **{name: damaged})))
+    with pytest.raises(CalibrationInputError, match=r"must have (finite )?kept"):
+        read_outcome(tmp_path / "a.npz")
 
 
 def test_outcomes_travel_in_archives_of_limited_size(tmp_path):

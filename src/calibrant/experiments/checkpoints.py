@@ -11,18 +11,19 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.outcomes import write_arrays
+from calibrant.experiments.outcomes import Snapshots, snapshot_arrays, snapshots_in, write_arrays
 from calibrant.formats.npz import Archive
 from calibrant.totals import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What has been measured so far: after which epochs, and the numbers (epochs, 2, metrics)."""
+    """What has been measured so far: after which epochs, the numbers (epochs, 2, metrics), and the logits then."""
 
     epochs: Array
     curves: Floats
     seconds: float = 0.0
+    kept: Snapshots | None = None
 
 
 def save(path: Path, trial: str, epoch: int, network: Any, optimiser: Any, progress: Progress) -> None:
@@ -41,7 +42,7 @@ def save(path: Path, trial: str, epoch: int, network: Any, optimiser: Any, progr
             else:
                 arrays[key] = _array(value)
     meta = {"trial": trial, "epoch": epoch, "seconds": progress.seconds, "empty": empty}
-    measured = {"epochs": progress.epochs, "curves": progress.curves}
+    measured = {"epochs": progress.epochs, "curves": progress.curves, **snapshot_arrays(progress.kept)}
     write_arrays(path, {**arrays, **measured, "meta": np.array(json.dumps(meta))}, small=False)
 
 
@@ -55,7 +56,10 @@ def restore(path: Path, trial: str, network: Any, optimiser: Any) -> tuple[int, 
     try:
         arrays = dict(Archive(path).items())
         meta = json.loads(str(arrays.pop("meta")))
-        progress = Progress(arrays.pop("epochs"), arrays.pop("curves"), float(meta["seconds"]))
+        kept = snapshots_in(arrays)
+        progress = Progress(arrays.pop("epochs"), arrays.pop("curves"), float(meta["seconds"]), kept)
+        for name in snapshot_arrays(kept):
+            del arrays[name]
         if meta["trial"] != trial:
             return None
         _load(arrays, meta["empty"], network, optimiser)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.experiments import findings
+from calibrant.experiments import findings, over_training
 from calibrant.experiments.evidence import Evidence
 from calibrant.experiments.findings import Finding
+from calibrant.experiments.over_training import COURSE
 from calibrant.experiments.sheets import Sheet, Spread
 from calibrant.formats.writing import whole_file, write_text
 
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
 Panel = tuple[Any, ...]
 FEWEST = 10
 """Samples that a bin must hold for a line to go through it; the rows beside the picture have all bins."""
+MOST_MARKERS = 180
+"""Points of a panel that are marked one by one; those of ordered series are not, their lines tell them apart."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A finding and how it is drawn: a panel for every value of some columns, bars or lines in it.
 
-    `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own.
+    `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own: one that follows
+    from its place where the series are `ordered`. Lines may have the `diagonal` below them, or a logarithmic (`log`)
+    axis; their panels are so many `inches` wide.
     """
 
     find: Finding
@@ -38,11 +43,15 @@ class Figure:
     series: str
     panels: tuple[str, ...] = ("model",)
     bars: bool = False
+    ordered: bool = False
+    diagonal: bool = False
+    log: bool = False
+    inches: float = 4.0
 
     def _inches(self, parts: dict[Panel, list[dict[str, Any]]]) -> float:
         """How wide a panel is: bars need room."""
         most = max((len(records) for records in parts.values()), default=0)
-        return min(12.0, max(5.2, 0.085 * most)) if self.bars else 4.0
+        return min(12.0, max(5.2, 0.085 * most)) if self.bars else self.inches
 
     def draw(self, sheet: Sheet) -> Picture:
         """The picture of a sheet."""
@@ -56,13 +65,19 @@ class Figure:
         grid = picture.subplots(height, columns, squeeze=False).ravel()
         for panel in grid[len(parts) :]:
             panel.set_axis_off()
-        looks = {name: index for index, name in enumerate(_series(sheet.records(), self.series))}
+        looks = self._looks(sheet)
         for panel, (key, records) in zip(grid, parts.items(), strict=False):
             (_bars if self.bars else _lines)(panel, records, self, looks)
+            panel.set_yscale("log" if self.log else "linear")
             panel.set_title(_words(" / ".join(map(str, key))), fontsize=8, loc="left")
         picture.suptitle(_words(sheet.title), fontsize=10)
-        _legend(picture, list(grid), int(width / 1.9))
+        _legend(picture, list(grid), int(width / 1.9), list(looks), self.series if self.ordered else "")
         return picture
+
+    def _looks(self, sheet: Sheet) -> dict[str, int]:
+        """The place of each series: by first appearance, or by size where that is what they are ordered by."""
+        found = list(dict.fromkeys(record[self.series] for record in sheet.records()))
+        return {str(name): index for index, name in enumerate(sorted(found) if self.ordered else found)}
 
 
 _SWEPT_AXES = ("gamma", "gamma", "share of the rows"), ("full ECE", "samples in a cell", "sd of full ECE")
@@ -115,15 +130,39 @@ FIGURES: dict[str, Figure | _Swept] = {
     "top_k_accuracy": Figure(findings.top_k_accuracy, "k", "accuracy", "method"),
     "entropy": Figure(findings.entropy, "method", "value", "measure", bars=True),
     "groups": Figure(findings.groups, "method", "value", "measure", ("model", "level"), bars=True),
+    "hierarchy": Figure(findings.hierarchy, "method", "value", "level", bars=True),
     "group_confidence": Figure(
         findings.group_confidence, "method", "value", "mean output of", ("model", "level", "samples of"), bars=True
     ),
     "likert_errors": Figure(findings.likert_errors, "method", "value", "measure", bars=True),
+    "likert_tvd": Figure(findings.likert_tvd, "method", "value", "measure", bars=True),
     "likert_counts": Figure(findings.likert_counts, "method", "value", "measure", bars=True),
     "gamma_sweep": _Swept(),
-    "over_training": Figure(findings.over_training, "epoch", "value", "rows", ("model", "method", "metric")),
+    "over_training": Figure(over_training.over_training, "epoch", "value", "rows", ("model", "method", "metric")),
+    "range_bounds": Figure(
+        over_training.range_bounds, "epoch", "lower bound", "range", (*COURSE, "metric"), ordered=True, inches=3.0
+    ),
+    "range_errors": Figure(
+        over_training.range_errors, "epoch", "value", "rows", ("model", "method", "metric"), inches=3.0
+    ),
+    "bins_over_training": Figure(
+        over_training.bins_over_training, "epoch", "gap", "confidence", COURSE, ordered=True, inches=3.0
+    ),
+    "logit_norms": Figure(over_training.logit_norms, "epoch", "length", "model", ("method", "rows"), log=True),
     "class_errors": Figure(findings.class_errors, "class", "value", "metric", ("model", "metric"), bars=True),
-    "reliability": Figure(findings.reliability, "confidence", "accuracy", "method"),
+    "datapoint": Figure(findings.datapoint, "forecast", "frequency", "model", ("class",), diagonal=True, inches=2.4),
+    "decay_rates": Figure(
+        findings.decay_rates,
+        "forecast",
+        "frequency",
+        "decay",
+        ("model", "class"),
+        ordered=True,
+        diagonal=True,
+        inches=2.4,
+    ),
+    "sharpness": Figure(findings.sharpness, "forecast", "share", "model", ("of",), log=True, inches=3.0),
+    "reliability": Figure(findings.reliability, "confidence", "accuracy", "method", diagonal=True),
     "risk_coverage": Figure(findings.risk_coverage, "referred", "accuracy of the rest", "method"),
 }
 """Every figure by its name."""
@@ -183,17 +222,20 @@ def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks:
 
 def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks: Mapping[str, int]) -> None:
     """A line a series, with standard deviations over seeds as a shade."""
-    for name, some in _series(records, figure.series).items():
+    series = _series(records, figure.series)
+    for name, some in sorted(series.items(), key=lambda pair: looks[pair[0]]):
         index = looks[name]
         across = np.array([float(one[figure.across]) for one in some])
         means, sds = _spread(some, figure.up)
         enough = np.array([one.get("samples", FEWEST) >= FEWEST for one in some])
-        kept = ~np.isnan(across) & ~np.isnan(means) & enough
-        style: dict[str, Any] = {"color": _colour(index), "linestyle": ("-", "--", "-.", ":")[index // 7 % 4]}
-        panel.plot(across[kept], means[kept], marker="o", markersize=2, linewidth=1.1, label=_words(name), **style)
+        kept = ~np.isnan(across) & ~np.isnan(means) & enough & ((means > 0) | (not figure.log))
+        style = _in_order(index, len(looks)) if figure.ordered else _apart(index)
+        marker = "o" if len(records) <= MOST_MARKERS and not figure.ordered else ""
+        panel.plot(across[kept], means[kept], marker=marker, markersize=2, linewidth=1.1, label=_words(name), **style)
         low, high = (means + sign * np.nan_to_num(sds) for sign in (-1, 1))
-        panel.fill_between(across[kept], low[kept], high[kept], color=_colour(index), alpha=0.15, linewidth=0)
-    if figure.across == "confidence":
+        low = np.where((low <= 0) & figure.log, means, low)  # a logarithmic axis has no place for the rest
+        panel.fill_between(across[kept], low[kept], high[kept], color=style["color"], alpha=0.15, linewidth=0)
+    if figure.diagonal:
         panel.plot([0, 1], [0, 1], color="#6E6E6E", linewidth=0.7, zorder=0)
     _dress(panel, figure.across, figure.up)
 
@@ -213,15 +255,29 @@ def _dress(panel: Axes, across: str, up: str) -> None:
     panel.set_ylabel(_words(up), fontsize=8)
 
 
-def _legend(picture: Picture, panels: Sequence[Any], columns: int) -> None:
+def _legend(picture: Picture, panels: Sequence[Any], columns: int, order: Sequence[str], title: str) -> None:
     """One legend for all panels: a series looks the same in each."""
     found: dict[str, Any] = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
+    found = {label: found[label] for label in map(_words, order) if label in found}
     if len(found) > 1:
         style: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": 7, "frameon": False}
+        style |= {"title": _words(title), "title_fontsize": 7} if title else {}
         picture.legend(list(found.values()), list(found), **style)
+
+
+def _apart(index: int) -> dict[str, Any]:
+    """A look unlike its neighbours'."""
+    return {"color": _colour(index), "linestyle": ("-", "--", "-.", ":")[index // 7 % 4]}
+
+
+def _in_order(index: int, count: int) -> dict[str, Any]:
+    """A look between those of its neighbours: from dark to light, up to what white paper still shows."""
+    from matplotlib import colormaps
+
+    return {"color": colormaps["viridis"](0.92 * index / max(1, count - 1)), "linestyle": "-"}
 
 
 def _colour(index: int) -> str:

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from calibrant import diagnostics
+from calibrant.binning import EqualWidth
 from calibrant.cli import spelling
+from calibrant.distances import tvd
 from calibrant.errors.binned import BinnedError
+from calibrant.errors.local import LocalCalibration
 from calibrant.experiments.evidence import Evidence, Variant
-from calibrant.experiments.outcomes import SPLITS
 from calibrant.experiments.sheets import Sheet, Spread
 from calibrant.experiments.tables import class_values
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
-from calibrant.lenses import Groups
+from calibrant.lenses import Classwise, Flat, Groups, Lens
 from calibrant.metric import Metric
+from calibrant.predictions import Predictions
 from calibrant.recipes import ECE, FULL_ECE, likert
 from calibrant.selections import label_in
+from calibrant.totals import Floats
 
 REFERRED = tuple(step / 20 for step in range(20))
 """Shares of the samples that are left to somebody else."""
 ROWS_KEPT = (0.1, 0.25, 0.5, 1.0)
 """Shares of the rows of which the spread of an error is shown."""
+DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""How fast what lies a hundredth away counts less, where the choice is looked at."""
+NEARBY = LocalCalibration()
+TWENTIETHS = EqualWidth(20)
+ALL = "all samples"
 _LONG = ("model", "method", "measure", "value")
 
 
@@ -66,17 +76,36 @@ def entropy(evidence: Evidence) -> Sheet:
 
 def groups(evidence: Evidence) -> Sheet:
     """Errors between groups of classes, of all samples and of those of each group (Kirchenbauer, Oaks & Heim 2022,
-    figs. 3 and 12)."""
+    fig. 3)."""
     rows: list[tuple[Any, ...]] = []
     for level, members in _hierarchy(evidence).items():
-        whole = BinnedError(lens=Groups(members), binning=FULL_ECE.binning)
-        made: dict[str, Metric] = {"all samples": whole}
+        whole = between(members)
+        made: dict[str, Metric] = {ALL: whole}
         for name, classes in members.items():
             made[f"samples of {name}"] = BinnedError(label_in(*classes), whole.lens, whole.binning)
-        sheet = _metrics(evidence, f"groups {level}", "", {"ECE, 15 bins": "ece"}, made)
+        sheet = _metrics(evidence, f"groups {level}", "", {"ECE, 15 bins": "ece"}, made)  # the hierarchy reads these
         rows += [(model, method, level, *rest) for model, method, *rest in sheet.rows]
     header = ("model", "method", "level", "measure", "value")
     return Sheet("groups", "Errors between groups of classes", header, tuple(rows))
+
+
+def hierarchy(evidence: Evidence) -> Sheet:
+    """Errors between the groups of every level, from the coarsest to the classes themselves, which is the full error
+    (Kirchenbauer, Oaks & Heim 2022, fig. 12)."""
+    levels = sorted(_hierarchy(evidence).items(), key=lambda pair: len(pair[1]))
+    rows: list[tuple[Any, ...]] = []
+    for one in evidence.variants() if levels else ():
+        for level, members in levels:
+            values = evidence.values_of(one, f"groups {level}: {ALL}", between(members))
+            rows.append((one.model, one.label, f"{level} ({len(members)})", Spread.of(values)))
+        full = Spread.of(evidence.values(one, "full_ece"))
+        rows.append((one.model, one.label, f"classes ({_classes(evidence)})", full))
+    return Sheet("hierarchy", "Errors between ever finer groups", ("model", "method", "level", "value"), tuple(rows))
+
+
+def between(members: Mapping[str, Sequence[str]]) -> BinnedError:
+    """The error of the forecasts of groups, as the full error is that of classes."""
+    return BinnedError(lens=Groups(members), binning=FULL_ECE.binning)
 
 
 def group_confidence(evidence: Evidence) -> Sheet:
@@ -101,6 +130,17 @@ def likert_errors(evidence: Evidence) -> Sheet:
     return _metrics(evidence, "likert_errors", "Errors of categories of confidence", names, made)
 
 
+def likert_tvd(evidence: Evidence) -> Sheet:
+    """Errors in categories of confidence, also those that leave none (Kirchenbauer, Oaks & Heim 2022, fig. 13)."""
+    names, made = {"ECE, 15 bins": "ece", "full": "full_ece"}, within(evidence.study.likert)
+    return _metrics(evidence, "likert_tvd", "Errors in categories of confidence, total variation", names, made)
+
+
+def within(edges: Sequence[float]) -> dict[str, Metric]:
+    """The errors of categories with the total variation distance in the place of the distance of categories."""
+    return {name: replace(each, distance=tvd) for name, each in likert(edges).items()}
+
+
 def likert_counts(evidence: Evidence) -> Sheet:
     """How many samples each category of confidence holds (Kirchenbauer, Oaks & Heim 2022, fig. 6)."""
     edges = evidence.study.likert
@@ -117,9 +157,7 @@ def gamma_sweep(evidence: Evidence) -> Sheet:
     """The full error of the base's first seed against the share of samples in a cell, with the spread of resamples and
     the sizes of cells; and against the share of the rows (Kirchenbauer, Oaks & Heim 2022, figs. 7-9)."""
     study, rows = evidence.study, []
-    for one in evidence.variants():
-        if not one.is_base:
-            continue
+    for one in _bases(evidence):
         predictions = evidence.predictions(one.trials[0])
         for over, values in (("gamma", study.gammas), ("share", ROWS_KEPT)):
             found = sensitivity(FULL_ECE, predictions, over, values, study.bootstrap, seed=0)
@@ -128,32 +166,39 @@ def gamma_sweep(evidence: Evidence) -> Sheet:
     return Sheet("gamma_sweep", "Full ECE against the size of cells", header, tuple(rows))
 
 
-def over_training(evidence: Evidence) -> Sheet:
-    """Metrics after every epoch, on training and validation rows (Nixon et al. 2019, figs. 5, 6 and 10)."""
-    rows: list[tuple[Any, ...]] = []
-    for one in evidence.variants():
-        if one.method or not one.trials:
-            continue
-        outcomes = [evidence.outcome(trial) for trial in one.trials]
-        curves = np.stack([outcome.curves for outcome in outcomes])
-        for split, part in enumerate(SPLITS):
-            for index, name in enumerate(outcomes[0].names):
-                points = zip(outcomes[0].epochs.tolist(), curves[:, :, split, index].T, strict=True)
-                rows += [(one.model, one.label, part, name, epoch, Spread.of(values)) for epoch, values in points]
-    header = ("model", "method", "rows", "metric", "epoch", "value")
-    return Sheet("over_training", "Metrics over training", header, tuple(rows))
-
-
 def class_errors(evidence: Evidence) -> Sheet:
     """The thresholded adaptive error of each class of the base (Nixon et al. 2019, figs. 1 and 11)."""
     rows = [
         (one.model, one.label, label, name, Spread.of(values))
-        for one in evidence.variants()
-        if one.is_base
+        for one in _bases(evidence)
         for name in ("sce", "ace", "tace")
         for label, values in class_values(evidence, one, name).items()
     ]
     return Sheet("class_errors", "Errors by class", ("model", "method", "class", "metric", "value"), tuple(rows))
+
+
+def datapoint(evidence: Evidence) -> Sheet:
+    """How often each class happens near each forecast of it, base (Nixon et al. 2019, fig. 4, top left)."""
+    return _nearby(evidence, "datapoint", "Frequency of classes near a forecast", (NEARBY.decay,), NEARBY.cells)
+
+
+def decay_rates(evidence: Evidence) -> Sheet:
+    """The same for several decay rates: the faster, the fewer samples speak (Nixon et al. 2019, fig. 4, top right)."""
+    return _nearby(evidence, "decay_rates", "Frequency of classes near a forecast, by decay rate", DECAYS, 20)
+
+
+def sharpness(evidence: Evidence) -> Sheet:
+    """Shares of the forecasts by their size, of all classes and of each, base (Nixon et al. 2019, fig. 4, bottom)."""
+    rows: list[tuple[Any, ...]] = []
+    for one in _bases(evidence):
+        found = [
+            np.concatenate([_shares(Flat(), each), _shares(Classwise(), each)]) for each in _answers(evidence, one)
+        ]
+        for name, shares in zip(("all classes", *_names(evidence)), np.stack(found, axis=1), strict=True):
+            places = zip(pairwise(TWENTIETHS.edges.tolist()), shares.T, strict=True)
+            rows += [(one.model, one.label, name, *ends, sum(ends) / 2, Spread.of(some)) for ends, some in places]
+    header = ("model", "method", "of", "low", "high", "forecast", "share")
+    return Sheet("sharpness", "Shares of forecasts by their size", header, tuple(rows))
 
 
 def reliability(evidence: Evidence) -> Sheet:
@@ -199,6 +244,32 @@ def _metrics(
     return Sheet(name, title, _LONG, tuple(rows))
 
 
+def _nearby(evidence: Evidence, name: str, title: str, decays: Sequence[float], cells: int) -> Sheet:
+    """Frequencies near forecasts of 0, 1 / cells, .., 1, for each decay rate."""
+    rows: list[tuple[Any, ...]] = []
+    points = np.arange(cells + 1) / cells
+    for one in _bases(evidence):
+        summaries = [NEARBY.summarise(each) for each in _answers(evidence, one)]
+        for decay in decays:
+            curves = [replace(NEARBY, decay=decay).conclude(summary) for summary in summaries]
+            for label in _names(evidence):
+                columns = np.transpose([curve(points, label) for curve in curves])
+                found = zip(points.tolist(), columns, strict=True)
+                rows += [(one.model, one.label, label, decay, point, Spread.of(values)) for point, values in found]
+    return Sheet(name, title, ("model", "method", "class", "decay", "forecast", "frequency"), tuple(rows))
+
+
+def _shares(lens: Lens, predictions: Predictions) -> Floats:
+    """The share of the forecasts in each twentieth: (questions, 20)."""
+    bins = BinnedError(lens=lens, binning=TWENTIETHS)(predictions).bins
+    assert bins is not None
+    return bins.share
+
+
+def _bases(evidence: Evidence) -> list[Variant]:
+    return [one for one in evidence.variants() if one.is_base]
+
+
 def _answers(evidence: Evidence, variant: Variant) -> Iterator[Any]:
     """The test answers of each seed, where the method could be fitted."""
     for trial in variant.trials:
@@ -223,9 +294,13 @@ def _hierarchy(evidence: Evidence) -> Mapping[str, Mapping[str, tuple[str, ...]]
     return {level: members for level, members in levels.items() if 1 < len(members) < _classes(evidence)}
 
 
-def _classes(evidence: Evidence) -> int:
+def _names(evidence: Evidence) -> tuple[str, ...]:
     every = evidence.variants()
-    return len(evidence.outcome(every[0].trials[0]).classes) if every else 0
+    return evidence.outcome(every[0].trials[0]).classes if every else ()
+
+
+def _classes(evidence: Evidence) -> int:
+    return len(_names(evidence))
 
 
 def _ks(evidence: Evidence) -> list[int]:

@@ -33,8 +33,33 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
+class Snapshots:
+    """Logits (epochs, n, K) after the measured epochs: of the measured training rows, whose labels are here, and of the
+    validation rows. In 16 bits, or in 32 from the first epoch on whose logits are too large for that.
+
+    >>> first = Snapshots.of(np.ones((3, 2)), np.zeros((4, 2)), labels=np.array([0, 1, 1]))
+    >>> first.followed_by(first).train.shape, first.train.dtype
+    ((2, 3, 2), dtype('float16'))
+    """
+
+    train: Array
+    validation: Array
+    labels: Array
+
+    @classmethod
+    def of(cls, train: Array, validation: Array, *, labels: Array) -> Snapshots:
+        """Those of one epoch, from logits (n, K)."""
+        return cls(narrowed(train, "float16")[None], narrowed(validation, "float16")[None], labels)
+
+    def followed_by(self, later: Snapshots) -> Snapshots:
+        """These, and those of a later epoch."""
+        train = np.concatenate([self.train, later.train])
+        return Snapshots(train, np.concatenate([self.validation, later.validation]), self.labels)
+
+
+@dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a trial: answers on validation and test rows, and metrics after epochs.
+    """What came of a trial: answers on validation and test rows, metrics after epochs, and what else was kept then.
 
     >>> rows = Answers(np.array([[2.0, 0.0]]), np.array([0]))
     >>> Outcome("{}", rows, rows, ("cat", "dog")).predictions("test").probabilities.round(3).tolist()
@@ -55,12 +80,25 @@ class Outcome:
     """(epochs, train and validation, metrics)."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Device, versions and seconds: what may differ when nothing else does."""
+    kept: Snapshots | None = None
+    """Logits after epochs, where the study asked for them."""
 
     def predictions(self, split: str) -> Predictions:
         """The answers on "validation" or "test" rows, with their classes' names."""
         answers: Answers = getattr(self, split)
-        logits = answers.logits.astype(np.float32) if answers.logits.dtype == np.float16 else answers.logits
-        return Predictions.from_logits(answers.labels, logits, classes=list(self.classes))
+        return self._named(answers.labels, answers.logits)
+
+    def over_training(self, split: str) -> Iterator[tuple[int, Predictions]]:
+        """Measured epochs and the answers then, on "train" or "validation" rows; none where none were kept."""
+        if self.kept is None:
+            return
+        labels = self.kept.labels if split == "train" else self.validation.labels
+        for epoch, logits in zip(self.epochs.tolist(), getattr(self.kept, split), strict=True):
+            yield epoch, self._named(labels, logits)
+
+    def _named(self, labels: Array, logits: Array) -> Predictions:
+        wide = logits.astype(np.float32) if logits.dtype == np.float16 else logits
+        return Predictions.from_logits(labels, wide, classes=list(self.classes))
 
 
 def write_outcome(path: Path, outcome: Outcome, *, logits: str = "float32") -> None:
@@ -78,9 +116,9 @@ def write_outcome(path: Path, outcome: Outcome, *, logits: str = "float32") -> N
     arrays: dict[str, Any] = {"meta": np.array(json.dumps(meta)), "epochs": outcome.epochs, "curves": outcome.curves}
     for split in ("validation", "test"):
         answers: Answers = getattr(outcome, split)
-        arrays[f"{split}_logits"] = _narrowed(answers.logits, logits)
+        arrays[f"{split}_logits"] = narrowed(answers.logits, logits)
         arrays[f"{split}_labels"] = answers.labels.astype(np.int32)
-    write_arrays(path, arrays)
+    write_arrays(path, {**arrays, **snapshot_arrays(outcome.kept)})
 
 
 def read_outcome(path: Path) -> Outcome:
@@ -99,11 +137,31 @@ def read_outcome(path: Path) -> Outcome:
             archive["epochs"],
             archive["curves"],
             meta["about"],
+            snapshots_in(archive),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as reason:
         raise CalibrationInputError(str(path), "must be the outcome of a trial", got=str(reason)) from None
     _check(made, path)
     return made
+
+
+def snapshot_arrays(kept: Snapshots | None) -> dict[str, Array]:
+    """Snapshots as arrays by the names that files know them by; none where none were kept."""
+    return {} if kept is None else {f"kept_{name}": getattr(kept, name) for name in Snapshots.__dataclass_fields__}
+
+
+def snapshots_in(arrays: Mapping[str, Array]) -> Snapshots | None:
+    """The snapshots among the arrays of a file."""
+    if "kept_labels" not in arrays:
+        return None
+    return Snapshots(*(arrays[f"kept_{name}"] for name in Snapshots.__dataclass_fields__))
+
+
+def narrowed(logits: Array, kind: str) -> Array:
+    """Logits as "float16" or "float32" numbers; those too large for 16 bits take 32."""
+    if kind == "float16" and np.abs(logits).max(initial=0.0) <= np.finfo(np.float16).max:
+        return logits.astype(np.float16)
+    return logits.astype(np.float32)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, small: bool = True) -> None:
@@ -194,12 +252,21 @@ def _check(outcome: Outcome, path: Path) -> None:
     shape = (len(outcome.epochs), len(SPLITS), len(outcome.names))
     if outcome.curves.shape != shape:
         raise CalibrationInputError(str(path), f"must have curves {shape}", got=str(outcome.curves.shape))
+    if outcome.kept is not None:
+        _check_kept(outcome, outcome.kept, path)
 
 
-def _narrowed(logits: Array, kind: str) -> Array:
-    if kind == "float16" and np.abs(logits).max(initial=0.0) <= np.finfo(np.float16).max:
-        return logits.astype(np.float16)
-    return logits.astype(np.float32)
+def _check_kept(outcome: Outcome, kept: Snapshots, path: Path) -> None:
+    epochs, classes = len(outcome.epochs), len(outcome.classes)
+    for split, n in (("train", len(kept.labels)), ("validation", len(outcome.validation.labels))):
+        logits: Array = getattr(kept, split)
+        if logits.shape != (epochs, n, classes) or logits.dtype.kind != "f":
+            expected = f"must have kept {split} logits ({epochs}, {n}, {classes})"
+            raise CalibrationInputError(str(path), expected, got=str(logits.shape))
+        if not np.isfinite(logits).all():
+            raise CalibrationInputError(str(path), f"must have finite kept {split} logits", got="others")
+    if kept.labels.dtype.kind not in "iu" or kept.labels.min(initial=0) < 0 or kept.labels.max(initial=0) >= classes:
+        raise CalibrationInputError(str(path), f"must have kept labels in 0..{classes - 1}", got="others")
 
 
 def _remember(folder: Path) -> None:

@@ -225,11 +225,17 @@ class PostProcessing(Strict):
 
 
 class OverTraining(Strict):
-    """What is measured after every so many epochs, on validation rows and so many training rows."""
+    """What is measured after every so many epochs, on validation rows and so many training rows; with `keep`, their
+    logits are kept, too."""
 
     metrics: Metrics = ["accuracy", "log_loss", "ece", "sce"]
     every: Annotated[int, Field(ge=1)] = 1
     train_rows: Annotated[int, Field(ge=1)] = 10_000
+    keep: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """What a trial says of it: nothing of `keep` where it is false, so that trials keep the names that they had."""
+        return self.model_dump(exclude=set() if self.keep else {"keep"})
 
 
 class Study(Strict):
@@ -293,7 +299,7 @@ class Study(Strict):
         changes = {} if own is None else {name: getattr(own, name) for name in own.model_fields_set}
         network = model.model_dump(exclude={"training"}, exclude_none=True)
         training = self.training.model_copy(update=changes).model_dump()
-        over = self.over_training.model_dump()
+        over = self.over_training.described()
         return Trial(self.data.model_dump(), network, training, intervention, seed, over, self.logits)
 
 

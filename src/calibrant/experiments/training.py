@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments import checkpoints
 from calibrant.experiments.interventions import batch_loss
-from calibrant.experiments.outcomes import Answers, Outcome
+from calibrant.experiments.outcomes import Answers, Outcome, Snapshots
 from calibrant.experiments.pictures import augmented
 from calibrant.experiments.stepping import learning_rate, optimiser, set_rate
 from calibrant.experiments.trials import BLENDS, MODULES, ORDER, PICTURES, WEIGHTS, Trial
@@ -161,16 +161,20 @@ class _Run:
     def _measured(self, epoch: int, progress: checkpoints.Progress) -> checkpoints.Progress:
         """The curves with one more point, where one is due: after every so many epochs, and the last."""
         asked = self.trial.over_training or {}
-        if not self.metrics or (epoch % int(asked.get("every", 1)) and epoch != self.epochs):
-            return checkpoints.Progress(progress.epochs, progress.curves, self._seconds(progress))
+        keep = bool(asked.get("keep", False))
+        if not (self.metrics or keep) or (epoch % int(asked.get("every", 1)) and epoch != self.epochs):
+            return replace(progress, seconds=self._seconds(progress))
         rows = _evenly(len(self.labels), int(asked.get("train_rows", 10_000)))
-        parts = [
-            (self.answers(self.inputs[rows]), self.data.train.labels[rows]),
-            (self.answers(self.validation), self.data.validation.labels),
-        ]
+        labels = self.data.train.labels[rows]
+        train, validation = self.answers(self.inputs[rows]), self.answers(self.validation)
+        parts = [(train, labels), (validation, self.data.validation.labels)]
         point = np.array([[_value(metric, *part) for metric in self.metrics.values()] for part in parts])
         epochs, curves = np.append(progress.epochs, epoch), np.concatenate([progress.curves, point[None]])
-        return checkpoints.Progress(epochs, curves, self._seconds(progress))
+        kept = progress.kept
+        if keep:
+            now = Snapshots.of(train, validation, labels=labels)
+            kept = now if kept is None else kept.followed_by(now)
+        return checkpoints.Progress(epochs, curves, self._seconds(progress), kept)
 
     def _seconds(self, progress: checkpoints.Progress) -> float:
         now = time.monotonic()
@@ -192,6 +196,7 @@ class _Run:
             progress.epochs,
             progress.curves,
             _about(self.network, self.around.device, self._seconds(progress)),
+            progress.kept,
         )
 
     def _answered(self, name: str, split: Any) -> Answers:

@@ -41,7 +41,8 @@ class Trial:
     intervention: Mapping[str, Any]
     seed: int
     over_training: Mapping[str, Any] | None = None
-    """What is measured after epochs: metrics as the command spells them, how often, on how many training rows."""
+    """What is measured after epochs: metrics as the command spells them, how often, on how many training rows, and
+    whether the logits are kept."""
     logits: str = "float32"
     format: int = FORMAT
 
