@@ -285,6 +285,39 @@ def test_without_a_metric_all_the_usual_ones_that_apply_are_measured(command, wo
     assert sorted(command("measure", *words, "--format", "json").values) == sorted(ALWAYS + more)
 
 
+def test_a_column_of_weights_that_is_not_used_is_said(command, tmp_path):
+    path = tmp_path / "weighted.csv"
+    path.write_text("label,p,weight\n1,0.9,1\n0,0.2,2\n1,0.6,1\n")
+    assert "(--weight weight would weigh them)" in command("measure", str(path), "-m", "ece").out
+    assert "--weight" not in command("measure", str(path), "-m", "ece", "--weight", "weight").out
+
+
+def test_what_is_wrong_with_the_rows_of_a_file_names_the_file(command, tmp_path):
+    path = tmp_path / "percent.jsonl"
+    path.write_text('{"confidence": "80%", "correct": true}\n{"confidence": "70%", "correct": false}\n')
+    assert "percent.jsonl: 'confidence' must be numbers, got '80%'" in command("measure", str(path)).err
+    path = tmp_path / "whale.csv"
+    path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\nwhale,0.2,0.8\n")
+    assert (
+        "whale.csv: the labels (--label): must name one of the classes, got 'whale' at row 1"
+        in command("measure", str(path)).err
+    )
+
+
+def test_whole_groups_are_resampled(command, tmp_path):
+    rng = np.random.default_rng(0)
+    site, p = np.repeat(np.arange(20), 20), rng.random(400)
+    shift = np.repeat(rng.normal(size=20), 20) / 4
+    np.savez(tmp_path / "sites.npz", p=p, y=(rng.random(400) < np.clip(p + shift, 0, 1)).astype(int), site=site)
+    asked = ("measure", str(tmp_path / "sites.npz"), "-m", "mcs", "--interval", "100", "--format", "json")
+    widths = []
+    for more in ((), ("--groups", "site")):
+        (found,) = json.loads(command(*asked, *more).out)["rows"]["all"].values()
+        widths.append(found["interval"]["high"] - found["interval"]["low"])
+    assert widths[1] > 1.5 * widths[0]
+    assert "--groups is for --interval" in command("measure", str(tmp_path / "sites.npz"), "--groups", "site").err
+
+
 def test_without_a_metric_fractional_weights_are_measured_too(command):
     ended = command("measure", "probs.npz", "--weight", "fraction", "--format", "json")
     weighted = cal.Predictions.from_probs(LABELS, PROBS, sample_weight=WEIGHT / 7)

@@ -101,6 +101,18 @@ def test_the_side_of_one_half_is_no_accuracy_of_answers(run, tmp_path):
     assert "accuracy" not in out
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "npz", "parquet"])
+def test_confidences_stay_confidences(run, tmp_path, ending):
+    rows = [{"confidence": 0.1 * (one % 10), "correct": one % 3 == 0, "subject": "law"} for one in range(60)]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert run("recalibrate", "fit", tmp_path / "answers.jsonl", "-o", tmp_path / "map.json")[0] == 0
+    after = tmp_path / f"after.{ending if ending != 'jsonl' else 'csv'}"
+    assert run("recalibrate", "apply", tmp_path / "map.json", tmp_path / "answers.jsonl", "-o", after)[0] == 0
+    made = io.read(after)
+    assert (made.kind, list(made.columns)) == ("confidence", ["subject"])
+    assert made.labels.tolist() == [row["correct"] for row in rows]
+
+
 def test_labels_are_not_needed_to_apply(run, small, tmp_path):
     assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
     lines = small.read_text().splitlines()

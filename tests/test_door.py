@@ -432,7 +432,7 @@ def test_a_tie_can_be_left_out_and_leaves_hard_labels():
     made = cal.Predictions.from_probs([1, 0.5, 0], [0.9, 0.4, 0.6], ignore_index=0.5)
     assert made.soft is None
     assert made.labels.tolist() == [1, 0]
-    assert made.notes == ("1 rows with label 0.5 were left out",)
+    assert made.notes == ("1 row was left out: label 0.5",)
 
 
 def test_weights_may_stand_beside_labels_and_forecasts():
@@ -926,7 +926,7 @@ def test_rows_with_the_ignored_label_are_left_out_and_noted(door, ignore):
     assert made.weight.tolist() == [1, 3]
     assert made.columns["region"].tolist() == ["a", "c"]
     assert cal.ECE(made).value == cal.ECE(plain).value
-    assert made.notes == (f"2 rows with label {ignore} were left out",)
+    assert made.notes == (f"2 rows were left out: label {ignore}",)
 
 
 def test_an_event_may_ignore_a_label():

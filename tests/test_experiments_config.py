@@ -150,7 +150,7 @@ sedes: [1]
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("seeds: [1, 1]", "seeds: must have different names, got '1' twice"),
+        ("seeds: [1, 1]", "seeds: must be different, got 1 twice"),
         ("seeds: []", "line 4: seeds: must have at least 1 item"),
         ("seeds: [true]", "line 4: seeds[0]: must be a whole number, got True"),
         ("seeds: [0]\ntuning: {seeds: [7]}", "tuning: must choose on seeds of the study, got 7"),

@@ -216,10 +216,13 @@ class _Finder:
 
     def _numbers(self, name: str) -> Array:
         """A column that makes sense as numbers only, so that the first cell that is none can be named."""
-        if name in self.arrays:
-            self.used.add(name)
-            return self.arrays.read_numbers(name)
-        return self._take(name)
+        if name not in self.arrays:
+            return self._take(name)
+        self.used.add(name)
+        numbers = self.arrays.read_numbers(name)
+        if numbers.dtype.kind == "U":
+            raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=repr(str(numbers.flat[0])))
+        return numbers
 
     def _columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:
         """What else has one value per row."""

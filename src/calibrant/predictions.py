@@ -135,7 +135,8 @@ class Predictions:
     def _without(self, kept: Array | None, ignored: float | None) -> Predictions:
         if kept is None or kept.all():
             return self
-        note = f"{int((~kept).sum())} rows with label {ignored:g} were left out"
+        count = int((~kept).sum())
+        note = f"{count} row{'s were' if count > 1 else ' was'} left out: label {ignored:g}"
         return dataclasses.replace(self[kept], notes=(*self.notes, note))
 
     def __len__(self) -> int:

@@ -54,7 +54,9 @@ def described(predictions: Predictions) -> str:
         predictions.kind, f"{predictions.n_classes} classes"
     )
     soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)} rows are no 0 or 1)"
-    return f"{len(predictions):,} rows, {what}, {'logits' if predictions.logits else 'probabilities'}{soft}"
+    unused = [name for name in ("weight", "weights") if name in predictions.columns and predictions.weight is None]
+    equal = "".join(f"; all count equally (--weight {name} would weigh them)" for name in unused[:1])
+    return f"{len(predictions):,} rows, {what}, {'logits' if predictions.logits else 'probabilities'}{soft}{equal}"
 
 
 def _fractions(predictions: Predictions) -> int:

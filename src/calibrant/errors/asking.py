@@ -76,7 +76,7 @@ def choices(metric: Any, about: About) -> str:
     """A metric's choices in words; those that are the default go without saying."""
     words = []
     if not isinstance(metric.select, Everything):
-        words.append(f"where {metric.select!r}")
+        words.append(f"where {metric.select!r}".replace("where where(", "where("))
     if hasattr(metric, "binning"):
         words.append(str(metric.binning))
     for field, usual in (("distance", tvd), ("aggregate", mean), ("across", mean_of)):

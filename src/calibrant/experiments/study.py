@@ -68,6 +68,13 @@ def _one_of(name: str, names: Any, kind: str) -> None:
         raise CalibrationInputError(kind, "is unknown", got=repr(name), hint=nearest(name, names))
 
 
+def _different(seeds: list[int]) -> list[int]:
+    twice = [seed for seed in seeds if seeds.count(seed) > 1]
+    if twice:
+        raise ValueError(f"must be different, got {twice[0]} twice")
+    return seeds
+
+
 _CHECKS = {
     "data": _check_data,
     "model": _check_model,
@@ -81,7 +88,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]*$", max_length
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Strength = Annotated[float, Field(ge=0)]
-Seeds = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)]
+Seeds = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1), AfterValidator(_different)]
 Metrics = list[Annotated[str, _known("metric")]]
 
 
@@ -264,9 +271,8 @@ class Study(Strict):
         for what, titles in (
             ("models", [model.title for model in self.models]),
             ("interventions", [BASE, *(one.title for one in self.interventions)]),
-            ("seeds", self.seeds),
         ):
-            twice = {str(title) for title in titles if titles.count(title) > 1}  # type: ignore[arg-type]
+            twice = {title for title in titles if titles.count(title) > 1}
             if twice:
                 raise ValueError(f"{what}: must have different names, got {sorted(twice)[0]!r} twice")
         stray = set(self.tuning.seeds or []) - set(self.seeds)

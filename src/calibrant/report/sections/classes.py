@@ -50,7 +50,7 @@ def classes_section(study: Study) -> Section | None:
     tested = [one for one in every if one.rows >= LEAST_ROWS]
     if not tested:
         said = f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one."
-        return Section("classes", title, (said,), (), (_grid(study, [], small),))
+        return Section("classes", title, (said,), (), (dataclasses.replace(_grid(study, [], small), folded=True),))
     found = sorted(corrected(tested), key=lambda one: -one.value)
     drawn = found if len(found) <= 2 * NAMED else found[:NAMED] + found[-NAMED:]
     some = "" if len(drawn) == len(found) else f" The {NAMED} farthest at each end of {len(found):,} are drawn."
