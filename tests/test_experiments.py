@@ -89,6 +89,9 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(one, split).labels, getattr(other, split).labels)
     np.testing.assert_array_equal(one.curves, other.curves)
     np.testing.assert_array_equal(one.epochs, other.epochs)
+    assert (one.kept is None) == (other.kept is None)
+    for name in ("train", "validation", "labels") if one.kept else ():
+        np.testing.assert_array_equal(getattr(one.kept, name), getattr(other.kept, name))
 
 
 def results(folder):
@@ -171,6 +174,40 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(data, tmp_pat
     again = around(data, checkpoint=path, told=lambda epoch, of: done.append(epoch))
     assert_same(whole, train(one, again))
     assert done == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_logits_kept_after_epochs_go_on_as_if_nothing_had_been_stopped(data, tmp_path, stop_after):
+    one = a_trial(over_training={"keep": True})
+    whole, path, done = train(one, around(data)), tmp_path / "c.npz", []
+    hears = {"told": lambda epoch, of: done.append(epoch), "stop": lambda: len(done) == stop_after}
+    with pytest.raises(StoppedError):
+        train(one, around(data, checkpoint=path, **hears))
+    assert_same(whole, train(one, around(data, checkpoint=path)))
+    assert whole.kept.train.shape == (2, 50, 3)
+    assert whole.kept.validation.shape == (2, 120, 3)
+
+
+def test_logits_kept_after_epochs_are_those_that_were_measured(data):
+    made = train(a_trial(over_training={"keep": True}), around(data))
+    np.testing.assert_array_equal(made.kept.validation[-1], made.validation.logits.astype(np.float16))
+    for split, name in enumerate(("train", "validation")):
+        for index, (epoch, answers) in enumerate(made.over_training(name)):
+            assert epoch == made.epochs[index]
+            hits = (answers.values.argmax(1) == answers.hard_labels("testing")).mean()
+            assert hits == pytest.approx(made.curves[index, split, 0], abs=1e-12)
+
+
+def test_logits_are_kept_without_any_metric(data):
+    made = train(a_trial(over_training={"keep": True, "metrics": []}), around(data))
+    assert made.curves.shape == (2, 2, 0)
+    assert made.kept.train.shape == (2, 50, 3)
+
+
+def test_nothing_is_kept_after_epochs_unless_it_is_asked_for(data):
+    made = train(a_trial(), around(data))
+    assert made.kept is None
+    assert list(made.over_training("train")) == []
 
 
 def test_what_modules_draw_goes_on_as_if_nothing_had_been_stopped(data, tmp_path, monkeypatch):
@@ -342,7 +379,9 @@ def test_a_study_goes_from_the_file_to_tables_and_figures(finished, tmp_path):
     ]
     assert all(row[1].n == 2 for row in sheets["accuracy"].rows)
     drawn = {path.stem for path in save_figures(evidence, tmp_path, form="png") if path.suffix == ".png"}
-    assert drawn == FIGURES.keys() - {"groups", "group_confidence"}  # the classes have no groups
+    of_groups = {"groups", "group_confidence", "hierarchy"}  # the classes have none
+    of_epochs = {"range_bounds", "range_errors", "bins_over_training", "logit_norms"}  # no logits were kept
+    assert drawn == FIGURES.keys() - of_groups - of_epochs
     with (tmp_path / "over_training.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["rows"] for row in rows} == {"train", "validation"}

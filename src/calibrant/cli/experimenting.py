@@ -33,6 +33,7 @@ def experiment() -> None:
 
 _SILENCE = "Seconds of silence after which a worker counts as gone."
 _SECONDS: dict[str, Any] = {"type": click.FloatRange(0), "default": 60.0, "show_default": True}
+_CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
 
 
 def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,6 +41,7 @@ def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
         click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
         click.option("--lease", help=_SILENCE, **_SECONDS),
+        click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
         click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes."),
         click.option("--data", metavar="FOLDER", help="Where the data lie, if not where they usually do."),
         click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda, cuda:1, ..."),
@@ -79,6 +81,7 @@ def run(file: str, store: str | None, **options: Any) -> None:
     Examples:
       calibrant experiment run study.yaml --jobs 2
       calibrant experiment run fashion_mnist --device cuda --store results
+      calibrant experiment run miniature --scheduler tcp://127.0.0.1:8786
     """
     from calibrant.experiments import runner
     from calibrant.experiments.checking import text_of
@@ -97,8 +100,9 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
     """Go on with the study in FOLDER where it was stopped, whatever stopped it.
 
     \b
-    Example:
+    Examples:
       calibrant experiment resume miniature-study --retry
+      calibrant experiment resume miniature-study --scheduler tcp://127.0.0.1:8786
     """
     from calibrant.experiments import runner
 
@@ -109,12 +113,12 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
     _run(folder, **options)
 
 
-def _run(folder: str, *, device: str, data: str | None, jobs: int, lease: float, between: float, quiet: bool) -> None:
-    from calibrant.experiments import progress, runner
+def _run(folder: str, *, device: str, data: str | None, lease: float, between: float, **how: Any) -> None:
+    from calibrant.experiments import runner
 
     options = runner.Options(device, data, lease, between)
     try:
-        code = runner.run(folder, options, jobs=jobs, shown=None if quiet else progress.display)
+        code = _code(folder, options, **how)
     except runner.DiskFullError as error:
         stop(str(error.strerror), IO)
         return
@@ -126,6 +130,18 @@ def _run(folder: str, *, device: str, data: str | None, jobs: int, lease: float,
         stop(words, code)
     if counts["failed"]:
         stop(f"{counts['failed']} trials failed; calibrant experiment status {folder} says why", FAILED)
+
+
+def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None, quiet: bool) -> int:
+    """How a run ended, here or on a cluster."""
+    from calibrant.experiments import cluster, progress, runner
+
+    shown = None if quiet else progress.display
+    if scheduler is None:
+        return runner.run(folder, options, jobs=jobs, shown=shown)
+    if jobs != 1:
+        raise click.UsageError("--jobs counts processes here; with --scheduler, start as many workers there")
+    return cluster.run(folder, options, scheduler, shown=shown)
 
 
 @experiment.command(short_help="How far a study is.")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
+import os
 import signal
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +85,18 @@ def work(study: Study, store: Store, options: Options, stop: Callable[[], bool] 
         trial = store.claim(owner)
         if trial is not None:
             _attempt(store, trial, owner, options, stop)
+        elif is_over(study, store):
+            return
         elif store.counts()["running"]:
             time.sleep(PAUSE)
-        else:
-            extend(study, store)
-            if not store.counts()["waiting"]:
-                return
+
+
+def is_over(study: Study, store: Store) -> bool:
+    """Whether nothing is left: nobody works on a trial, and what has been chosen by now asks for no more."""
+    if store.counts()["running"]:
+        return False
+    extend(study, store)
+    return not store.counts()["waiting"]
 
 
 def run(folder: str | Path, options: Options, *, jobs: int = 1, shown: Callable[[Store], Any] | None = None) -> int:
@@ -95,29 +104,54 @@ def run(folder: str | Path, options: Options, *, jobs: int = 1, shown: Callable[
 
     The first interruption stops after the epoch, with a checkpoint; the second at once.
     """
+    import torch  # noqa: F401 - what is missing is said before any trial begins
+
     study, store = reopen(folder, lease=options.lease)
     for trial in study.trials()[:1]:
         dataset(trial.data, options.data)  # what is missing is said before any trial begins
-    with _watched(store, shown), _polite() as stop:
+    with watched(store, shown), polite() as stop:
         if jobs == 1:
             work(study, store, options, stop.is_set)
             return STOPPED if stop.is_set() else 0
-        return _several(folder, options, jobs)
+        return _several(folder, options, jobs, stop.is_set)
 
 
-def _several(folder: str | Path, options: Options, jobs: int) -> int:
+def _several(folder: str | Path, options: Options, jobs: int, stop: Callable[[], bool]) -> int:
     context = multiprocessing.get_context("spawn")  # threads and torch do not survive a fork
     workers = [context.Process(target=_worker, args=(str(folder), options)) for _ in range(jobs)]
-    for worker in workers:
-        worker.start()
     try:
-        for worker in workers:
-            worker.join()
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(_start, workers).result()
+        while working := [worker for worker in workers if worker.is_alive()]:
+            wait([worker.sentinel for worker in working], PAUSE)
+            if stop():
+                _interrupt(working)
     except BaseException:
         for worker in workers:
-            worker.terminate()
+            if worker.is_alive():
+                worker.terminate()
+                worker.join()
         raise
     return _ended([worker.exitcode for worker in workers], Store(folder).counts())
+
+
+def _start(workers: list[Any]) -> None:
+    """Start processes that no interruption disturbs before they listen: the mask of this thread is theirs at first."""
+    if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()  # it would clear the mask
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    for worker in workers:
+        worker.start()
+
+
+def _interrupt(workers: list[Any]) -> None:
+    """Ask processes to stop after the epoch, as often as it takes: those that are still starting do not hear it."""
+    if os.name == "posix":  # elsewhere a signal ends a process, and a console tells all of them itself
+        for worker in workers:
+            with suppress(OSError):
+                os.kill(worker.pid, signal.SIGINT)
 
 
 def _ended(codes: list[int | None], counts: dict[str, int]) -> int:
@@ -130,9 +164,10 @@ def _worker(folder: str, options: Options) -> None:
     """A process of its own that works on a store."""
     import sys
 
+    _ignore_interruptions()
     study, store = reopen(folder, lease=options.lease)
     try:
-        with _polite() as stop:
+        with polite(twice=False) as stop:
             work(study, store, options, stop.is_set)
     except DiskFullError as error:
         print(error, file=sys.stderr)
@@ -141,6 +176,13 @@ def _worker(folder: str, options: Options) -> None:
         sys.exit(STOPPED)
     if stop.is_set():
         sys.exit(STOPPED)
+
+
+def _ignore_interruptions() -> None:
+    """Interruptions mean nothing until this process listens, and once it has listened; its parent repeats them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _attempt(store: Store, trial: Trial, owner: str, options: Options, stop: Callable[[], bool]) -> None:
@@ -211,15 +253,18 @@ class _Heart:
 
 
 @contextmanager
-def _polite() -> Iterator[threading.Event]:
-    """An event that the first interruption sets; the second one interrupts."""
+def polite(*, twice: bool = True) -> Iterator[threading.Event]:
+    """An event that the first interruption sets; the second one interrupts.
+
+    Where `twice` is false it does not: a process that both a terminal and its parent interrupt was asked once.
+    """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
     def interrupted(number: int, frame: Any) -> None:
-        if stop.is_set():
+        if twice and stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
@@ -231,7 +276,7 @@ def _polite() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _watched(store: Store, shown: Callable[[Store], Any] | None) -> Iterator[None]:
+def watched(store: Store, shown: Callable[[Store], Any] | None) -> Iterator[None]:
     """While something runs, a thread that shows how far it is."""
     ended = threading.Event()
     display = None if shown is None else shown(store)
