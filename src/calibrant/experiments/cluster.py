@@ -66,9 +66,8 @@ def connected(scheduler: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ModuleNotFoundError as missing:
-        raise CalibrationInputError(
-            "scheduler", f"needs {missing.name}, which is not installed", hint="pip install 'calibrant[experiments,dask]'"
-        ) from None
+        hint = "pip install 'calibrant[experiments,dask]'"
+        raise CalibrationInputError("scheduler", f"needs {missing.name}, which is not installed", hint=hint) from None
     try:
         with ThreadPoolExecutor(1) as thread:  # this one may have a loop that runs
             thread.submit(asyncio.run, _greet(scheduler)).result()
