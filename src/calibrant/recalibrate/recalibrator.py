@@ -198,11 +198,18 @@ def certified(given: Lesson, mapped: Callable[[Scores], Floats], ending: Ending)
     return Certificate(
         **vars(ending),
         n=len(given.labels),
-        log_loss_before=given.mean(losses[0]),
-        log_loss_after=given.mean(losses[1]),
+        log_loss_before=_mean_loss(given, losses[0]),
+        log_loss_after=_mean_loss(given, losses[1]),
         accuracy_before=given.mean(right[0]),
         accuracy_after=given.mean(right[1]),
     )
+
+
+def _mean_loss(given: Lesson, losses: Floats) -> float:
+    """The weighted mean of losses that may be infinite, or too large to be added; rows without weight are not there."""
+    counted = given.weight > 0
+    with np.errstate(over="ignore"):
+        return float((losses[counted] * (given.weight[counted] / given.weight.sum())).sum())
 
 
 def log_losses(given: Scores, labels: Ints) -> Floats:
@@ -212,7 +219,8 @@ def log_losses(given: Scores, labels: Ints) -> Floats:
     [800.0]
     """
     if given.input == "logits":
-        return -log_softmax(given.logits)[np.arange(len(labels)), labels]
+        raw = np.column_stack([np.zeros(len(given)), given.values]) if given.event else given.values
+        return -log_softmax(raw)[np.arange(len(labels)), labels]
     with np.errstate(divide="ignore"):
         return -np.log(probability_of(given.probabilities, labels))
 

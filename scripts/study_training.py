@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from fashion_mnist_reading import Studied, compared_models, in_points, markdown, picture, verdict
+from study_reading import Studied, compared_models, in_points, markdown, verdict
 
 from calibrant.experiments import over_training
 
@@ -32,8 +32,7 @@ def small_ranges(more: Studied) -> Iterator[str]:
     yield from markdown(
         ["network", *(f"{name}, {when} epoch" for name in over_training.RANGES for when in ("first", "last"))], rows
     )
-    yield picture("range_bounds", "Lower bounds of the 15 ranges over training: the two-layer network.")
-    yield ""
+    yield from more.picture("range_bounds", "Lower bounds of the 15 ranges over training: the two-layer network.")
     yield verdict(
         min(small) >= 12,
         f'at the end {min(small)} to {max(small)} of ACE\'s 15 ranges begin below 0.01; "almost all" is taken as 12.',
@@ -112,8 +111,7 @@ def lower_bins(more: Studied) -> Iterator[str]:
         split += [model] if below[1] > below[0] and top[1] < min(0.05, below[1]) else []
     header = ["network", "0.9 and more, first", "last", "below, first", "last"]
     yield from markdown(header, rows)
-    yield picture("bins_over_training", "Confidence less accuracy by confidence: two first weights of one network.")
-    yield ""
+    yield from more.picture("bins_over_training", "Confidence less accuracy by confidence: two first weights.")
     yield verdict(
         len(split) == len(more.models),
         f"below 0.9 the size grew for {', '.join(worse) or 'no network'}; from 0.9 on it ended below two points for",
@@ -150,8 +148,7 @@ def first_weights(more: Studied) -> Iterator[str]:
         rows.append([model, *cells, more.spread(more.base(model), "accuracy")])
     header = ["network", "length of logits, first epoch", "last epoch", "confidence above 0.9", "test accuracy"]
     yield from markdown(header, rows)
-    yield picture("logit_norms", "Mean length of the logits over training.")
-    yield ""
+    yield from more.picture("logit_norms", "Mean length of the logits over training.")
     loss = compared_models(more, "cnn normal", "cnn glorot", "accuracy")
     longer, surer, minor = lengths[1] / lengths[0] >= 100, sure[1] > sure[0], abs(loss.difference) <= 1
     yield verdict(

@@ -1,4 +1,4 @@
-"""Reading the stores of the Fashion-MNIST studies: values by seed, comparisons, and what a page is made of."""
+"""Reading the store of a study: values by seed, comparisons, what a page is made of, and numbers beside it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import numpy as np
 from calibrant.experiments import findings, over_training, runner
 from calibrant.experiments.evidence import Evidence, Variant
 from calibrant.experiments.sheets import Sheet, Spread
+from calibrant.experiments.tables import TABLES
+from calibrant.formats.writing import write_text
 from calibrant.metric import Metric
 from calibrant.recipes import likert
 
@@ -25,7 +27,9 @@ LOWER, HIGHER, SAME = "lower", "higher", "no clear difference"
 class Studied:
     """A store, asked for values by seed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pictures: str = "") -> None:
+        self.pictures = pictures
+        """The folder beside the page that pictures lie in; none are shown where there is none."""
         self.evidence = Evidence(*runner.reopen(folder))
         self.study = self.evidence.study
         self.seed = {row.trial.id: row.trial.seed for row in self.evidence.rows}
@@ -80,6 +84,12 @@ class Studied:
         if name not in self._courses:
             self._courses[name] = getattr(over_training, name)(self.evidence)
         return self._courses[name]
+
+    def picture(self, name: str, caption: str) -> Iterator[str]:
+        """A picture that lies beside the page."""
+        if self.pictures:
+            yield f"![{caption}]({self.pictures}/{name}.svg)"
+            yield ""
 
     def _own(self) -> dict[str, tuple[str, Metric]]:
         """Measures without a spelling, under the names that figures keep them by."""
@@ -153,11 +163,6 @@ def verdict(holds: bool, *words: str, partly: bool = False) -> str:
     return f"*Verdict: {said}* - " + " ".join(words)
 
 
-def picture(name: str, caption: str) -> str:
-    """A picture that lies beside the page."""
-    return f"![{caption}](fashion_mnist_study/{name}.svg)"
-
-
 def in_points(spread: Spread) -> Spread:
     return replace(spread, mean=100 * spread.mean, sd=100 * spread.sd, digits=2)
 
@@ -168,3 +173,20 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
     for row in rows:
         yield "| " + " | ".join(str(cell) for cell in row) + " |"
     yield ""
+
+
+def keep_tables(studied: Studied, folder: Path, prefix: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in TABLES.items():
+        write_text(folder / f"{prefix}{name}.csv", table(studied.evidence).to_csv())
+
+
+def by_seed(studied: Studied) -> Sheet:
+    """Every metric of every variant and seed, a row each."""
+    rows = [
+        (one.model, one.label, studied.seed[trial], name, float(value))
+        for one in studied.evidence.variants()
+        for name in studied.study.metrics
+        for trial, value in zip(one.trials, studied.values(one, name), strict=True)
+    ]
+    return Sheet("values", "Every value", ("model", "method", "seed", "metric", "value"), tuple(rows))
