@@ -36,7 +36,7 @@ def read(
 
     Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
     `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
-    other columns of one value per row become sample columns. A `classes` array names the classes.
+    other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
 
     >>> from calibrant.io import SHIPPED, read
     >>> read(SHIPPED / "fashion_mnist_test.npz")
@@ -77,8 +77,8 @@ def read_scores(
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
     forecasts, names, raw = finder._forecasts(probs, logits)
-    if "classes" in arrays and names is None:
-        names = tuple(map(str, finder._take("classes").tolist()))
+    if names is None and (found := finder._class_names()) is not None:
+        names = tuple(map(str, found.tolist()))
     return forecasts, raw, names, finder._columns(forecasts, reserved=())
 
 
@@ -126,8 +126,8 @@ class _Finder:
         if probs is not None and logits is not None:
             raise CalibrationInputError("probs", "and logits exclude each other", got="both")
         heavy = None if weight is None else self._take(weight)
-        if options["classes"] is None and "classes" in self.arrays:
-            options["classes"] = self._take("classes")
+        if options["classes"] is None:
+            options["classes"] = self._class_names()
         if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
             correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
             return Predictions.from_confidence(correct, confidence, sample_weight=heavy, **self._columns(confidence))
@@ -140,6 +140,10 @@ class _Finder:
             truth = _outcomes(truth)
         columns = self._columns(truth)
         return make(self._by_name(truth, names), forecasts, sample_weight=heavy, **options, **columns)
+
+    def _class_names(self) -> Array | None:
+        found = next((name for name in ("classes", "class_names") if name in self.arrays), None)
+        return None if found is None else self._take(found)
 
     def _truth(self, label: str | None) -> Array:
         if label is not None:
