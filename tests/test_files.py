@@ -118,12 +118,6 @@ TOP = {"correct": E, "confidence": P, "region": REGION}
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "CSV"])
-@pytest.mark.parametrize("key", ["classes", "class_names"])
-def test_an_array_beside_the_forecasts_names_the_classes(tmp_path, key):
-    np.savez(tmp_path / "named.npz", probs=[[0.9, 0.1], [0.2, 0.8]], y=[0, 1], **{key: ["cat", "dog"]})
-    assert read(tmp_path / "named.npz").classes == ("cat", "dog")
-
-
 def test_text_of_columns_is_read(write, ending):
     wide = read(write(f"wide.{ending}", table(WIDE)))
     assert_same(wide, CLASSES, region=REGION)
@@ -877,3 +871,9 @@ def test_a_hostile_name_is_inert_and_short_in_every_message(write, case):
             call()
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("key", ["classes", "class_names"])
+def test_an_array_beside_the_forecasts_names_the_classes(tmp_path, key):
+    np.savez(tmp_path / "named.npz", probs=[[0.9, 0.1], [0.2, 0.8]], y=[0, 1], **{key: ["cat", "dog"]})
+    assert read(tmp_path / "named.npz").classes == ("cat", "dog")
