@@ -108,7 +108,7 @@ def lower_ece_elsewhere(studied: Studied) -> Iterator[str]:
         for some in (studied.base(model).trials for model in studied.models)
     ]
     yield f"The lowest category of confidence holds {' and '.join(f'{each:.1f}' for each in few)} samples of the base"
-    yield f"({' and '.join(studied.models)}): of it nothing can be said."
+    yield f"({' and '.join(studied.models)}){': of it nothing can be said' if max(few) < 20 else ''}."
     yield ""
     fewer = sum(each[LOWER] for each in counts.values()) / max(1, total * len(counts))
     yield verdict(
@@ -237,13 +237,14 @@ def within_categories(studied: Studied) -> Iterator[str]:
             rows.append([model, one.label, *found, f"{100 * chance:.2f}", f"{pvalue:.3f}"])
             silent += bool(found[0].mean < 100 * NOTHING)
             loud += bool(pvalue < LEVEL)
+    few = ": few samples lie in the category, and most of it is their noise"
     header = ["network", "method", "distance of categories", "total variation", "expected by chance", "p"]
     yield from markdown(header, rows)
     yield verdict(
         silent == loud == len(rows),
         f"the distance of categories is below {100 * NOTHING:g} points for {silent} of {len(rows)} methods; the total",
-        f"variation distance is at least {min(row[3].mean for row in rows):.2f} points, but larger than chance",
-        f"explains, at {LEVEL:g}, for {loud} of them: few samples lie in the category, and most of it is their noise.",
+        f"variation distance is at least {min(row[3].mean for row in rows):.2f} points, and larger than chance",
+        f"explains, at {LEVEL:g}, for {loud} of them{few if loud < len(rows) / 2 else ''}.",
         partly=loud > 0 and silent > len(rows) / 2,
     )
     yield ""
@@ -417,10 +418,10 @@ def overshoot(studied: Studied) -> Iterator[str]:
             parts = ("value", "mean_under", "share_under", "mean_over", "share_over")
             cells = (studied.spread(one, "wsmcs", part) for part in parts)
             rows.append([model, one.label, Spread.of(mcs, digits=2), *cells])
-            word = _against_zero(mcs)
+            word, retrained = _against_zero(mcs), not one.is_base and not one.method
             over += one.is_base and word == HIGHER
-            total += not one.is_base and not one.method
-            beyond += [f"{one.label} ({model})"] if word == LOWER and not one.method else []
+            total += retrained
+            beyond += [f"{one.label} ({model})"] if word == LOWER and retrained else []
     header = ["network", "method", "MCS", "wsMCS", "mean under", "classes under %", "mean over", "classes over %"]
     yield from markdown(header, rows)
     yield verdict(
