@@ -435,6 +435,14 @@ def test_a_tie_can_be_left_out_and_leaves_hard_labels():
     assert made.notes == ("1 row was left out: label 0.5",)
 
 
+def test_what_an_error_advises_can_be_done_where_it_was_raised():
+    assert cal.ECE([0, 1], [[0.9, 0.1], [0.5, 0.4]], normalize=True).n == 2
+    assert cal.ECE([0, -1], [[0.9, 0.1], [0.5, 0.5]], ignore_index=-1).n == 1
+    assert cal.ECE(["cat", "dog"], [[0.9, 0.1], [0.5, 0.5]], classes=["cat", "dog"]).n == 2
+    with pytest.raises(TypeError):  # a misspelt option must not become a column that nobody looks at
+        cal.ECE([0, 1], [0.9, 0.1], sample_weights=[1, 2])
+
+
 def test_weights_may_stand_beside_labels_and_forecasts():
     weighted = cal.Predictions.from_probs([1, 0, 1], [0.9, 0.4, 0.6], sample_weight=[1, 2, 3])
     assert cal.ECE([1, 0, 1], [0.9, 0.4, 0.6], sample_weight=[1, 2, 3]).value == cal.ECE(weighted).value

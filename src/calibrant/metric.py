@@ -6,7 +6,7 @@ import dataclasses
 import html
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -44,14 +44,19 @@ class Metric(ABC):
         y_true: Any,
         y_proba: Any = None,
         *,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+        ignore_index: float | None = None,
+        normalize: bool = False,
         interval: Callable[[Metric, Predictions, Result], Result] | None = None,
-        **options: Any,
     ) -> Result:
         """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked.
 
-        Beside labels and probabilities, `options` are those of `Predictions.from_probs`: `sample_weight`, `classes`,
-        `ignore_index`, `normalize`, and columns.
+        The other options stand beside labels and probabilities, as in `Predictions.from_probs`.
         """
+        options: dict[str, Any] = {"classes": classes, "sample_weight": sample_weight, "ignore_index": ignore_index}
+        options = {name: value for name, value in options.items() if value is not None}
+        options |= {"normalize": True} if normalize else {}
         predictions = self._predictions(y_true, y_proba, **options)
         if interval is not None and not callable(interval):
             raise CalibrationInputError("interval", "must be a Bootstrap", got=repr(interval), hint="Bootstrap(200)")
