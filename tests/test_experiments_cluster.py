@@ -413,7 +413,9 @@ def test_a_scheduler_that_is_not_there_is_said(tmp_path, monkeypatch):
 def test_a_missing_package_is_said(tmp_path, monkeypatch):
     runner.open_study(tmp_path, STUDY)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(CalibrationInputError, match=r"needs distributed, .*; pip install 'calibrant\[cluster\]'"):
+    with pytest.raises(
+        CalibrationInputError, match=r"needs distributed, .*; pip install 'calibrant\[experiments,dask\]'"
+    ):
         cluster.run(tmp_path, Options(), "tcp://127.0.0.1:9")
 
 
