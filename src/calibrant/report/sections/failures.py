@@ -67,12 +67,10 @@ class Referral:
         Between a and b rows of equal certainty with error rate e, after W errors, it sums to
         :math:`e (b - a) + (W - e a) (H_b - H_a)` with harmonic numbers H.
         """
-        from scipy.special import digamma  # type: ignore[import-untyped]
-
         a, before = (np.append(0.0, part[:-1]) for part in (self.kept, self.wrong))
         rate = (self.wrong - before) / (self.kept - a)
-        harmonic = digamma(self.kept + 1) - digamma(a + 1)
-        return float((rate * (self.kept - a) + (before - rate * a) * harmonic).sum()) / self.total
+        summed = harmonic(self.kept) - harmonic(a)
+        return float((rate * (self.kept - a) + (before - rate * a) * summed).sum()) / self.total
 
     @property
     def detection(self) -> float:
@@ -82,6 +80,20 @@ class Referral:
         pairs = right.sum() * wrong.sum()
         later = wrong.sum() - np.cumsum(wrong)
         return float((right * (later + wrong / 2)).sum() / pairs) if pairs > 0 else math.nan
+
+
+def harmonic(x: Floats) -> Floats:
+    r"""The harmonic numbers 1 + 1/2 + .. + 1/x less Euler's constant, of x at least 0 that need not be whole.
+
+    With y = x + 16, :math:`H_x = \ln y + \frac1{2y} - \frac1{12 y^2} + \frac1{120 y^4} - \frac1{252 y^6} +
+    \frac1{240 y^8} - \sum_{k=1}^{16} \frac1{x + k}`, to 1e-14: a page need not wait for SciPy to be loaded.
+
+    >>> (harmonic(np.array([3.0])) - harmonic(np.array([0.0]))).round(12).tolist()
+    [1.833333333333]
+    """
+    y = x + 16
+    made = np.log(y) + 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4) - 1 / (252 * y**6) + 1 / (240 * y**8)
+    return made - sum(1 / (x + k) for k in range(1, 17))
 
 
 def failures_section(study: Study) -> Section | None:
