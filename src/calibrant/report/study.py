@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeVar
@@ -35,6 +35,7 @@ from calibrant.recipes import (
     MCS,
     SMECE,
 )
+from calibrant.report.beside import beside
 from calibrant.report.charts import Z
 from calibrant.report.gaps import gaps
 from calibrant.report.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
@@ -146,15 +147,25 @@ class Study:
         return Resampling(self.table, {**made.rows, **dear.rows}, {**made.labels, **dear.labels})
 
     @cached_property
-    def _known(self) -> Callable[[Metric, bool], Result | None]:
-        return cache(lambda metric, about_event: self._measured(metric, about_event))
+    def _known(self) -> dict[tuple[Metric, bool], Result | None]:
+        return {}
+
+    def measure_all(self, of_event: Iterable[Metric], of_classes: Iterable[Metric]) -> None:
+        """Measure what will be asked for: questions about classes in a second process, if there is one to be had."""
+        later = [metric for metric in of_classes if (metric, False) not in self._known]
+        found = beside(lambda: [self._measured(metric, False) for metric in later]) if later else list
+        for metric in of_event:
+            self.measured(metric, about_event=True)
+        self._known.update(zip([(metric, False) for metric in later], found(), strict=True))
 
     def measured(self, metric: Metric, *, about_event: bool) -> Result | None:
         """A metric with interval and noise floor, as far as these data allow them; None where it is not defined.
 
         Where labels were redrawn, `redraws` among the details says how often.
         """
-        return self._known(metric, about_event)
+        if (metric, about_event) not in self._known:
+            self._known[metric, about_event] = self._measured(metric, about_event)
+        return self._known[metric, about_event]
 
     def _measured(self, metric: Metric, about_event: bool) -> Result | None:
         rows = self.event if about_event else self.class_rows

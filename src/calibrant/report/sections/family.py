@@ -98,12 +98,17 @@ def family_section(study: Study) -> Section:
     found: dict[str, Result] = {}
     left_out: list[str] = []
     dear: list[str] = []
-    for about_event, metrics in ((True, _EVENT), (False, _CLASSES if study.predictions.kind == "classes" else {})):
+    asked = _CLASSES if study.predictions.kind == "classes" else {}
+    too_wide = {name for name in asked if study.width > _WIDEST.get(name, study.width)}
+    study.measure_all(
+        [metric for metric, *_ in _EVENT.values()],
+        [metric for name, (metric, *_) in asked.items() if name not in too_wide],
+    )
+    for about_event, metrics in ((True, _EVENT), (False, asked)):
         for name, (metric, question, _) in metrics.items():
-            too_wide = study.width > _WIDEST.get(name, study.width)
-            result = None if too_wide else study.measured(metric, about_event=about_event)
+            result = None if name in too_wide else study.measured(metric, about_event=about_event)
             if result is None:
-                (dear if too_wide else left_out).append(name)
+                (dear if name in too_wide else left_out).append(name)
             else:
                 found[name] = result
                 rows.append(row(name, result, question))
