@@ -156,8 +156,8 @@ def _said(study: Study, found: dict[str, Result], left_out: list[str], dear: lis
         f"Each stands beside its 90% interval. From {study.resamples} resamples of the rows"
         if soft
         else "Each stands beside its 90% interval, its noise floor (what calibrated forecasts would show) and p, the "
-        f"chance that those would show as much or more. From {study.resamples} resamples of the rows and as many "
-        "redraws of the labels"
+        "chance that those would show as much or more (of MCS it is computed, of others counted). From "
+        f"{study.resamples} resamples of the rows and as many redraws of the labels"
     )
     said = [
         f"One forecast has many calibration errors, one for each question. {beside}"
