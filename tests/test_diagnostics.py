@@ -33,8 +33,15 @@ def test_failure_detection_of_top_answers_needs_only_confidences():
     answers = cal.Predictions.from_confidence([1, 0, 1], [0.9, 0.6, 0.8])
     curve = diagnostics.risk_coverage(answers, diagnostics.doubt)
     assert curve.risk.tolist() == pytest.approx([0, 0, 1 / 3])
-    with pytest.raises(cal.CalibrationInputError, match="column_stack"):
-        diagnostics.risk_coverage(cal.Predictions.from_probs([1, 0], [0.9, 0.2]))
+
+
+def test_an_event_is_answered_with_yes_above_one_half():
+    event = cal.Predictions.from_probs([1, 0, 1, 0], [0.9, 0.2, 0.4, 0.5])
+    curve = diagnostics.risk_coverage(event)  # in order of doubt: .9 right, .2 right, .4 wrong, .5 (no) right
+    assert curve.risk == pytest.approx([0, 0, 1 / 3, 1 / 4], abs=1e-12)
+    assert diagnostics.risk_coverage(event, diagnostics.doubt).risk == pytest.approx(curve.risk, abs=1e-12)
+    with pytest.raises(cal.CalibrationInputError, match="needs one true class per row"):
+        diagnostics.risk_coverage(cal.Predictions.from_probs([0.5, 0.2], [0.9, 0.2]))
 
 
 def test_mean_ranked_outputs_against_a_baseline():

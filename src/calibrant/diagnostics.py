@@ -125,7 +125,7 @@ def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> Ris
     """How the error rate falls as the most uncertain samples are left to somebody else.
 
     `uncertainty` scores the full forecast: `entropy`, or `doubt` (1 less the confidence). Equally uncertain
-    samples share their mean error, so that row order cannot matter.
+    samples share their mean error, so that row order cannot matter. An event is answered with yes above one half.
 
     References: Ao, Rueger & Siddharthan (2023), section 4.4; Geifman & El-Yaniv (2017).
 
@@ -137,6 +137,9 @@ def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> Ris
     """
     if predictions.weight is not None:
         raise CalibrationInputError("risk_coverage", "ranks samples one by one", got="sample weights")
+    if predictions.kind == "event":
+        p = np.asarray(predictions.probabilities, np.float64)
+        predictions = Predictions.from_probs(predictions.hard_labels("risk_coverage"), np.column_stack([1.0 - p, p]))
     correct = hit(Ranked(1)(predictions))[:, 0]
     scores = np.asarray(uncertainty(Full()(predictions)))[:, 0]
     levels, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
