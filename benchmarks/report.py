@@ -105,7 +105,7 @@ def elsewhere(*words):
         while process.poll() is None:
             most = max(most, together(process.pid))
             time.sleep(0.005)
-        found = json.loads(process.stdout.read())
+        found = json.loads(process.stdout.read() if process.returncode == 0 else sys.exit("a case has failed"))
     if words[0] == "--measure" and most:
         found["memory"] = max(found["memory"], most - found["before"])
     return found

@@ -372,6 +372,8 @@ def test_one_row_has_no_interval(quick):
 def test_files_of_other_rows_are_said_to_be_and_equal_ones_share_the_lead(quick):
     first, other = Study(drawn(300), "a"), Study(drawn(300, seed=1), "b")
     assert "different rows" in lowest([first, other])
+    answers = [Study(Predictions.from_confidence(hits, [0.9, 0.8, 0.7]), "m") for hits in ([1, 0, 1], [0, 1, 1])]
+    assert "different rows" not in lowest(answers)  # models of the same questions are right on different ones
     assert lowest([first, Study(drawn(300), "c")]) == "Of 2 models, the lowest ECE and the lowest log loss: a and c."
 
 

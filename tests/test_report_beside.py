@@ -41,6 +41,50 @@ def test_a_process_that_comes_to_nothing_leaves_the_work_to_this_one():
 
 
 @ALONE
+def test_a_process_that_is_killed_in_the_middle_of_its_answer_leaves_the_work_to_this_one():
+    program = [
+        "import signal, time",
+        "here = os.getpid()",
+        "asked = beside(lambda: 42 if os.getpid() == here else bytes(10**7))",  # more than a pipe holds
+        "time.sleep(0.5)",
+        "import multiprocessing",
+        "[os.kill(one.pid, signal.SIGKILL) for one in multiprocessing.active_children()]",
+        "time.sleep(0.1)",
+        "print(asked() in (42, bytes(10**7)))",
+    ]
+    assert said(program) == ["True"]
+
+
+@ALONE
+def test_an_interruption_does_not_wait_for_an_answer_that_nobody_reads():
+    program = [
+        "import multiprocessing, signal, threading, time",
+        "here = os.getpid()",
+        "asked = beside(lambda: time.sleep(1) or bytes(10**7))",
+        "def interrupted(number, frame): raise KeyboardInterrupt",
+        "signal.signal(signal.SIGALRM, interrupted)",
+        "signal.setitimer(signal.ITIMER_REAL, 0.3)",
+        "try:",
+        "    asked()",
+        "except KeyboardInterrupt:",
+        "    print('interrupted', len(multiprocessing.active_children()))",
+    ]
+    assert said(program) == ["interrupted", "0"]
+
+
+@ALONE
+def test_a_helper_that_may_have_no_helpers_works_alone():
+    program = [
+        "import multiprocessing",
+        "def work(): print(beside(os.getpid)() == os.getpid(), flush=True)",
+        "process = multiprocessing.get_context('fork').Process(target=work, daemon=True)",
+        "process.start()",
+        "process.join()",
+    ]
+    assert said(program) == ["True"]
+
+
+@ALONE
 def test_what_is_wrong_is_raised_where_it_is_asked_for():
     program = [
         "asked = beside(lambda: 1 / 0)",

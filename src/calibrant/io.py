@@ -142,7 +142,10 @@ class _Finder:
         return make(self._by_name(truth, names), forecasts, sample_weight=heavy, **options, **columns)
 
     def _class_names(self) -> Array | None:
-        found = next((name for name in ("classes", "class_names") if name in self.arrays), None)
+        """An array that names the classes; in a table, where every column has a value a row, there is none."""
+        of_rows = self.path.suffix.lower() not in (".npz", ".npy")
+        names = ("classes",) if of_rows else ("classes", "class_names")
+        found = next((name for name in names if name in self.arrays), None)
         return None if found is None else self._take(found)
 
     def _truth(self, label: str | None) -> Array:
@@ -225,7 +228,8 @@ class _Finder:
         self.used.add(name)
         numbers = self.arrays.read_numbers(name)
         if numbers.dtype.kind == "U":
-            raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=repr(str(numbers.flat[0])))
+            got = repr(str(numbers.flat[0])) if numbers.size else "nothing"
+            raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=got)
         return numbers
 
     def _columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions, require_predictions
 
 MOST_GROUPS = 1000
-SMALLEST_P = 1e-4
+SMALLEST_P = 1e-3
 """Computed p-values below this are only said to be below it: no approximation is good for more."""
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -200,7 +200,7 @@ def safe_cell(text: str) -> str:
     ("'=cmd", 'cat')
     """
     text = inert(text, len(text) * 10)
-    return f"'{text}" if text.startswith(_DANGEROUS) else text
+    return f"'{text}" if text.removeprefix("'").startswith(_DANGEROUS) else text
 
 
 def restored_cell(text: str) -> str:
@@ -217,15 +217,15 @@ def p_value(p: float, redraws: int | None = None, tests: int = 1) -> str:
 
     One that was corrected for the number of `tests` cannot be smaller than that many times what redraws can tell.
 
-    >>> p_value(1 / 201, 200), p_value(0.3184, 200), p_value(1e-9), p_value(1 / 161, 160)
-    ('p < 0.005', 'p = 0.32', 'p < 0.0001', 'p < 0.007')
+    >>> p_value(1 / 201, 200), p_value(0.3184, 200), p_value(1e-9), p_value(1 / 161, 160), p_value(1.0, 20, 28)
+    ('p < 0.005', 'p = 0.32', 'p < 0.001', 'p < 0.007', 'p = 1')
     """
     if math.isnan(p):
         return "p unknown"
     least = SMALLEST_P if redraws is None else tests / (redraws + 1)
     if redraws is None and p < least:
         return f"p < {least:g}"
-    if redraws is not None and p <= least * (1 + 1e-9):
+    if redraws is not None and p <= least * (1 + 1e-9) and _above(least) < 1:
         return f"p < {_above(least):g}"
     return f"p = {p:.2g}"
 

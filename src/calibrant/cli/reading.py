@@ -44,7 +44,7 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
     except CalibrationInputError as error:
         if any(file in str(error) for file in files):
             raise
-        named = f"{Path(files[-1]).name}: {error.parameter}"
+        named = f"{Path(files[0 if error.parameter == 'y_true' else -1]).name}: {error.parameter}"
         raise CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=error.hint) from None
 
 

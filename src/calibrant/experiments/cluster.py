@@ -231,8 +231,9 @@ class Driver:
     def _hear(self, event: tuple[float, Any]) -> None:
         """A worker tells how far it is."""
         trial, epoch, epochs = event[1]
-        if trial in self.sent:
-            self.sent[trial].epoch, self.sent[trial].epochs = epoch, epochs
+        sent = self.sent.get(trial)
+        if sent is not None:
+            sent.epoch, sent.epochs = epoch, epochs
             self._woken.set()
 
     def _keep_claims(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.aggregates import mean, root_mean
+from calibrant.aggregates import contraharmonic, mean, root_mean
 from calibrant.distances import debiased_squared, signed, squared, tvd
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.kernel import KernelError, biased
@@ -68,7 +68,7 @@ def bounds(metric: Metric) -> tuple[float, float]:
     """
     distance = getattr(metric, "distance", None)
     if distance is signed:
-        return -1.0, 1.0
+        return (-np.inf, np.inf) if metric.across is contraharmonic else (-1.0, 1.0)  # type: ignore[attr-defined]
     if distance is tvd or isinstance(metric, SmoothError) or getattr(metric, "score", None) is hit:
         return 0.0, 1.0
     unbiased_square = distance is debiased_squared and metric.aggregate is mean  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ class Certificate(Ending):
     """How well a fit converged, and what it did on the rows it was fitted on.
 
     The log losses and accuracies are those of the fitting rows: they prove the fit, not the model; for an honest
-    before and after use `cross_fit`.
+    before and after use `cross_fit`. Probabilities below 2^-53 count as that in a log loss; logits are as they are.
 
     >>> import calibrant as cal
     >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])

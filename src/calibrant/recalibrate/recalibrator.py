@@ -183,6 +183,10 @@ class Recalibrator(ABC):
         )
 
 
+LEAST = 2.0**-53
+"""A probability near one is rounded to this: its complement is not known to be smaller."""
+
+
 def certified(given: Lesson, mapped: Callable[[Scores], Floats], ending: Ending) -> Certificate:
     """What a map did on the rows it was fitted on, block by block."""
     step = max(1, BLOCK // given.width)
@@ -213,7 +217,7 @@ def _mean_loss(given: Lesson, losses: Floats) -> float:
 
 
 def log_losses(given: Scores, labels: Ints) -> Floats:
-    """Minus the logarithm of what each row gave to its true class, however little that was.
+    """Minus the logarithm of what each row gave to its true class; of a probability at least that of its rounding.
 
     >>> log_losses(Scores(np.array([[0.0, 800.0]]), "logits"), np.array([0])).tolist()
     [800.0]
@@ -221,8 +225,7 @@ def log_losses(given: Scores, labels: Ints) -> Floats:
     if given.input == "logits":
         raw = np.column_stack([np.zeros(len(given)), given.values]) if given.event else given.values
         return -log_softmax(raw)[np.arange(len(labels)), labels]
-    with np.errstate(divide="ignore"):
-        return -np.log(probability_of(given.probabilities, labels))
+    return -np.log(np.maximum(probability_of(given.probabilities, labels), LEAST))
 
 
 def probability_of(probabilities: Floats, labels: Ints) -> Floats:

@@ -63,7 +63,9 @@ def lowest(studies: Sequence[Study]) -> str:
         _lowest(studies, [study.ece.value for study in studies]),
         _lowest(studies, [study.score(recipes.LOG_LOSS).value for study in studies]),
     ]
-    if not all(_same_truth(studies[0], study) for study in studies):
+    if len({len(study.predictions) for study in studies}) > 1 or not all(
+        _same_truth(studies[0], study) for study in studies
+    ):
         return f"The {len(studies)} files hold different rows: their numbers are not about the same data."
     if names[0] == names[1]:
         return f"Of {len(studies)} models, the lowest ECE and the lowest log loss: {names[0]}."
@@ -77,7 +79,12 @@ def _lowest(studies: Sequence[Study], values: Sequence[float]) -> str:
 
 
 def _same_truth(first: Study, second: Study) -> bool:
-    """Whether two sets of forecasts can be of the same rows: their outcomes agree, one by one."""
+    """Whether two sets of forecasts can be of the same rows: their outcomes agree, one by one.
+
+    Whether answers are right differs between models of the same questions, so that of confidences nothing is known.
+    """
+    if "confidence" in (first.predictions.kind, second.predictions.kind):
+        return True
     truths = [(one.predictions.labels, one.predictions.soft) for one in (first, second)]
     return all(
         (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
@@ -93,6 +100,11 @@ def _pairs(studies: Sequence[Study]) -> tuple[list[tuple[Cell, ...]], str]:
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
     found = _compared(models, resamples, studies[0].seed)
     if found is None:
+        if chosen[0].predictions.kind == "confidence":
+            return (
+                [],
+                "Of confidences it is not known whether files hold the same rows: no paired differences.",
+            )
         return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
     made = [
         _row(name, pair, one, resamples, len(pairs)) for name, pairs in found.items() for pair, one in pairs.items()
