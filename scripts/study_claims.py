@@ -1,12 +1,13 @@
 """What a study says about claims in the literature: each with its numbers and a verdict, as lines of a page.
 
-A verdict follows from its numbers by a rule that the page states.
+A verdict follows from its numbers by a rule that stands here, beside what it is about.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,13 @@ from calibrant.experiments.evidence import Variant
 from calibrant.experiments.sheets import Sheet, Spread
 from calibrant.experiments.tables import class_values
 from calibrant.inference.consistency import consistency
-from calibrant.recipes import likert
+from calibrant.recipes import TACE, likert
 
+NIXON = ("temperature", "vector", "matrix", "isotonic")
+"""What they compare."""
 REFERRED = 0.2
+CHANCES = 199
+"""How many calibrated networks classes are held against."""
 CALIBRATED = 499
 """How many calibrated networks a distance is held against."""
 NOTHING = 0.0005
@@ -61,13 +66,13 @@ def strengths(studied: Studied) -> Iterator[str]:
             for one in studied.evidence.choices
         ],
     )
-    inner = [
+    weakest = [
         one
         for one in studied.evidence.choices
         if len(one.candidates) > 1 and one.strength == min(each.strength for each in one.candidates)
     ]
     several = [one for one in studied.evidence.choices if len(one.candidates) > 1]
-    yield f"In {len(inner)} of {len(several)} grids the weakest strength was chosen."
+    yield f"In {len(weakest)} of {len(several)} grids the weakest strength was chosen."
     yield ""
 
 
@@ -148,12 +153,28 @@ def rankings(studied: Studied) -> Iterator[str]:
     header = ["error", *(text for model in studied.models for text in (f"{model}: tau", f"{model}: best"))]
     yield from markdown(header, rows)
     chosen = "; ".join(f"{model}: {len(found)}" for model, found in firsts.items())
+    reversed_, clear = _reversals(studied, measures)
     yield verdict(
-        any(len(found) > 1 for found in firsts.values()),
+        reversed_ > LEVEL * clear,
         f"tau lies between {min(taus):.2f} and {max(taus):.2f}, and {len(rows)} errors choose different best methods",
-        f"({chosen}).",
+        f"({chosen}). Of {clear:,} comparisons of two methods that ECE and another error tell apart clearly,",
+        f"{reversed_:,} come out the other way round; more than {LEVEL:.0%} of them are taken to be more than chance.",
     )
     yield ""
+
+
+def _reversals(studied: Studied, measures: list[str]) -> tuple[int, int]:
+    """How many pairs of methods another error clearly orders against ECE, of how many that both tell apart clearly."""
+    reversed_ = clear = 0
+    for model in studied.models:
+        for one, other in combinations(studied.evidence.variants(model), 2):
+            first = compared(studied, one, other, "ECE").word
+            if first == SAME:
+                continue
+            words = [compared(studied, one, other, name).word for name in measures]
+            clear += sum(word != SAME for word in words)
+            reversed_ += sum(word not in (SAME, first) for word in words)
+    return reversed_, clear
 
 
 def top_outputs(studied: Studied) -> Iterator[str]:
@@ -264,9 +285,10 @@ def vector_against_temperature(studied: Studied) -> Iterator[str]:
         for name in measures:
             vector, temperature = studied.method(model, "vector"), studied.method(model, "temperature")
             words[model, name] = compared(studied, vector, temperature, name)
-            best[model, name] = min(plain, key=lambda one: float(np.nanmean(studied.values(one, name)))).method
+            theirs = [one for one in plain if one.method in ("", *NIXON)]
+            best[model, name] = min(theirs, key=lambda one: float(np.nanmean(studied.values(one, name)))).method
     yield from markdown(["network", "method", *measures], rows)
-    yield "Vector scaling less temperature scaling, paired by seed, and the best of all methods:"
+    yield f"Vector scaling less temperature scaling, paired by seed, and the best of {', '.join(NIXON)}:"
     yield ""
     yield from markdown(
         ["network", *(text for name in measures for text in (name, f"best by {name}"))],
@@ -286,7 +308,7 @@ def vector_against_temperature(studied: Studied) -> Iterator[str]:
     yield verdict(
         holds,
         f"vector scaling is clearly better than temperature scaling by {', '.join(won) or 'neither SCE nor ACE'}",
-        f"and clearly worse by {', '.join(lost) or 'none of them'}; temperature scaling is the best of all by ECE for",
+        f"and clearly worse by {', '.join(lost) or 'none of them'}; temperature scaling is the best of them by ECE for",
         f"{', '.join(kept) or 'no network'}.",
         partly=bool(won) and not lost,
     )
@@ -321,19 +343,29 @@ def fitting(studied: Studied) -> Iterator[str]:
 
 def classes_differ(studied: Studied) -> Iterator[str]:
     yield "**Claim: calibration differs between classes, which ECE does not show.** TACE of each class, base, in"
-    yield "points:"
+    yield "points, and how far apart classes are once the noise floor of each is taken off (first seed); p: the share"
+    yield f"of {CHANCES} calibrated networks with the same forecasts whose classes are as far apart:"
     yield ""
-    rows, ratios = [], []
+    rows, chances = [], []
     for model in studied.models:
         found = {
             label: 100 * np.mean(some)
             for label, some in class_values(studied.evidence, studied.base(model), "tace").items()
         }
         low, high = min(found, key=lambda label: found[label]), max(found, key=lambda label: found[label])
-        ratios.append(found[high] / found[low])
-        rows.append([model, f"{low}: {found[low]:.2f}", f"{high}: {found[high]:.2f}", f"{ratios[-1]:.1f}"])
-    yield from markdown(["network", "best class", "worst class", "ratio"], rows)
-    yield verdict(min(ratios) > 2, f"the worst class has at least {min(ratios):.1f} times the error of the best.")
+        null = consistency(TACE, studied.evidence.predictions(studied.base(model).trials[0]), n=CHANCES, seed=0)
+        floors = null.parts.mean(axis=0)
+        seen, drawn = np.ptp(np.array(null.result.values) - floors), np.ptp(null.parts - floors, axis=1)
+        chances.append(float((1 + (drawn >= seen).sum()) / (1 + len(drawn))))
+        cells = (f"{100 * seen:.2f}", f"{100 * np.median(drawn):.2f}", f"{chances[-1]:.3f}")
+        rows.append([model, f"{low}: {found[low]:.2f}", f"{high}: {found[high]:.2f}", *cells])
+    yield from markdown(["network", "best class", "worst class", "apart", "apart by chance", "p"], rows)
+    yield verdict(
+        max(chances) < LEVEL,
+        f"classes are farther apart than chance explains, at {LEVEL:g}, for",
+        f"{sum(chance < LEVEL for chance in chances)} of {len(chances)} networks.",
+        partly=min(chances) < LEVEL,
+    )
     yield ""
 
 
@@ -362,8 +394,8 @@ def nearby(studied: Studied) -> Iterator[str]:
     yield verdict(
         all(biased) and max(apart.values()) < 0.01,
         f"the bias has these signs in {sum(biased)} of {len(biased)} rows; another number of grid cells than",
-        f"{findings.NEARBY.cells} moves the curves by {told} cells, on average over forecasts and classes. Where the",
-        "decay is slow, the estimate is drawn to what happens near 0 and near 1, where almost all forecasts lie.",
+        f"{findings.NEARBY.cells} moves the curves by {told} cells, on average over forecasts and classes; less than",
+        "one is taken as not at all. Where the decay is slow, the estimate is drawn to where most forecasts lie.",
         partly=all(biased) or max(apart.values()) < 0.01,
     )
     yield ""
@@ -406,11 +438,12 @@ def overshoot(studied: Studied) -> Iterator[str]:
     yield "## Ao, Rueger & Siddharthan (2023)"
     yield ""
     yield "**Claim: networks trained by cross-entropy are over-confident, and interventions overshoot into**"
-    yield "**under-confidence.** MCS is confidence less accuracy; a network that is calibrated has about half of its"
-    yield "classes on either side by chance alone."
+    yield "**under-confidence.** MCS is confidence less accuracy, wsMCS the same by true classes."
     yield ""
-    rows, over, beyond, total = [], 0, [], 0
+    rows, over, beyond, total = [], [], [], 0
     for model in studied.models:
+        is_over = _against_zero(100 * studied.values(studied.base(model), "mcs")) == HIGHER
+        over += [model] if is_over else []
         for one in studied.evidence.variants(model):
             if one.method not in ("", "temperature", "cwmcs"):
                 continue
@@ -418,16 +451,15 @@ def overshoot(studied: Studied) -> Iterator[str]:
             parts = ("value", "mean_under", "share_under", "mean_over", "share_over")
             cells = (studied.spread(one, "wsmcs", part) for part in parts)
             rows.append([model, one.label, Spread.of(mcs, digits=2), *cells])
-            word, retrained = _against_zero(mcs), not one.is_base and not one.method
-            over += one.is_base and word == HIGHER
+            word, retrained = _against_zero(mcs), is_over and not one.is_base and not one.method
             total += retrained
             beyond += [f"{one.label} ({model})"] if word == LOWER and retrained else []
     header = ["network", "method", "MCS", "wsMCS", "mean under", "classes under %", "mean over", "classes over %"]
     yield from markdown(header, rows)
     yield verdict(
-        over == len(studied.models) and len(beyond) == total,
-        f"{over} of {len(studied.models)} base networks are clearly over-confident; of {total} interventions",
-        f"{len(beyond)} are clearly under-confident: {', '.join(beyond) or 'none'}.",
+        len(over) == len(studied.models) and len(beyond) == total,
+        f"{len(over)} of {len(studied.models)} base networks are clearly over-confident ({', '.join(over) or 'none'});",
+        f"of {total} interventions on these, {len(beyond)} are clearly under-confident: {', '.join(beyond) or 'none'}.",
         "Strengths were chosen by validation ECE, which guards against overshooting; those that were given were not.",
         partly=bool(beyond),
     )
@@ -470,22 +502,33 @@ def class_wise(studied: Studied) -> Iterator[str]:
 
 
 def failures(studied: Studied) -> Iterator[str]:
-    yield f"**Claim: recalibration helps to find failures.** Accuracy of the rest when the {REFERRED:.0%} of the"
-    yield "samples with the largest entropy are referred, in points:"
+    from scipy import stats
+
+    yield "**Claim: class-wise temperatures (cwMCS) help to find failures.** Accuracy of the rest when the"
+    yield f"{REFERRED:.0%} of the samples with the largest entropy are referred, in points:"
     yield ""
-    rows, gains = [], {}
+    rows, gains, clear, worse = [], {}, {}, False
     for model in studied.models:
         found = {one.label: _rest(studied, one) for one in studied.evidence.variants(model)}
         base = found.pop(studied.base(model).label)
         rows.append([model, "base", Spread.of(base, digits=2), ""])
         for label, values in found.items():
             gains[model, label] = float(np.mean(values) - np.mean(base))
+            if label == "cwmcs":
+                apart = bool(stats.ttest_rel(values, base).pvalue < LEVEL)
+                clear[model] = apart and gains[model, label] > 0
+                worse |= apart and gains[model, label] < 0
             rows.append([model, label, Spread.of(values, digits=2), f"{gains[model, label]:+.2f}"])
     yield from markdown(["network", "method", "accuracy of the rest", "less the base's"], rows)
     chosen = {key: value for key, value in gains.items() if key[1] in ("temperature", "cwmcs")}
     told = ", ".join(f"{label} of {model} {value:+.2f}" for (model, label), value in chosen.items())
-    class_wins = all(gains[model, "cwmcs"] > max(0.0, gains[model, "temperature"]) for model in studied.models)
-    yield verdict(class_wins, f"{told}.", partly=all(value > 0 for value in chosen.values()))
+    others = [f"{label} of {model} {value:+.2f}" for (model, label), value in gains.items() if value > 0.5]
+    yield verdict(
+        all(clear.values()),
+        f"{told}; with cwMCS clearly more than the base for {', '.join(filter(clear.get, clear)) or 'none'}.",
+        f"Of all methods, more than half a point: {', '.join(others) or 'none'}.",
+        partly=any(clear.values()) and not worse,
+    )
     yield ""
 
 
