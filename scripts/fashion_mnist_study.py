@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from study_claims import CLAIMS, in_short, slow_starts, strengths, tables
+from study_claims import CLAIMS, in_short, shared_limits, slow_starts, strengths, tables
 from study_reading import HIGHER, LEVEL, Studied, by_seed, compared_models, keep_tables, markdown, verdict
 from study_training import COURSES
 
@@ -137,18 +137,15 @@ def at_bounds(studied: Studied) -> Iterator[str]:
 def limits(studied: Studied, more: Studied | None) -> Iterator[str]:
     yield "## What these numbers cannot say"
     yield ""
-    seeds = ", ".join(map(str, studied.study.tuning_seeds))
     yield "- One data set of ten classes, most networks accurate on it: claims about a thousand classes (errors of"
     yield "  the top 100, say) are not tested, and groups of classes are few."
-    yield f"- Strengths were tuned on seed {seeds} alone, which is also one of the seeds that are reported."
     yield "- The rules of the verdicts stand in `scripts/study_claims.py`. They were not fixed before any number was"
     yield "  known; some were written, and some made stricter, after a look."
     yield "- Learning rates are those of a second or third try. All networks but the two-layer ones were trained at"
     yield "  0.1 first (resnet18, mobilenet_v2, resnet34, resnet50; densenet121 was not finished), where some"
     yield "  trainings fell back between epochs; mobilenet_v2 also at 0.05. They were lowered for that reason, after a"
     yield "  look at the training and test accuracies of those runs, of which nothing is shown here."
-    yield "- All networks share the split of the training rows and the test rows: spreads over seeds hold no sampling"
-    yield "  error of those rows."
+    yield from shared_limits(studied)
     for source in (studied, more):
         if source is None:
             continue

@@ -15,7 +15,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from study_claims import CLAIMS, finer_groups, in_short, slow_starts, strengths, tables
+from study_claims import CLAIMS, finer_groups, in_short, shared_limits, slow_starts, strengths, tables
 from study_reading import LEVEL, Studied, by_seed, keep_tables, markdown
 
 from calibrant.experiments import progress, runner
@@ -98,12 +98,9 @@ def opening(studied: Studied) -> Iterator[str]:
 def limits(studied: Studied) -> Iterator[str]:
     yield "## What these numbers cannot say"
     yield ""
-    seeds = ", ".join(map(str, studied.study.tuning_seeds))
     yield "- The kinds overlap: a text about science may stand among those about people. No network can be right"
     yield "  always, which is what makes the set useful here."
-    yield f"- Strengths were tuned on seed {seeds} alone, which is also one of the seeds that are reported."
-    yield "- All networks share the split of the training rows and the test rows: spreads over seeds hold no sampling"
-    yield "  error of those rows, of which there are few."
+    yield from shared_limits(studied)
     yield "- The rules of the verdicts stand in `scripts/study_claims.py`. They were written for another study; some"
     yield "  were made stricter after a look at these numbers."
     yield from slow_starts(studied)

@@ -565,6 +565,14 @@ def tables(studied: Studied) -> Iterator[str]:
         )
 
 
+def shared_limits(studied: Studied) -> Iterator[str]:
+    """What no study of this kind can say."""
+    seeds = ", ".join(map(str, studied.study.tuning_seeds))
+    yield f"- Strengths were tuned on seed {seeds} alone, which is also one of the seeds that are reported."
+    yield "- All networks share the split of the training rows and the test rows: spreads over seeds hold no sampling"
+    yield "  error of those rows."
+
+
 def slow_starts(studied: Studied) -> Iterator[str]:
     """Trainings whose accuracy fell by more than ten points between epochs, and settings whose seeds differ."""
     for model in studied.models:

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import calibrant as cal
 from calibrant.cli import commands, spelling
 from calibrant.io import SHIPPED, read
+from typed import Ended, typed
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 beside = pytest.mark.skipif(not BESIDE.is_dir(), reason="the folder with other people's predictions is not here")
@@ -143,11 +144,7 @@ def folder(tmp_path_factory):
 
 
 @dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
+class Answer(Ended):
     @property
     def rows(self):
         """The table of a CSV output."""
@@ -164,17 +161,7 @@ def command(folder, monkeypatch, capsys):
     """The whole command without a new process, started among the files."""
     monkeypatch.chdir(folder)
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, words)])
-        capsys.readouterr()
-        code = 0
-        try:
-            commands.run()
-        except SystemExit as stop:
-            code = stop.code or 0
-        return Ended(code, *capsys.readouterr())
-
-    return call
+    return lambda *words: typed(monkeypatch, capsys, words, Answer)
 
 
 SETTINGS = ("COERCECLOCALE", "IOENCODING", "OPTIMIZE", "UNBUFFERED", "UTF8", "WARNINGS")
@@ -198,7 +185,7 @@ def process(folder, *words, python=(), stdout=subprocess.PIPE, **variables):
         timeout=60,
         check=False,
     )
-    return Ended(ended.returncode, (ended.stdout or b"").decode("utf-8", "replace"), ended.stderr.decode("utf-8"))
+    return Answer(ended.returncode, (ended.stdout or b"").decode("utf-8", "replace"), ended.stderr.decode("utf-8"))
 
 
 def terminal(folder, *words, columns=80):
@@ -1009,7 +996,7 @@ def test_the_module_the_script_and_the_function_are_one_command(folder, command,
     ended = subprocess.run(
         [script, *words], cwd=folder, env=_environment(), capture_output=True, text=True, timeout=60, check=False
     )
-    by_script = Ended(ended.returncode, ended.stdout, ended.stderr)
+    by_script = Answer(ended.returncode, ended.stdout, ended.stderr)
     assert by_script == process(folder, *words) == command(*words)
 
 

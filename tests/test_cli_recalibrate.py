@@ -1,6 +1,7 @@
 """calibrant recalibrate and simulate, as a newcomer types them."""
 
 import json
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -9,24 +10,14 @@ from click.testing import CliRunner
 import calibrant as cal
 from calibrant import io
 from calibrant.cli import commands
+from typed import typed
 
 VALIDATION, TEST = (str(io.SHIPPED / f"fashion_mnist_{part}.npz") for part in ("validation", "test"))
 
 
-def call(monkeypatch, capsys, *words):
-    monkeypatch.setattr("sys.argv", ["calibrant", *map(str, words)])
-    code = 0
-    try:
-        commands.run()
-    except SystemExit as ended:
-        code = ended.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 @pytest.fixture
 def run(monkeypatch, capsys):
-    return lambda *words: call(monkeypatch, capsys, *words)
+    return lambda *words: astuple(typed(monkeypatch, capsys, words))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import webbrowser
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli import commands
 from calibrant.report import study
+from typed import Ended, typed
 
 HOSTILE = ("<script>alert(1)</script>", "=cmd", "[/x]", "\u202eevil", "a" * 10_000, "\x1b[31mred")
 unix = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix")
@@ -49,13 +49,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def command(folder, tmp_path, monkeypatch, capsys):
     """The whole command without a new process, among copies of the files; few resamples."""
@@ -66,17 +59,7 @@ def command(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address))
     opened.clear()
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, words)])
-        capsys.readouterr()
-        code = 0
-        try:
-            commands.run()
-        except SystemExit as stop:
-            code = stop.code or 0
-        return Ended(code, *capsys.readouterr())
-
-    return call
+    return lambda *words: typed(monkeypatch, capsys, words)
 
 
 opened: list[str] = []

@@ -34,6 +34,7 @@ from calibrant.experiments.store import DONE, FAILED, WAITING, Store
 from calibrant.experiments.tables import accuracy, tables_of
 from calibrant.experiments.training import StoppedError, Surroundings, train
 from calibrant.experiments.trials import Trial, write_trials
+from studied import assert_same, assert_same_results, results, write_clouds
 
 SOURCES = Path(__file__).parents[1] / "src"
 STUDY = """\
@@ -61,15 +62,7 @@ bootstrap: 5
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder with three overlapping clouds of points."""
-    folder = tmp_path_factory.mktemp("data")
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 3, 600)
-    points = random.normal(size=(600, 4)) + 1.2 * np.eye(4)[labels]
-    with (folder / "blobs.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["a", "b", "c", "d", "label"])
-        writer.writerows([*point, f"k{label}"] for point, label in zip(points, labels, strict=True))
-    return folder
+    return write_clouds(tmp_path_factory.mktemp("data"))
 
 
 def a_trial(**changes):
@@ -81,34 +74,6 @@ def a_trial(**changes):
 
 def around(data, **options):
     return Surroundings(root=data, **options)
-
-
-def assert_same(one, other):
-    for split in ("validation", "test"):
-        np.testing.assert_array_equal(getattr(one, split).logits, getattr(other, split).logits)
-        np.testing.assert_array_equal(getattr(one, split).labels, getattr(other, split).labels)
-    np.testing.assert_array_equal(one.curves, other.curves)
-    np.testing.assert_array_equal(one.epochs, other.epochs)
-    assert (one.kept is None) == (other.kept is None)
-    for name in ("train", "validation", "labels") if one.kept else ():
-        np.testing.assert_array_equal(getattr(one.kept, name), getattr(other.kept, name))
-
-
-def results(folder):
-    """Everything that a study found, but for the time that it took."""
-    study, store = runner.reopen(folder)
-    evidence = Evidence(study, store)
-    outcomes = {
-        row.trial.id: read_outcome(store.result_path(row.trial.id)) for row in store.rows() if row.state == DONE
-    }
-    return outcomes, [sheet.to_csv() for sheet in tables_of(evidence)]
-
-
-def assert_same_results(one, other):
-    assert one[0].keys() == other[0].keys()
-    for name in one[0]:
-        assert_same(one[0][name], other[0][name])
-    assert one[1] == other[1]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 What trains networks needs torch, and a cluster needs distributed; these tests are left out where one is missing.
 """
 
-import csv
 import errno
 import inspect
 import json
@@ -19,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -29,16 +27,17 @@ pytest.importorskip("distributed")
 
 import calibrant
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import cluster, errand, runner
-from calibrant.experiments.cluster import ClusterError, connected, take
+from calibrant.experiments import cluster, errand, runner, scheduler
+from calibrant.experiments.cluster import take
 from calibrant.experiments.errand import DONE, UNFIT, Errand
-from calibrant.experiments.evidence import Evidence
 from calibrant.experiments.outcomes import read_outcome, write_outcome
 from calibrant.experiments.runner import DiskFullError, Options
+from calibrant.experiments.scheduler import ClusterError, connected
 from calibrant.experiments.store import FAILED, RUNNING, WAITING, Store
-from calibrant.experiments.tables import tables_of
 from calibrant.experiments.training import Surroundings, train
 from calibrant.experiments.trials import Trial
+from studied import assert_same, assert_same_results, write_clouds
+from studied import results as found
 
 SOURCES = Path(__file__).parents[1] / "src"
 STUDY = """\
@@ -59,15 +58,7 @@ TRIALS = 2 + 2 + 1  # two seeds of the base, two strengths on the first, the cho
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder with three overlapping clouds of points."""
-    folder = tmp_path_factory.mktemp("data")
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 3, 600)
-    points = random.normal(size=(600, 4)) + 1.2 * np.eye(4)[labels]
-    with (folder / "blobs.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["a", "b", "c", "d", "label"])
-        writer.writerows([*point, f"k{label}"] for point, label in zip(points, labels, strict=True))
-    return folder
+    return write_clouds(tmp_path_factory.mktemp("data"))
 
 
 class Cluster:
@@ -154,25 +145,10 @@ def run(folder, data, where, **options):
 
 
 def results(folder):
-    """Everything that a study found, but for the time that it took."""
-    study, store = runner.reopen(folder)
-    assert store.counts() == {WAITING: 0, RUNNING: 0, "done": TRIALS, FAILED: 0}
-    outcomes = {row.trial.id: read_outcome(store.result_path(row.trial.id)) for row in store.rows()}
-    return outcomes, [sheet.to_csv() for sheet in tables_of(Evidence(study, store))]
-
-
-def assert_same(one, other):
-    for split in ("validation", "test"):
-        np.testing.assert_array_equal(getattr(one, split).logits, getattr(other, split).logits)
-        np.testing.assert_array_equal(getattr(one, split).labels, getattr(other, split).labels)
-    np.testing.assert_array_equal(one.curves, other.curves)
-
-
-def assert_same_results(one, other):
-    assert one[0].keys() == other[0].keys()
-    for name in one[0]:
-        assert_same(one[0][name], other[0][name])
-    assert one[1] == other[1]
+    """Everything that a study found that came to its end."""
+    counts = runner.reopen(folder)[1].counts()
+    assert counts == {WAITING: 0, RUNNING: 0, "done": TRIALS, FAILED: 0}
+    return found(folder)
 
 
 @pytest.fixture(scope="module")
@@ -398,7 +374,7 @@ def test_workers_that_cannot_train_are_named_with_what_to_do(pair, data, tmp_pat
 
 def test_a_scheduler_that_is_not_there_is_said(tmp_path, monkeypatch):
     runner.open_study(tmp_path, STUDY)
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(scheduler, "PATIENCE", 0.5)
     with pytest.raises(ClusterError, match="no Dask scheduler answers there") as raised:
         cluster.run(tmp_path, Options(), "tcp://127.0.0.1:9")
     assert raised.value.filename == "tcp://127.0.0.1:9"

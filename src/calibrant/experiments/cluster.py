@@ -6,17 +6,15 @@ happens to a worker, the scheduler or this process, the store is as after any ot
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import logging
 import secrets
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,25 +25,17 @@ from calibrant.experiments.errand import DONE, FAILED, UNFIT, Errand
 from calibrant.experiments.outcomes import Outcome, read_outcome
 from calibrant.experiments.owners import new_owner
 from calibrant.experiments.runner import PAUSE, STOPPED, DiskFullError, Options, is_over, polite, reopen, watched
+from calibrant.experiments.scheduler import ClusterError, connected
 from calibrant.experiments.store import Store, is_full
 from calibrant.experiments.study import Study
 from calibrant.experiments.trials import Trial
 from calibrant.formats.writing import whole_file
 from calibrant.table import inert
 
-PATIENCE = 10.0
-"""Seconds in which a scheduler must answer."""
 ADRIFT = 5.0
 """Seconds after which a task that no worker has is taken back."""
 MARK = "calibrant-"
 """How the names of tasks begin that train a trial, whoever sent them."""
-
-
-class ClusterError(OSError):
-    """A cluster that cannot be worked with; the store has what came back before."""
-
-    def __init__(self, said: str, scheduler: str) -> None:
-        super().__init__(errno.EIO, said, scheduler)
 
 
 def run(folder: str | Path, options: Options, scheduler: str, *, shown: Callable[[Store], Any] | None = None) -> int:
@@ -58,54 +48,6 @@ def run(folder: str | Path, options: Options, scheduler: str, *, shown: Callable
     with connected(scheduler) as client, watched(store, shown), polite() as stop:
         Driver(study, store, options, client, scheduler).work(stop.is_set)
         return STOPPED if stop.is_set() else 0
-
-
-@contextmanager
-def connected(scheduler: str) -> Iterator[Any]:
-    """A client of the scheduler at an address."""
-    try:
-        from distributed import Client
-    except ModuleNotFoundError as missing:
-        hint = "pip install 'calibrant[experiments,dask]'"
-        raise CalibrationInputError("scheduler", f"needs {missing.name}, which is not installed", hint=hint) from None
-    try:
-        with ThreadPoolExecutor(1) as thread:  # this one may have a loop that runs
-            thread.submit(asyncio.run, _greet(scheduler)).result()
-        client = Client(scheduler, timeout=PATIENCE, set_as_default=False, name="calibrant")
-    except ValueError as reason:
-        raise CalibrationInputError(
-            "scheduler", "must be an address such as tcp://HOST:8786", got=f"{scheduler!r} ({reason})"
-        ) from None
-    except OSError as reason:
-        said = f"no Dask scheduler answers there ({str(reason) or f'in {PATIENCE:g} s'}); start one: dask scheduler"
-        raise ClusterError(said, scheduler) from None
-    try:
-        with _silent("distributed.client"):  # a scheduler that is gone is said in one line
-            yield client
-    finally:
-        with suppress(OSError, RuntimeError):
-            client.close(timeout=2)
-
-
-async def _greet(scheduler: str) -> None:
-    """Connect once: a client waits for ever for what listens but is no scheduler, such as a dashboard."""
-    from distributed import Security
-    from distributed.comm import connect
-
-    async with asyncio.timeout(PATIENCE):
-        comm = await connect(scheduler, timeout=PATIENCE, **Security().get_connection_args("client"))
-        await comm.close()
-
-
-@contextmanager
-def _silent(name: str) -> Iterator[None]:
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 @dataclass
