@@ -13,6 +13,8 @@ from calibrant.experiments import findings, over_training, runner
 from calibrant.experiments.evidence import Evidence
 from calibrant.experiments.outcomes import Answers, Outcome, Snapshots, write_outcome
 from calibrant.experiments.study import Study
+from calibrant.predictions import Predictions
+from calibrant.recipes import TACE
 from oracles.local import canonical
 
 STUDY = """\
@@ -114,6 +116,14 @@ def test_ranges_begin_where_a_plain_loop_finds_them(evidence, metric, threshold,
     # logits are of 32 bits, and so are the probabilities that ranges are made of
     np.testing.assert_allclose([row["lower bound"].mean for row in rows], np.mean(wanted, axis=0), rtol=1e-6)
     assert {row["lower bound"].n for row in rows} == {2}
+
+
+def test_a_class_without_a_forecast_in_a_range_has_no_say_in_its_bound():
+    forecasts = [[0.5, 0.495, 0.005], [0.4, 0.595, 0.005], [0.2, 0.795, 0.005]]  # the third is below the threshold
+    bounds = over_training._lower_bounds(TACE)(Predictions.from_probs([0, 1, 1], forecasts))
+    # by hand: three forecasts a class begin ranges 1, 6 and 11; the means of two classes
+    assert bounds[[0, 5, 10]] == pytest.approx([(0.2 + 0.495) / 2, (0.4 + 0.595) / 2, (0.5 + 0.795) / 2], abs=1e-12)
+    assert np.isnan(np.delete(bounds, [0, 5, 10])).all()
 
 
 def oracle_adaptive_error(logits, labels, ranges, threshold):

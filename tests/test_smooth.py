@@ -83,6 +83,19 @@ def test_the_search_for_a_bandwidth_ends_even_at_a_jump(monkeypatch, root, jump)
     assert _fixed_point(np.array([root / 2])) == pytest.approx(root, rel=0, abs=1e-12)
 
 
+def test_the_search_for_a_bandwidth_takes_few_steps(monkeypatch):
+    steps = []
+
+    def convex(cosines, sigma):  # one end of false position would stay where it is for long
+        steps.append(sigma)
+        return 0.5 * math.exp(-40 * sigma) + 0.001
+
+    monkeypatch.setattr("calibrant.errors.smooth._smoothed", convex)
+    found = _fixed_point(np.array([0.001]))
+    assert convex(None, found) == pytest.approx(found, rel=0, abs=2e-12)
+    assert len(steps) <= 20
+
+
 def test_twelve_forecasts():
     scores, hits = lenses.top_label(P.tolist(), y.tolist())
     assert SmoothError()(y, P).value == nearly(smooth.fixed_point(scores, hits))
