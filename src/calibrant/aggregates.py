@@ -6,6 +6,7 @@ those numbers and the questions' sizes to one number with named details.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from calibrant.bins import Bins
 from calibrant.checks import order
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import UNKNOWN, Facts, as_they_are, declare, or_nothing
 from calibrant.totals import Floats
 
 Aggregate = Callable[[Floats, Bins], Floats]
@@ -23,6 +25,7 @@ ZERO = 1e-7
 Across = Callable[[Floats, Floats], dict[str, float]]
 
 
+@declare(Facts("aggregate", passes=lambda facts: _of_order(facts, 1.0), words=""))
 def mean(distances: Floats, bins: Bins) -> Floats:
     r"""Every sample counts the same: :math:`\sum_b \frac{n_b}{n} d_b`.
 
@@ -34,6 +37,7 @@ def mean(distances: Floats, bins: Bins) -> Floats:
         return (bins.counts * distances).sum(axis=1) / bins.counts.sum(axis=1)
 
 
+@declare(Facts("aggregate", passes=lambda facts: _rooted(facts, 2.0)))
 def root_mean(distances: Floats, bins: Bins) -> Floats:
     r"""The square root of the mean, 0 where the mean is negative: :math:`\sqrt{\max(0, \sum_b \frac{n_b}{n} d_b)}`.
 
@@ -59,10 +63,16 @@ class root:  # noqa: N801 - an aggregate reads as a function
     def __post_init__(self) -> None:
         order(self.p, "root")
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("aggregate", passes=lambda facts: _rooted(facts, self.p))
+
     def __call__(self, distances: Floats, bins: Bins) -> Floats:
         return np.power(np.maximum(mean(distances, bins), 0.0), 1 / self.p)
 
 
+@declare(Facts("aggregate", passes=lambda facts: _of_order(facts, 0.0)))
 def maximum(distances: Floats, bins: Bins) -> Floats:
     r"""The worst bin that holds samples: :math:`\max_{b: n_b > 0} d_b`.
 
@@ -75,6 +85,7 @@ def maximum(distances: Floats, bins: Bins) -> Floats:
     return np.where(filled.any(axis=1), worst, np.nan)
 
 
+@declare(Facts("aggregate", passes=lambda facts: _of_order(or_nothing(facts), 0.0)))
 def uniform(distances: Floats, bins: Bins) -> Floats:
     r"""Every requested bin counts the same: :math:`\sum_{b: n_b > 0} \frac1r d_b`, r the number of bins asked for.
 
@@ -91,6 +102,7 @@ def uniform(distances: Floats, bins: Bins) -> Floats:
     return np.where(filled.any(axis=1), np.where(filled, distances, 0.0).sum(axis=1) / bins.requested, np.nan)
 
 
+@declare(Facts("across", passes=as_they_are, keeps_one=True, words=""))
 def mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""The plain mean over questions; those without samples are left out.
 
@@ -102,6 +114,7 @@ def mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(values[filled].sum(), filled.sum())}
 
 
+@declare(Facts("across", passes=or_nothing, keeps_one=True))
 def mean_of_all(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""The plain mean over all questions; one without samples counts 0 (all without: nan).
 
@@ -113,6 +126,7 @@ def mean_of_all(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(values[filled].sum(), len(values) if filled.any() else 0)}
 
 
+@declare(Facts("across", passes=as_they_are, keeps_one=True))
 def weighted_by_size(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""Questions weighted by their samples: :math:`\sum_k \frac{n_k}{N} e_k`.
 
@@ -126,6 +140,7 @@ def weighted_by_size(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio((values[filled] * sizes[filled]).sum(), sizes.sum())}
 
 
+@declare(Facts("across", passes=lambda facts: facts if facts.low >= 0 else _unbounded(facts)))
 def contraharmonic(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""Questions weighted by their own error: :math:`\sum_k e_k^2 / \sum_k e_k`, 0 if all are 0.
 
@@ -139,6 +154,7 @@ def contraharmonic(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(np.square(errors).sum(), errors.sum())}
 
 
+@declare(Facts("across", passes=or_nothing))
 def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""Over- and under-confident questions weighed against each other, with their parts as details.
 
@@ -165,6 +181,21 @@ def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
         parts[f"count_{name}"] = int(side.sum())
     value = sum(parts[f"share_{name}"] * parts[f"weighted_{name}"] for name in ("over", "under"))
     return {"value": value, **parts}
+
+
+def _of_order(facts: Facts, p: float) -> Facts:
+    """What is known of a mean whose p-th root makes the L^p error, of gaps that went in to the power of p."""
+    return dataclasses.replace(facts, order=p if facts.order == p else None)
+
+
+def _rooted(facts: Facts, p: float) -> Facts:
+    """What is known of the p-th root of the mean, cut off at 0."""
+    low, high = (max(0.0, end) ** (1 / p) for end in (facts.low, facts.high))
+    return dataclasses.replace(_of_order(facts, p), low=low, high=high, sides=1, root=p)
+
+
+def _unbounded(facts: Facts) -> Facts:
+    return dataclasses.replace(facts, low=UNKNOWN.low, high=UNKNOWN.high)
 
 
 def _ratio(above: Any, below: Any) -> float:

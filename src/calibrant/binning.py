@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import ClassVar, Never, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,13 +15,18 @@ from calibrant import kernels
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Forecasts, Ladder
+from calibrant.facts import Facts
+from calibrant.forecasts import Forecasts, Ladder, Ladders
 from calibrant.totals import Floats, Ints
-from calibrant.views import View
+from calibrant.views import Summary, View
 
 MOST_BINS = 1_000_000
 STREAM = 1 << 22
 """Forecasts that are viewed at once where the state stays small."""
+
+
+TABLE = "table of forecasts"
+"""What everything that follows from the sorted forecasts of an event reads."""
 
 
 class Binning(Protocol):
@@ -29,21 +36,41 @@ class Binning(Protocol):
     def block(self) -> int | None:
         """Forecasts to view at once; None where the summary keeps all samples anyway."""
 
-    def summarise(self, view: View) -> Any:
+    def summarise(self, view: View) -> Summary:
         """What must be kept of a batch."""
 
-    def conclude(self, summary: Any) -> Bins:
-        """The bins of all batches together."""
+    def conclude(self, summary: Never) -> Bins:
+        """The bins of all batches together; it gets what it made, whatever that is."""
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer (n, v); -1 where the view drops it."""
 
 
+def bins_of(binning: Binning, summary: Summary) -> Bins:
+    """The bins that a binning makes of a summary of its own."""
+    return binning.conclude(summary)  # type: ignore[arg-type]
+
+
+@runtime_checkable
+class CutsEach(Protocol):
+    """A binning of an event that cuts many replicates at once."""
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each replicate is cut, and how many bins each gets."""
+
+
 class FixedEdges(ABC):
     """Binnings of events at known edges: batches are added as they come."""
 
-    edges: Any
+    edges: tuple[float, ...] | Floats
     closed: str
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        edges = np.asarray(self.edges, np.float64)
+        known = hashlib.sha256(edges.tobytes()).hexdigest()[:12]
+        return Facts("binning", fixed=True, reads=f"{len(edges) - 1} fixed bins {known}, {self.closed}-closed")
 
     @property
     def block(self) -> int:
@@ -64,13 +91,19 @@ class FixedEdges(ABC):
         codes = kernels.scalar_codes(view.outputs[:, :, 0], np.asarray(self.edges), self.closed, view.precision)
         return codes.astype(np.int64) if view.keep is None else np.where(view.keep, codes.astype(np.int64), -1)
 
-    def cuts(self, ladder: Ladder) -> Ints:
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
         """The ranks at which the edges cut the sorted samples."""
         return cuts_at(ladder, np.asarray(self.edges), self.closed)
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, and how many bins each gets."""
+        return _of_each(self.cuts(ladders), ladders.count)
 
 
 class ByRank(ABC):
     """Binnings of events that cut the sorted samples: all of them are kept, as the table of distinct forecasts."""
+
+    facts: ClassVar[Facts] = Facts("binning", reads=TABLE)
 
     @property
     def block(self) -> None:
@@ -86,8 +119,12 @@ class ByRank(ABC):
         return summary.cut(self.cuts)
 
     @abstractmethod
-    def cuts(self, ladder: Ladder) -> Ints:
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
         """The ranks at which one question's sorted samples are cut."""
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, and how many bins each gets."""
+        return _of_each(self.cuts(ladders), ladders.count)
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer, by its rank; among tied forecasts, earlier rows go to lower bins."""
@@ -121,7 +158,7 @@ class EqualWidth(FixedEdges):
         word(self.closed, "closed", "left", "right")
 
     @property
-    def edges(self) -> Floats:
+    def edges(self) -> Floats:  # type: ignore[override]  # the base only reads it
         """k/b for k = 0..b."""
         return np.arange(self.n_bins + 1) / self.n_bins  # k/b to the last bit; linspace is an ulp off at 0.3, 0.6, 0.7
 
@@ -141,7 +178,7 @@ class Edges(FixedEdges):
     edges: tuple[float, ...]
     closed: str
 
-    def __init__(self, edges: Any, closed: str = "right") -> None:
+    def __init__(self, edges: Iterable[float], closed: str = "right") -> None:
         made = numbers(edges, "edges", "must be a sequence of numbers")
         if len(made) < 2 or made[0] != 0 or made[-1] != 1:
             raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made))
@@ -172,7 +209,7 @@ class EqualMass(ByRank):
     def __post_init__(self) -> None:
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    def cuts(self, ladder: Ladder) -> Ints:
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
         """The ranks ceil(k n / b)."""
         return cuts_by_rank(ladder, self.n_bins)
 
@@ -198,13 +235,13 @@ class Quantiles(ByRank):
     def __post_init__(self) -> None:
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    def cuts(self, ladder: Ladder) -> Ints:
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
         """The ranks at which the values at equally spaced ranks cut the sorted samples."""
         n = ladder.n
         if n == 0:
             return np.zeros(self.n_bins + 1, np.int64)
         wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
-        return np.concatenate([[0], ladder.before(np.minimum(wanted, n - 1)), [n]])
+        return _enclosed(ladder.before(np.minimum(wanted, n - 1)), n)
 
     def __str__(self) -> str:
         return _bins(self.n_bins, "quantile")
@@ -214,7 +251,7 @@ def _fixed(view: View, edges: Floats, closed: str, piece: str) -> Bins:
     view.require_event(piece, "Grid or KDTree for vectors")
     n_bins = len(edges) - 1
     check_memory(view.questions, n_bins, 1)
-    size, outputs, targets = kernels.scalar_totals(
+    size, outputs, targets, squares = kernels.scalar_totals(
         view.outputs[:, :, 0],
         view.targets if view.targets.ndim == 1 else view.targets[:, :, 0],
         edges,
@@ -234,17 +271,32 @@ def _fixed(view: View, edges: Floats, closed: str, piece: str) -> Bins:
         np.full(view.questions, n_bins),
         np.broadcast_to(edges[:-1], shape),
         np.broadcast_to(edges[1:], shape),
+        squares=None if squares is None or squares.same(size) else squares.reshape(*shape),
     )
 
 
-def cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Ints:
+def cuts_at(ladder: Ladder | Ladders, edges: Floats, closed: str) -> Ints:
     """The ranks at which edges cut the sorted samples."""
-    return np.concatenate([[0], ladder.below(edges[1:-1], closed), [ladder.n]])
+    return _enclosed(ladder.below(edges[1:-1], closed), ladder.n)
 
 
-def cuts_by_rank(ladder: Ladder, n_bins: int) -> Ints:
+def cuts_by_rank(ladder: Ladder | Ladders, n_bins: int) -> Ints:
     """The ranks at which bins of equal mass cut the sorted samples."""
-    return -(-np.arange(n_bins + 1) * ladder.n // n_bins)  # ceil(k n / b) in integers
+    steps = np.arange(n_bins + 1)
+    if ladder.n * n_bins >= 1 << 62:
+        steps = steps.astype(object)
+    return (-(-steps * ladder.n // n_bins)).astype(np.int64)  # ceil(k n / b) in integers
+
+
+def _enclosed(inner: Ints, n: int) -> Ints:
+    """Cuts with the first and the last rank around them."""
+    ends = (np.full((*inner.shape[:-1], 1), rank) for rank in (0, n))
+    return np.concatenate([next(ends), inner, next(ends)], axis=-1)
+
+
+def _of_each(cuts: Ints, count: int) -> tuple[Ints, Ints]:
+    """The cuts of each of so many replicates, and how many bins they make."""
+    return np.broadcast_to(cuts, (count, cuts.shape[-1])), np.full(count, cuts.shape[-1] - 1)
 
 
 def _bins(count: int, kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.totals import Floats, Ints, Totals
-from calibrant.views import Summary
+from calibrant.views import About, Summary
 
 MOST_BYTES = 4 << 30
 """A table larger than this is refused before it is allocated."""
@@ -38,6 +39,8 @@ class Bins(Summary):
     low: Floats | None = None
     high: Floats | None = None
     cells: Ints | None = None
+    squares: Totals | None = None
+    """Summed squares of the weights (v, b); None where every weight was 1, so that they are the size."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -55,6 +58,12 @@ class Bins(Summary):
         """The share of its question's samples that each bin holds: (v, b); nan for a question without samples."""
         with np.errstate(invalid="ignore"):
             return self.counts / self.counts.sum(axis=1, keepdims=True)
+
+    @property
+    def effective(self) -> Floats:
+        r"""How many independent samples each bin is worth: :math:`(\sum w)^2 / \sum w^2`, (v, b)."""
+        squares = self.size.value if self.squares is None else self.squares.value
+        return np.square(self.counts) / np.where(squares > 0, squares, 1.0)
 
     @cached_property
     def gap(self) -> Floats:
@@ -86,40 +95,40 @@ class Bins(Summary):
             outputs=self.outputs[one],
             targets=self.targets[one],
             requested=self.requested[one],
+            squares=None if self.squares is None else self.squares[one],
             low=None if self.low is None else self.low[one],
             high=None if self.high is None else self.high[one],
         )
 
-    def __add__(self, other: Bins) -> Bins:
-        if not isinstance(other, Bins):
-            return NotImplemented
+    def _joined(self, other: Bins, about: About) -> Bins:
         if self.cells is not None and other.cells is not None:
-            return self._with_cells(other)
+            return self._with_cells(other, about)
         if self.shape != other.shape or not np.array_equal(_known(self.high), _known(other.high)):
             raise CalibrationInputError("summaries", "must have the same bins to be added", got="different ones")
         return dataclasses.replace(
             self,
-            about=self.about + other.about,
-            size=self.size + other.size,
-            outputs=self.outputs + other.outputs,
-            targets=self.targets + other.targets,
+            about=about,
+            **{name: mine + theirs for name, mine, theirs in self._both_totals(other)},  # type: ignore[arg-type]
         )
 
-    def _with_cells(self, other: Bins) -> Bins:
+    def _both_totals(self, other: Bins) -> Iterator[tuple[str, Totals, Totals]]:
+        """The totals of both by name; squares of weights only where there are any."""
+        for name in ("size", "outputs", "targets"):
+            yield name, getattr(self, name), getattr(other, name)
+        if self.squares is not None or other.squares is not None:
+            yield "squares", self.squares or self.size, other.squares or other.size
+
+    def _with_cells(self, other: Bins, about: About) -> Bins:
         """Grids add over the union of their occupied cells."""
         both = np.concatenate([_known(self.cells), _known(other.cells)])
         cells, place = np.unique(both, axis=0, return_inverse=True)
         place = place.ravel()
         places = place[: self.shape[1]], place[self.shape[1] :]
-        made: dict[str, Any] = {}
-        for name in ("size", "outputs", "targets"):
-            parts = [getattr(bins, name) for bins in (self, other)]
-            wide = Totals.zeros((parts[0].shape[0], len(cells), *parts[0].shape[2:]))
-            for part, where in zip(parts, places, strict=True):
-                wide.hi[:, where] += part.hi
-                wide.lo[:, where] += part.lo
-            made[name] = Totals.normal(wide.hi, wide.lo)
-        return dataclasses.replace(self, about=self.about + other.about, cells=cells, **made)
+        wide = {
+            name: mine.spread(places[0], len(cells)) + theirs.spread(places[1], len(cells))
+            for name, mine, theirs in self._both_totals(other)
+        }
+        return dataclasses.replace(self, about=about, cells=cells, **wide)  # type: ignore[arg-type]
 
     def _mean(self, totals: Totals) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):

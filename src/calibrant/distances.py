@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +13,18 @@ import numpy as np
 from calibrant.bins import Bins
 from calibrant.checks import interval, numbers, order
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, declare
 from calibrant.totals import Floats
 
 Distance = Callable[[Bins], Floats]
 
 
+def _error(high: float, order: float | None) -> Facts:
+    """What is known of a distance that is 0 where forecast and truth agree, and above 0 elsewhere."""
+    return Facts("distance", low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True)
+
+
+@declare(dataclasses.replace(_error(1.0, 1.0), words=""))
 def tvd(bins: Bins) -> Floats:
     r"""Total variation distance: half the summed absolute gaps; for an event, the absolute gap.
 
@@ -29,6 +38,7 @@ def tvd(bins: Bins) -> Floats:
     return gaps if bins.shape[2] == 1 else gaps / 2
 
 
+@declare(_error(2.0, 2.0))
 def squared(bins: Bins) -> Floats:
     r"""Squared Euclidean gap :math:`\sum_j (\bar p_{bj} - \bar y_{bj})^2`.
 
@@ -39,6 +49,7 @@ def squared(bins: Bins) -> Floats:
     return np.square(bins.gap).sum(axis=2)
 
 
+@declare(Facts("distance", low=-1.0, high=1.0, sides=2, calibrated=0.0))
 def signed(bins: Bins) -> Floats:
     r"""Signed gap :math:`\bar p_b - \bar y_b` of an event: positive where the forecasts are over-confident.
 
@@ -50,6 +61,7 @@ def signed(bins: Bins) -> Floats:
     return bins.gap[:, :, 0]
 
 
+@declare(dataclasses.replace(_error(2.0, 2.0), low=-math.inf, tends_to=squared))
 def debiased_squared(bins: Bins) -> Floats:
     r"""Squared gap of each bin less its sampling bias; may be negative.
 
@@ -87,6 +99,11 @@ class power:  # noqa: N801 - a distance reads as a function
     def __post_init__(self) -> None:
         order(self.p, "power")
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _error(2.0, self.p)
+
     def __call__(self, bins: Bins) -> Floats:
         return np.power(np.abs(bins.gap), self.p).sum(axis=2)
 
@@ -105,6 +122,11 @@ class lp:  # noqa: N801
 
     def __post_init__(self) -> None:
         order(self.p, "lp")
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _error(2.0, 1.0)
 
     def __call__(self, bins: Bins) -> Floats:
         return np.power(np.power(np.abs(bins.gap), self.p).sum(axis=2), 1 / self.p)
@@ -128,6 +150,11 @@ class weighted:  # noqa: N801
         if not all(0 <= weight < np.inf for weight in made) or not any(made):
             raise CalibrationInputError("weighted", expected, got=str(made))
         object.__setattr__(self, "w", made)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _error(math.sqrt(2.0 * max(self.w)), None)
 
     def __call__(self, bins: Bins) -> Floats:
         _require_coordinates(bins, len(self.w), "weighted")
@@ -159,6 +186,11 @@ class mahalanobis:  # noqa: N801
             )
         object.__setattr__(self, "M", tuple(tuple(float(entry) for entry in row) for row in matrix))
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _error(math.inf, None)
+
     def __call__(self, bins: Bins) -> Floats:
         _require_coordinates(bins, len(self.M), "mahalanobis")
         form = np.einsum("vbi,ij,vbj->vb", bins.gap, np.array(self.M), bins.gap)
@@ -185,6 +217,11 @@ class inter_interval:  # noqa: N801
     def __post_init__(self) -> None:
         interval(self.low, self.high, "inter_interval")
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return dataclasses.replace(_error(max(self.low, 1.0 - self.high), None), calibrated=math.nan)
+
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "inter_interval")
         rate = bins.frequency[:, :, 0]
@@ -208,6 +245,11 @@ class interval_tvd:  # noqa: N801
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "interval_tvd")
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return dataclasses.replace(_error(1.0, None), calibrated=math.nan)
 
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "interval_tvd")

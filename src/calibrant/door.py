@@ -55,16 +55,17 @@ class Door:
             )
         self.truth = self._matched(truth)
 
-    def probabilities(self, normalize: bool = False) -> tuple[Array, tuple[str, ...]]:
-        """The forecasts as probabilities, and notes of what was done to them."""
-        values, notes = self.values, []
+    def probabilities(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
+        """The forecasts as probabilities, and what was done to which rows."""
+        values, flags = self.values, {}
         if normalize:
             values = self._normalised()
-            notes.append("rows were divided by their sums")
+            flags["divided by their sums"] = np.ones(self.n, np.int64)
         if check_probabilities(values, self.name, self.layout, bits=self.bits):
+            rows = values.reshape(self.n, -1)
+            flags["clipped: probabilities within 1e-6 of [0, 1]"] = ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
             values = np.clip(values, 0.0, 1.0)
-            notes.append("probabilities within 1e-6 of [0, 1] were clipped")
-        return values, tuple(notes)
+        return values, flags
 
     def logits(self) -> Array:
         """The forecasts as logits: any finite numbers."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Forecasts(Summary):
     targets: Array | Totals
     starts: Ints
     precision: Precision
+    squares: Totals | None = None
+    """Summed squares of the weights of each entry; None where every weight was 1, so that they are the counts."""
 
     @classmethod
     def of(cls, view: View, piece: str) -> Forecasts:
@@ -44,51 +47,67 @@ class Forecasts(Summary):
 
     @classmethod
     def _of_any(cls, view: View) -> Forecasts:
-        parts: list[tuple[Array, Array, Totals]] = []
-        lengths = []
+        """Of weighted rows and soft labels: first every answer as an entry of its own."""
+        parts = []
         for question in range(view.questions):
             rows = view.rows_of(question)
-            if view.weight is not None:
-                rows = rows[view.weight[rows] > 0]
-            counts = np.ones(len(rows), np.int64) if view.weight is None else view.weight[rows].astype(np.int64)
-            truth = view.truth_of(question, rows)[:, 0]
-            parts.append((view.outputs[rows, question % view.v, 0], counts, Totals.of(truth).times(counts)))
-            lengths.append(len(rows))
-        return cls._collapsed(
-            view.about, np.repeat(np.arange(len(lengths)), lengths), parts, len(lengths), view.precision
-        )
-
-    def __add__(self, other: Forecasts) -> Forecasts:
-        if not isinstance(other, Forecasts):
-            return NotImplemented
-        questions = len(self.starts) - 1
-        about = self.about + other.about
-        keys = np.concatenate([np.repeat(np.arange(questions), np.diff(table.starts)) for table in (self, other)])
-        parts = [(table.values, table.counts, _totals(table.targets)) for table in (self, other)]
-        precision = self.precision if self.precision.bits <= other.precision.bits else other.precision
-        return self._collapsed(about, keys, parts, questions, precision)
-
-    @classmethod
-    def _collapsed(
-        cls, about: About, keys: Ints, parts: list[tuple[Array, Array, Totals]], questions: int, precision: Precision
-    ) -> Forecasts:
-        """Rows of (question, value, count, target) with equal question and value as one entry."""
-        values = np.concatenate([part[0] for part in parts]) + 0  # -0.0 becomes 0.0
-        counts = np.concatenate([part[1] for part in parts]).astype(np.int64)
-        hi = np.concatenate([part[2].hi for part in parts])
-        lo = np.concatenate([part[2].lo for part in parts])
-        order = np.lexsort((values, keys))
-        keys, values = keys[order], values[order]
-        first = np.flatnonzero(np.append(True, (values[1:] != values[:-1]) | (keys[1:] != keys[:-1]))[: len(values)])
-        targets = Totals.normal(_reduced(hi[order], first), _reduced(lo[order], first))
-        whole = not about.soft and not (targets.lo.any() or (targets.hi & ((1 << 26) - 1)).any())
+            weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+            rows, weight = rows[weight > 0], weight[weight > 0]
+            truth = Totals.of(view.truth_of(question, rows)[:, 0]).times(weight)
+            parts.append((view.outputs[rows, question % view.v, 0], weight.astype(np.int64), truth, weight))
+        values, counts, targets, weights = zip(*parts, strict=True)
+        weight = np.concatenate(weights)
         return cls(
+            view.about,
+            np.concatenate(values) + 0,  # -0.0 becomes 0.0
+            np.concatenate(counts),
+            Totals.joined(targets),
+            np.cumsum([0, *map(len, values)]),
+            view.precision,
+            None if (weight == 1).all() else Totals.of(np.square(weight)),
+        )._collapsed()
+
+    def _joined(self, other: Forecasts, about: About) -> Forecasts:
+        both = (self, other)
+        question = np.concatenate([table._question for table in both])
+        order = np.argsort(question, kind="stable")
+        whole = isinstance(self.targets, np.ndarray) and isinstance(other.targets, np.ndarray)
+        plain = self.squares is None and other.squares is None
+        return Forecasts(
             about,
-            values[first],
-            _small(_reduced(counts[order], first)),
-            _small(targets.hi >> 26) if whole else targets,
-            np.searchsorted(keys[first], np.arange(questions + 1)),
-            precision,
+            np.concatenate([table.values for table in both])[order],
+            np.concatenate([table.counts.astype(np.int64) for table in both])[order],
+            np.concatenate([table.targets.astype(np.int64) for table in both])[order]  # type: ignore[union-attr]
+            if whole
+            else Totals.joined([_totals(table.targets) for table in both])[order],
+            self.starts + other.starts,
+            min(self.precision, other.precision, key=lambda precision: precision.bits),
+            None if plain else Totals.joined([table.squares or _totals(table.counts) for table in both])[order],
+        )._collapsed()
+
+    @property
+    def _question(self) -> Ints:
+        """The question of each entry."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def _collapsed(self) -> Forecasts:
+        """Entries of equal question and value as one."""
+        order = np.lexsort((self.values, self._question))
+        question, values = self._question[order], self.values[order]
+        new = (values[1:] != values[:-1]) | (question[1:] != question[:-1])
+        first = np.flatnonzero(np.append(True, new)[: len(values)])
+        if isinstance(self.targets, np.ndarray):
+            targets: Array | Totals = _small(_reduced(self.targets[order], first))
+        else:
+            targets = self.targets[order].reduced(first)
+            targets = _small(targets.floor) if targets.is_whole else targets
+        return dataclasses.replace(
+            self,
+            values=values[first],
+            counts=_small(_reduced(self.counts[order], first)),
+            targets=targets,
+            starts=np.searchsorted(question[first], np.arange(len(self.starts))),
+            squares=None if self.squares is None else self.squares[order].reduced(first),
         )
 
     def ladders(self) -> Iterator[Ladder]:
@@ -190,6 +209,34 @@ class Ladder:
         """The entry that holds each rank, how far inside it lies, and how large it is."""
         entry = np.minimum(self._entry(ranks), len(self.values) - 1)
         return entry, ranks - self.ranks[entry], self.ranks[entry + 1] - self.ranks[entry]
+
+
+class Ladders(Protocol):
+    """The sorted samples of many replicates of an event, as binnings need them: each result has a row a replicate."""
+
+    @property
+    def count(self) -> int:
+        """How many replicates there are."""
+
+    @property
+    def n(self) -> int:
+        """How many samples each of them has."""
+
+    @property
+    def rates(self) -> Floats:
+        """How often each sample's group of equal forecasts came true."""
+
+    def below(self, edges: Floats, closed: str) -> Ints:
+        """How many samples lie below each edge (at or below it, when bins are right-closed)."""
+
+    def before(self, ranks: Ints) -> Ints:
+        """How many samples have a smaller forecast than the one at each rank."""
+
+    def targets_at(self, ranks: Ints, rows: Ints | None = None) -> Totals:
+        """The running targets up to ranks, of some of the replicates."""
+
+    def some(self, rows: Ints) -> Ladders:
+        """Some of the replicates."""
 
 
 def _columns(view: View) -> Iterator[tuple[Array, Array]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from calibrant.checks import number
-from calibrant.errors.mean_score import MeanScore, hit
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions
@@ -42,7 +43,7 @@ def assert_calibrated(
     result = metric(predictions)
     if at_most is not None:
         number(at_most, "at_most", "must be a number of at least 0", lambda limit: limit >= 0)
-        if not abs(result.value) <= at_most:
+        if not distance_from_calibration(result) <= at_most:
             raise AssertionError(f"{result} is above {at_most:g}")
         return result
     number(level, "level", "must lie between 0 and 1", lambda share: 0 < share < 1)
@@ -84,8 +85,33 @@ class Scorer:
         made = Predictions.from_probs(
             y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight
         )
-        value = self.metric(made).value
-        rises = self.greater_is_better
-        if rises is None:
-            rises = isinstance(self.metric, MeanScore) and self.metric.score is hit
-        return float(value) if rises else -abs(float(value))
+        return self.score(self.metric(made))
+
+    def score(self, result: Result) -> float:
+        """A result as a score: the nearer to its value under calibration, or else the better, the greater."""
+        facts, rises = self.metric.facts, self.greater_is_better
+        if rises is None and facts.lower_is_better is not None:
+            rises = not facts.lower_is_better
+        if rises is None and _centre(facts) is None:
+            expected = "must be said of a metric of which it is unknown"
+            raise CalibrationInputError("greater_is_better", expected, got=self.metric.name, hint="True or False")
+        if rises:
+            return result.value
+        return -result.value if _centre(facts) is None else -distance_from_calibration(result)
+
+
+def distance_from_calibration(result: Result) -> float:
+    """How far a result is from its value under calibration; where that is unknown, from 0.
+
+    >>> import calibrant as cal
+    >>> round(distance_from_calibration(cal.MCS([1, 1], [.9, .7])), 10)
+    0.2
+    """
+    return abs(result.value - (_centre(result.metric.facts) or 0.0))
+
+
+def _centre(facts: Facts) -> float | None:
+    """The value that is best: that under calibration, or 0 of a number with two sides of one length; else None."""
+    if facts.calibrated is not None and math.isfinite(facts.calibrated):
+        return facts.calibrated
+    return 0.0 if math.isfinite(facts.low) and facts.low == -facts.high else None

@@ -10,8 +10,9 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationWarning
+from calibrant.totals import Ints
 
-NOTE = "these forecasts are for the rows that the recalibrator was fitted on: the numbers flatter it"
+FLAG = "forecast by a recalibrator that was fitted on them: the numbers flatter it"
 _marked: dict[int, weakref.ref[Array]] = {}
 
 
@@ -37,9 +38,10 @@ def is_marked(forecasts: Any) -> bool:
     return False
 
 
-def notes(forecasts: Any) -> tuple[str, ...]:
-    """A warning and a note where forecasts were marked."""
+def flags(forecasts: Any, rows: int) -> dict[str, Ints]:
+    """A warning, and a flag on every row, where forecasts were marked."""
     if not is_marked(forecasts):
-        return ()
-    warnings.warn(f"{NOTE}; fit and measure on different rows, or use cross_fit", CalibrationWarning, stacklevel=4)
-    return (NOTE,)
+        return {}
+    advice = "these forecasts are for the rows that the recalibrator was fitted on, so the numbers flatter it"
+    warnings.warn(f"{advice}; fit and measure on different rows, or use cross_fit", CalibrationWarning, stacklevel=4)
+    return {FLAG: np.ones(rows, np.int64)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from calibrant import kernels
 from calibrant.arrays import Array
 from calibrant.checks import class_name, whole
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints
 from calibrant.views import About, View
 
 Lens = Callable[[Predictions], View]
+_OF_FORECASTS = Facts("lens", looks_at_labels=False, outcomes="disjoint")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class TopLabel:
     >>> cal.TopLabel()(p).outputs.ravel().tolist()
     [0.9, 0.8]
     """
+
+    facts: ClassVar[Facts] = dataclasses.replace(_OF_FORECASTS, names_classes=False, asks_event=True)
 
     def __call__(self, predictions: Predictions) -> View:
         if predictions.kind != "classes":
@@ -57,6 +61,8 @@ class Ranked:
     """
 
     k: int
+
+    facts: ClassVar[Facts] = dataclasses.replace(_OF_FORECASTS, names_classes=False)
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -82,6 +88,8 @@ class InTopK:
     """
 
     k: int
+
+    facts: ClassVar[Facts] = dataclasses.replace(_OF_FORECASTS, names_classes=False)
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -113,6 +121,8 @@ class OneClass:
 
     of: int | str
 
+    facts: ClassVar[Facts] = _OF_FORECASTS
+
     def __post_init__(self) -> None:
         class_name(self.of, "OneClass")
 
@@ -135,6 +145,8 @@ class Classwise:
     (2, 2, 1)
     """
 
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", alone=lambda index: OneClass(index))
+
     def __call__(self, predictions: Predictions) -> View:
         predictions.require_classes("Classwise")
         outputs = predictions.probabilities[:, :, None]
@@ -154,6 +166,8 @@ class Flat:
     >>> cal.Flat()(p).outputs.ravel().tolist()
     [0.9, 0.1, 0.8, 0.2]
     """
+
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, names_classes=False)
 
     def __call__(self, predictions: Predictions) -> View:
         predictions.require_classes("Flat")
@@ -182,6 +196,8 @@ class Full:
     (2, 1, 2)
     """
 
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", asks_event=True)
+
     def __call__(self, predictions: Predictions) -> View:
         if predictions.kind != "classes":
             return _event(predictions)
@@ -207,6 +223,8 @@ class TopK:
     """
 
     k: int
+
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, names_classes=False, outcomes="all")
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -242,6 +260,8 @@ class Groups:
     """
 
     groups: tuple[tuple[str, tuple[int | str, ...]], ...]
+
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all")
 
     def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[Any]) -> None:
         object.__setattr__(self, "groups", _named_groups(groups))
@@ -292,17 +312,16 @@ def _view(
     names: tuple[str, ...] = (),
     summed: bool = False,
 ) -> View:
-    weight = predictions.weight
     precision = dataclasses.replace(predictions.precision, summed=summed)
     about = About(
         n=len(predictions),
         question=question,
         names=names,
-        soft=predictions.soft is not None,
-        fractional=weight is not None and bool((weight != np.floor(weight)).any()),
-        notes=predictions.notes,
+        soft=predictions.soft_rows,
+        fractional=predictions.fractional_rows,
+        remarks=predictions.remarks,
     )
-    return View(about, outputs, targets, precision, weight=weight)
+    return View(about, outputs, targets, precision, weight=predictions.weight)
 
 
 def _event(predictions: Predictions) -> View:

@@ -6,21 +6,22 @@ import dataclasses
 import html
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Generic, Literal, Self, final
 
 import numpy as np
 
 from calibrant import specification
 from calibrant.bins import Bins
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.facts import UNKNOWN, Facts
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Totals
-from calibrant.views import About
+from calibrant.views import About, S
 
 
-class Metric(ABC):
+class Metric(ABC, Generic[S]):
     """Two methods and one path: batches are summarised, summaries are added, the sum is concluded.
 
     >>> import calibrant as cal
@@ -31,51 +32,78 @@ class Metric(ABC):
     """
 
     @abstractmethod
-    def summarise(self, predictions: Predictions) -> Any:
+    def summarise(self, y_true: object) -> S:
         """What must be kept of these predictions; it adds."""
 
     @abstractmethod
-    def conclude(self, summary: Any) -> Result:
-        """The number that follows from a summary."""
+    def conclude(self, summary: S | Literal[0]) -> Result:
+        """The number that follows from a summary, or from their `sum`."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of its values; nothing, unless it says so."""
+        return UNKNOWN
 
     @final
     def __call__(
         self,
-        y_true: Any,
-        y_proba: Any = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        sample_weight: Any = None,
+        y_true: object,
+        y_proba: object = None,
+        *others: object,
+        classes: Iterable[object] | None = None,
+        sample_weight: object = None,
         ignore_index: float | None = None,
         normalize: bool = False,
         interval: Callable[[Metric, Predictions, Result], Result] | None = None,
+        **unknown: object,
     ) -> Result:
         """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked.
 
         The other options stand beside labels and probabilities, as in `Predictions.from_probs`.
         """
-        options: dict[str, Any] = {"classes": classes, "sample_weight": sample_weight, "ignore_index": ignore_index}
-        options = {name: value for name, value in options.items() if value is not None}
-        options |= {"normalize": True} if normalize else {}
-        predictions = self._predictions(y_true, y_proba, **options)
+        self._refuse(others, unknown)
+        predictions = checked(y_true, y_proba, classes, sample_weight, ignore_index, normalize)
         if interval is not None and not callable(interval):
             raise CalibrationInputError("interval", "must be a Bootstrap", got=repr(interval), hint="Bootstrap(200)")
         result = self.conclude(self.summarise(predictions))
         return result if interval is None else interval(self, predictions, result)
 
-    @staticmethod
-    def _predictions(y_true: Any, y_proba: Any, **options: Any) -> Predictions:
-        if isinstance(y_true, Predictions):
-            for name in [*(["y_proba"] if y_proba is not None else []), *options]:
-                raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
-            return y_true
-        if isinstance(y_proba, Predictions):
-            raise CalibrationInputError("y_true", "must be left out", got="labels beside Predictions")
-        if y_proba is None:
+    def _refuse(self, others: tuple[object, ...], unknown: Mapping[str, object]) -> None:
+        """Refuse what a call does not take, and name the way."""
+        if others:
             raise CalibrationInputError(
-                "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
+                "metric",
+                "takes labels and probabilities",
+                got=f"{2 + len(others)} arguments",
+                hint=f"where scikit-learn wants a scorer, pass scoring=Scorer({self.name})",
             )
-        return Predictions.from_probs(y_true, y_proba, **options)
+        for name, value in unknown.items():
+            raise CalibrationInputError(
+                name, "is a choice of the metric, not of the call", got=repr(value), hint=self._way(name, value)
+            )
+
+    def _way(self, name: str, value: object) -> str:
+        """How a choice is changed: by `replace`, of the field itself or of the piece that has it."""
+        choices = specification.fields_of(self)
+        if name in choices:
+            return f"call {self.name}.replace({name}=...)(y, p)"
+        for choice, piece in choices.items():
+            if name in specification.fields_of(piece):
+                return f"call {self.name}.replace({choice}={type(piece).__name__}({name}={value!r}))(y, p)"
+        return nearest(name, [*choices, "classes", "sample_weight", "ignore_index", "normalize", "interval"])
+
+    @final
+    def replace(self, **choices: object) -> Self:
+        """The metric with some of its choices changed.
+
+        >>> import calibrant as cal
+        >>> cal.ECE.replace(binning=cal.EqualMass()) == cal.ADAPTIVE_ECE
+        True
+        """
+        known = specification.fields_of(self)
+        for name in choices.keys() - known.keys():
+            raise CalibrationInputError(name, f"is no choice of {self.name}", hint=nearest(name, known))
+        return dataclasses.replace(self, **choices)  # type: ignore[type-var]
 
     @final
     def to_json(self) -> str:
@@ -87,13 +115,49 @@ class Metric(ABC):
 
     @property
     def name(self) -> str:
-        """Its name among the recipes, or its kind."""
+        """Its name among the recipes; that of a recipe and the one choice that was changed; or its kind.
+
+        >>> import calibrant as cal
+        >>> cal.ECE.name, cal.ECE.replace(binning=cal.EqualMass(30)).name, cal.IsotonicError().name
+        ('ECE', 'ECE(binning=EqualMass(n_bins=30))', 'IsotonicError')
+        """
         from calibrant.recipes import RECIPES  # the names are known last
 
-        for name, recipe in RECIPES.items():
-            if type(recipe) is type(self) and recipe == self:
-                return name
+        alike = {name: recipe for name, recipe in RECIPES.items() if type(recipe) is type(self)}
+        exact = [name for name, recipe in alike.items() if recipe is self]
+        for name in [*exact, *(name for name, recipe in alike.items() if recipe == self)]:
+            return name
+        for name, recipe in alike.items():
+            theirs = specification.fields_of(recipe)
+            changed = [choice for choice, piece in specification.fields_of(self).items() if piece != theirs[choice]]
+            if len(changed) == 1:
+                return f"{name}({changed[0]}={specification.spelled(getattr(self, changed[0]))})"
         return type(self).__name__
+
+
+def checked(
+    y_true: object,
+    y_proba: object = None,
+    classes: Iterable[object] | None = None,
+    sample_weight: object = None,
+    ignore_index: float | None = None,
+    normalize: bool = False,
+) -> Predictions:
+    """Predictions as they are, or made of labels and probabilities, which are looked at and not copied."""
+    options = {"classes": classes, "sample_weight": sample_weight, "ignore_index": ignore_index}
+    options = {name: value for name, value in options.items() if value is not None}
+    options |= {"normalize": True} if normalize else {}
+    if isinstance(y_true, Predictions):
+        for name in [*(["y_proba"] if y_proba is not None else []), *options]:
+            raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
+        return y_true
+    if isinstance(y_proba, Predictions):
+        raise CalibrationInputError("y_true", "must be left out", got="labels beside Predictions")
+    if y_proba is None:
+        raise CalibrationInputError(
+            "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
+        )
+    return Predictions.from_probs(y_true, y_proba, **options)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -246,7 +310,7 @@ class Result:
             raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
         about = About(n=made["n"], question=made["question"], names=tuple(parts))
         return cls(
-            metric=specification.decode(made["metric"], pieces or {}),
+            metric=_named(specification.decode(made["metric"], pieces or {}), made["name"]),
             value=float(made["value"]),
             about=about,
             choices=made["choices"],
@@ -278,6 +342,14 @@ def from_json(text: str, pieces: Mapping[str, Any] | None = None) -> Metric:
     return made
 
 
+def _named(metric: Metric, name: str) -> Metric:
+    """The recipe of that name, where it is this one: two recipes may make the same choices."""
+    from calibrant.recipes import RECIPES  # the names are known last
+
+    recipe = RECIPES.get(name)
+    return recipe if recipe is not None and recipe == metric else metric
+
+
 def _interval_to_dict(interval: Interval) -> dict[str, Any]:
     return {
         name: specification.number(value) if isinstance(value, float) else value
@@ -289,14 +361,16 @@ def _interval_from_dict(made: dict[str, Any]) -> Interval:
     return Interval(**{**made, "low": float(made["low"]), "high": float(made["high"])})
 
 
-_TOTALS = ("size", "outputs", "targets")
+_TOTALS = ("size", "outputs", "targets", "squares")
 
 
 def _bins_to_dict(bins: Bins) -> dict[str, Any]:
     made: dict[str, Any] = {"requested": bins.requested.tolist()}
     for name in _TOTALS:
-        totals: Totals = getattr(bins, name)
-        made[name] = {"hi": totals.hi.tolist(), "lo": totals.lo.tolist()}
+        totals: Totals | None = getattr(bins, name)
+        if totals is not None:
+            limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
+            made[name] = {limb: array.tolist() for limb, array in limbs.items() if array is not None}
     for name in ("low", "high"):
         ends: Floats | None = getattr(bins, name)
         if ends is not None:
@@ -307,8 +381,11 @@ def _bins_to_dict(bins: Bins) -> dict[str, Any]:
 
 
 def _bins_from_dict(made: dict[str, Any], about: About) -> Bins:
-    totals = [Totals(np.array(made[name]["hi"], np.int64), np.array(made[name]["lo"], np.int64)) for name in _TOTALS]
+    totals = {
+        name: Totals(**{limb: np.array(array, np.int64) for limb, array in made[name].items()})
+        for name in _TOTALS
+        if name in made
+    }
     low, high = (np.array(made[name], np.float64) if name in made else None for name in ("low", "high"))
     cells = np.array(made["cells"], np.int64) if "cells" in made else None
-    size, outputs, targets = totals
-    return Bins(about, size, outputs, targets, np.array(made["requested"]), low, high, cells)
+    return Bins(about, requested=np.array(made["requested"]), low=low, high=high, cells=cells, **totals)

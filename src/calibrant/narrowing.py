@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.checks import interval, number, word
+from calibrant.facts import Facts, facts_of
 from calibrant.lenses import Lens
 from calibrant.predictions import Predictions
 from calibrant.selections import within
@@ -27,6 +28,11 @@ class ByLabel:
     """
 
     lens: Lens
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("lens")
 
     def __call__(self, predictions: Predictions) -> View:
         predictions.require_classes("ByLabel")
@@ -47,6 +53,11 @@ class ByPrediction:
     """
 
     lens: Lens
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return dataclasses.replace(facts_of(self.lens), names_classes=True, asks_event=False, alone=None)
 
     def __call__(self, predictions: Predictions) -> View:
         return _grouped(self.lens(predictions), predictions.predicted, predictions, "by prediction")
@@ -76,6 +87,11 @@ class Between:
     def __post_init__(self) -> None:
         interval(self.low, self.high, "Between")
         word(self.closed, "closed", "left", "right", "both")
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return dataclasses.replace(facts_of(self.lens), asks_event=False, alone=None)
 
     def __call__(self, predictions: Predictions) -> View:
         view = self.lens(predictions)
@@ -108,6 +124,11 @@ class Above:
 
     def __post_init__(self) -> None:
         number(self.t, "t", "must be a number", lambda t: t == t)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return dataclasses.replace(facts_of(self.lens), asks_event=False, alone=None)
 
     def __call__(self, predictions: Predictions) -> View:
         view = self.lens(predictions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from calibrant.arrays import Array
 from calibrant.binning import EqualWidth
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import number, word
+from calibrant.facts import Facts
 from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import View
 
@@ -46,6 +47,8 @@ class KDTree:
         number(self.gamma, "gamma", "must lie in (0, 1]", lambda gamma: 0 < gamma <= 1)
         word(self.threshold, "threshold", "mean", "median")
 
+    facts: ClassVar[Facts] = Facts("binning", reads="rows")
+
     @property
     def block(self) -> None:
         """All samples are kept."""
@@ -60,17 +63,22 @@ class KDTree:
         leaves = [self._leaves(summary, question) for question in range(summary.questions)]
         width = max(1, max(len(of_one) for of_one in leaves))
         check_memory(len(leaves), width, summary.d)
-        size, outputs, targets = (
-            Totals.zeros((len(leaves), width, *shape)) for shape in ((), (summary.d,), (summary.d,))
+        sums = [
+            _leaf_sums(summary, question, rows)
+            for question, of_one in enumerate(leaves)
+            for rows in [*of_one, *[_NO_ROWS] * (width - len(of_one))]
+        ]
+        size, outputs, targets, squares = (
+            Totals.joined(parts).reshape(len(leaves), width, -1) for parts in zip(*sums, strict=True)
         )
-        for question, of_one in enumerate(leaves):
-            for leaf, rows in enumerate(of_one):
-                _put(size, (question, leaf), Totals.whole(_count(rows, summary.weight)))
-                _put(outputs, (question, leaf), _column_totals(summary, question, rows))
-                truth = summary.truth_of(question, rows)
-                heavy = None if summary.weight is None else summary.weight[rows]
-                _put(targets, (question, leaf), kernels.column_totals(truth, weight=heavy))
-        return Bins(summary.about, size, outputs, targets, np.array([max(1, len(of_one)) for of_one in leaves]))
+        return Bins(
+            summary.about,
+            size[:, :, 0],
+            outputs,
+            targets,
+            np.array([max(1, len(of_one)) for of_one in leaves]),
+            squares=None if summary.weight is None else squares[:, :, 0],
+        )
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer."""
@@ -125,6 +133,11 @@ class Grid:
         EqualWidth(self.n_bins, self.closed)  # the same rules
 
     @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("binning", reads=f"{self.n_bins} cells an axis, {self.closed}-closed")
+
+    @property
     def block(self) -> int:
         """Cells are fixed: batches are added as they come."""
         return EqualWidth().block
@@ -144,8 +157,17 @@ class Grid:
             [_sums(place, array[kept][:, axis], shape, weight) for axis in range(d)] for array in (view.outputs, truth)
         ]
         size = _sums(place, np.ones(len(place)), shape, weight)
+        squares = None if weight is None else Totals.of(np.square(weight)).by_code(place, shape[0] * shape[1])
         outputs, targets = (_stacked(parts) for parts in sums)
-        return Bins(view.about, size, outputs, targets, np.full(view.questions, len(cells)), cells=cells)
+        return Bins(
+            view.about,
+            size,
+            outputs,
+            targets,
+            np.full(view.questions, len(cells)),
+            cells=cells,
+            squares=None if squares is None else squares.reshape(*shape),
+        )
 
     def conclude(self, summary: Bins) -> Bins:
         """Nothing is left to do but to count the cells."""
@@ -214,12 +236,18 @@ def _count(rows: Ints, weight: Floats | None) -> Any:
     return np.int64(len(rows)) if weight is None else np.int64(weight[rows].sum())
 
 
-def _column_totals(view: View, question: int, rows: Ints) -> Totals:
-    return kernels.column_totals(view.outputs[:, question % view.v], rows, view.weight)
+def _leaf_sums(view: View, question: int, rows: Ints) -> tuple[Totals, ...]:
+    """Size, outputs, targets and squared weights of some rows."""
+    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+    return (
+        Totals.of(weight).sum(0).reshape(1),
+        kernels.column_totals(view.outputs[:, question % view.v], rows, view.weight),
+        kernels.column_totals(view.truth_of(question, rows), weight=None if view.weight is None else weight),
+        Totals.of(np.square(weight)).sum(0).reshape(1),
+    )
 
 
-def _put(table: Totals, where: tuple[int, int], totals: Totals) -> None:
-    table.hi[where], table.lo[where] = totals.hi, totals.lo
+_NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
 def _sums(place: Ints, values: Array, shape: tuple[int, int], weight: Floats | None) -> Totals:
@@ -227,4 +255,4 @@ def _sums(place: Ints, values: Array, shape: tuple[int, int], weight: Floats | N
 
 
 def _stacked(parts: list[Totals]) -> Totals:
-    return Totals(np.stack([part.hi for part in parts], axis=-1), np.stack([part.lo for part in parts], axis=-1))
+    return Totals.joined([part.reshape(*part.shape, 1) for part in parts], axis=-1)

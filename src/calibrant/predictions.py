@@ -44,7 +44,8 @@ class Predictions:
     weight: Floats | None = None
     precision: Precision = DOUBLE
     logits: bool = False
-    notes: tuple[str, ...] = ()
+    flags: Mapping[str, Ints] = field(default_factory=dict)
+    """What was done to the rows, in words, and of how many rows each row says it."""
 
     @classmethod
     def from_probs(
@@ -70,10 +71,10 @@ class Predictions:
         Predictions(n=2, one event, probabilities)
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis)
-        values, notes = door.probabilities(normalize)
-        notes += leaks.notes(y_proba)
+        values, flags = door.probabilities(normalize)
+        flags |= leaks.flags(y_proba, door.n)
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
+        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), flags=flags)
         return made._without(truth.kept, ignore_index)
 
     @classmethod
@@ -112,9 +113,9 @@ class Predictions:
         Predictions(n=2, the top answer, probabilities)
         """
         door = Door(correct, confidence, ("correct", "confidence"), event=True)
-        values, notes = door.probabilities()
+        values, flags = door.probabilities()
         truth = door.labels(None, None)
-        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
+        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), flags=flags)
         return dataclasses.replace(made, kind="confidence")
 
     @classmethod
@@ -135,9 +136,9 @@ class Predictions:
     def _without(self, kept: Array | None, ignored: float | None) -> Predictions:
         if kept is None or kept.all():
             return self
-        count = int((~kept).sum())
-        note = f"{count} row{'s were' if count > 1 else ' was'} left out: label {ignored:g}"
-        return dataclasses.replace(self[kept], notes=(*self.notes, note))
+        near = np.minimum(np.cumsum(kept), kept.sum() - 1)[~kept]  # each is told of by the next row that stays
+        left_out = np.bincount(near, minlength=kept.sum())
+        return dataclasses.replace(self[kept], flags={**self[kept].flags, f"left out: label {ignored:g}": left_out})
 
     def __len__(self) -> int:
         return len(self.values)
@@ -157,6 +158,7 @@ class Predictions:
             soft=None if self.soft is None else self.soft[rows],
             columns={name: column[rows] for name, column in self.columns.items()},
             weight=None if self.weight is None else self.weight[rows],
+            flags={words: counts[rows] for words, counts in self.flags.items()},
         )
 
     def blocks(self, elements: int) -> Iterator[Predictions]:
@@ -164,6 +166,30 @@ class Predictions:
         step = max(1, elements // max(1, self.values.size // max(1, len(self))))
         for start in range(0, max(1, len(self)), step):
             yield self if step >= len(self) else self[start : start + step]
+
+    @property
+    def remarks(self) -> tuple[tuple[str, int], ...]:
+        """What was done to how many rows, in words."""
+        counts = {words: int(rows.sum()) for words, rows in self.flags.items()}
+        return tuple(sorted((words, count) for words, count in counts.items() if count))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to how many rows, as sentences."""
+        return sentences(self.remarks)
+
+    @cached_property
+    def soft_rows(self) -> int:
+        """How many labels are soft."""
+        if self.soft is None:
+            return 0
+        between = (self.soft > 0) & (self.soft < 1)
+        return int((between.any(axis=1) if between.ndim == 2 else between).sum())
+
+    @cached_property
+    def fractional_rows(self) -> int:
+        """How many weights are no whole numbers."""
+        return 0 if self.weight is None else int((self.weight != np.floor(self.weight)).sum())
 
     @property
     def n_classes(self) -> int:
@@ -261,6 +287,15 @@ def require_predictions(given: object, parameter: str = "predictions", where: st
     if not isinstance(given, Predictions):
         hint = "make them with Predictions.from_probs(y, p) or from_logits"
         raise CalibrationInputError(parameter, "must be Predictions", got=type(given).__name__, where=where, hint=hint)
+
+
+def sentences(remarks: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """What was done to how many rows, as sentences.
+
+    >>> sentences((("left out: label 9", 2),))
+    ('2 rows were left out: label 9',)
+    """
+    return tuple(f"{count} row{' was' if count == 1 else 's were'} {words}" for words, count in remarks)
 
 
 def sigmoid(logits: Array) -> Floats:

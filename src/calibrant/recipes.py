@@ -27,6 +27,7 @@ from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
 from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, declare
 from calibrant.lenses import Classwise, Full, Lens, Ranked, TopK, TopLabel
 from calibrant.metric import Metric
 from calibrant.narrowing import Above, Between, ByLabel
@@ -49,7 +50,7 @@ ACE = BinnedError(lens=Classwise(), binning=EqualMass(), across=mean_of_all)
 TACE = BinnedError(lens=Above(Classwise(), 0.01), binning=EqualMass(), across=mean_of_all)
 CWECE = BinnedError(lens=ByLabel(TopLabel()))
 WSECE = BinnedError(lens=ByLabel(TopLabel()), across=weighted_by_size)
-MSECE = CWECE
+MSECE = CWECE.replace()  # the same choices: its value, not its parts, is the answer
 CECE = BinnedError(lens=ByLabel(TopLabel()), across=contraharmonic)
 MCS = BinnedError(binning=EqualWidth(1), distance=signed)
 CWMCS = BinnedError(lens=ByLabel(TopLabel()), binning=EqualWidth(1), distance=signed)
@@ -98,6 +99,7 @@ True
 """
 
 
+@declare(Facts("metrics"))
 def likert(edges: Sequence[Any], *, lens: Lens = ECE.lens, binning: Binning = ECE.binning) -> dict[str, BinnedError]:
     """One metric a category of a Likert scale: do samples shown in a category belong to it?
 

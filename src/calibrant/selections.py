@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.arrays import Array
 from calibrant.checks import class_name, interval, is_number
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, facts_of
 from calibrant.precision import Precision
 from calibrant.predictions import Predictions
 
@@ -42,6 +43,11 @@ class Everything(Selection):
     def __call__(self, predictions: Predictions) -> Mask:
         return np.ones(len(predictions), bool)
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("select", words="", looks_at_labels=False, names_classes=False, takes_all=True)
+
     def __repr__(self) -> str:
         return "everything"
 
@@ -71,6 +77,11 @@ class label_in(Selection):  # noqa: N801 - a selection reads as a verb
     def __init__(self, *classes: int | str) -> None:
         object.__setattr__(self, "classes", _classes(classes, "label_in"))
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("select", names_classes=_by_index(*self.classes))
+
     def __call__(self, predictions: Predictions) -> Mask:
         wanted = [predictions.class_index(name) for name in self.classes]
         return np.isin(predictions.hard_labels("label_in"), wanted)
@@ -93,6 +104,11 @@ class predicted_in(Selection):  # noqa: N801
 
     def __init__(self, *classes: int | str) -> None:
         object.__setattr__(self, "classes", _classes(classes, "predicted_in"))
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("select", looks_at_labels=False, names_classes=_by_index(*self.classes))
 
     def __call__(self, predictions: Predictions) -> Mask:
         wanted = [predictions.class_index(name) for name in self.classes]
@@ -123,6 +139,11 @@ class output_between(Selection):  # noqa: N801
         if self.of is not None:
             class_name(self.of, "output_between")
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("select", looks_at_labels=False, names_classes=_by_index(self.of))
+
     def __call__(self, predictions: Predictions) -> Mask:
         if predictions.kind != "classes" and self.of is None:
             return within(predictions.probabilities, self.low, self.high, "left", predictions.precision)
@@ -148,6 +169,11 @@ class confidence_between(Selection):  # noqa: N801
     def __post_init__(self) -> None:
         interval(self.low, self.high, "confidence_between")
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("select", looks_at_labels=False, names_classes=False)
+
     def __call__(self, predictions: Predictions) -> Mask:
         return within(predictions.confidence, self.low, self.high, "left", predictions.precision)
 
@@ -172,6 +198,11 @@ class where(Selection):  # noqa: N801
                 raise CalibrationInputError("where", f"needs one value for {name!r}", got=repr(value))
         object.__setattr__(self, "columns", tuple(sorted(columns.items())))
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("select", looks_at_labels=False, names_classes=False)
+
     def __call__(self, predictions: Predictions) -> Mask:
         mask = np.ones(len(predictions), bool)
         for name, value in self.columns:
@@ -189,6 +220,11 @@ class Both(Selection):
     left: Selection
     right: Selection
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _of_either(self.left, self.right)
+
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) & self.right(predictions)
 
@@ -203,6 +239,11 @@ class Either(Selection):
     left: Selection
     right: Selection
 
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _of_either(self.left, self.right)
+
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) | self.right(predictions)
 
@@ -215,6 +256,11 @@ class Neither(Selection):
     """Samples outside the selection: `~a`."""
 
     selection: Selection
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return _of_either(self.selection)
 
     def __call__(self, predictions: Predictions) -> Mask:
         return ~self.selection(predictions)
@@ -232,6 +278,18 @@ def within(values: Array, low: float, high: float, closed: str, precision: Preci
     above = values > start if closed == "right" and low > 0 else values >= start
     below = values < stop if closed == "left" and high < 1 else values <= stop
     return above & below
+
+
+def _of_either(*selections: Selection) -> Facts:
+    """What is known of selections that are combined."""
+    parts = [facts_of(selection) for selection in selections]
+    looks, names = any(part.looks_at_labels for part in parts), any(part.names_classes for part in parts)
+    return Facts("select", looks_at_labels=looks, names_classes=names)
+
+
+def _by_index(*classes: int | str | None) -> bool:
+    """Whether some class is given by its place, not by its name."""
+    return any(is_number(name) for name in classes)
 
 
 def _classes(classes: tuple[int | str, ...], parameter: str) -> tuple[int | str, ...]:

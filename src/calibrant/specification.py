@@ -8,11 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.facts import facts_of
 from calibrant.selections import Both, Either, Everything, Neither, Selection, label_in, predicted_in, where
 
 
 def encode(piece: Any) -> Any:
     """A piece as plain JSON values: {"piece": name, field: value}; a function as its name.
+
+    A piece that is not calibrant's own goes by its qualified name; one that is called like a piece of calibrant is
+    refused, since it would come back as that.
 
     >>> import calibrant as cal
     >>> encode(cal.EqualWidth(10))
@@ -21,14 +25,15 @@ def encode(piece: Any) -> Any:
     if isinstance(piece, Selection):
         return _encode_selection(piece)
     if dataclasses.is_dataclass(piece) and not isinstance(piece, type):
-        fields = {field.name: encode(getattr(piece, field.name)) for field in dataclasses.fields(piece)}
-        return {"piece": type(piece).__name__, **fields}
+        fields = {name: encode(value) for name, value in fields_of(piece).items()}
+        return {"piece": _written_name(type(piece)), **fields}
     if callable(piece):
         if not hasattr(piece, "__name__"):
+            hint = "define it with def, or as a frozen dataclass"
             raise CalibrationInputError(
-                "specification", "needs functions that have a name", got=repr(piece), hint="define it with def"
+                "specification", "needs pieces that have a name", got=type(piece).__name__, hint=hint
             )
-        return {"function": piece.__name__}
+        return {"function": _written_name(piece)}
     if isinstance(piece, (tuple, list)):
         return [encode(item) for item in piece]
     if isinstance(piece, float):
@@ -40,24 +45,36 @@ def encode(piece: Any) -> Any:
     raise CalibrationInputError("specification", "must hold pieces, numbers and names", got=type(piece).__name__)
 
 
-def decode(made: Any, pieces: Mapping[str, Any]) -> Any:
+def decode(text: Any, pieces: Mapping[str, Any]) -> Any:
     """The piece that `encode` wrote; foreign ones are looked up in `pieces`, all others in `calibrant.__all__`."""
-    if isinstance(made, list):
-        return tuple(decode(item, pieces) for item in made)
-    if made in ("nan", "inf", "-inf"):
-        return float(made)
-    if not isinstance(made, dict):
-        return made
-    if "function" in made:
-        return _look_up(made["function"], pieces)
-    if "select" in made and "piece" not in made:
-        return _decode_selection(made, pieces)
-    fields = {name: decode(value, pieces) for name, value in made.items() if name != "piece"}
-    piece = _look_up(made.get("piece"), pieces)
+    if isinstance(text, list):
+        return tuple(decode(item, pieces) for item in text)
+    if text in ("nan", "inf", "-inf"):
+        return float(text)
+    if not isinstance(text, dict):
+        return text
+    if "function" in text:
+        return _look_up(text["function"], pieces)
+    if "select" in text and "piece" not in text:
+        return _decode_selection(text, pieces)
+    fields = {name: decode(value, pieces) for name, value in text.items() if name != "piece"}
+    piece = _look_up(text.get("piece"), pieces)
     try:
         return piece(**fields)
     except TypeError as reason:
-        raise CalibrationInputError("specification", f"does not fit {made['piece']}", got=str(reason)) from None
+        raise CalibrationInputError("specification", f"does not fit {text['piece']}", got=str(reason)) from None
+
+
+def fields_of(piece: object) -> dict[str, Any]:
+    """The choices that a piece or metric was made with, by name; none where it is no dataclass.
+
+    >>> import calibrant as cal
+    >>> fields_of(cal.KDTree(0.5)), fields_of(cal.tvd)
+    ({'gamma': 0.5, 'threshold': 'mean'}, {})
+    """
+    if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
+        return {}
+    return {field.name: getattr(piece, field.name) for field in dataclasses.fields(piece)}
 
 
 def spelled(piece: Any) -> str:
@@ -69,10 +86,61 @@ def spelled(piece: Any) -> str:
     """
     if isinstance(piece, Selection) or not callable(piece):
         return repr(piece)
-    if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
-        return str(getattr(piece, "__name__", repr(piece)))
-    fields = (f"{field.name}={spelled(getattr(piece, field.name))}" for field in dataclasses.fields(piece))
+    if hasattr(piece, "__name__"):
+        return str(piece.__name__)
+    fields = (f"{name}={spelled(value)}" for name, value in fields_of(piece).items())
     return f"{type(piece).__name__}({', '.join(fields)})"
+
+
+def identity(piece: Any) -> str:
+    """A line that two pieces share only if they do the same: as spelled, and foreign ones by their qualified names.
+
+    >>> import calibrant as cal
+    >>> identity(cal.TopK(3)), identity(identity)
+    ('TopK(k=3)', 'calibrant.specification.identity')
+    """
+    if isinstance(piece, Selection) and is_ours(type(piece)):
+        return repr(piece)
+    if not callable(piece):
+        return repr(piece)
+    named = piece if hasattr(piece, "__name__") else type(piece)
+    name = named.__name__ if is_ours(named) else qualified(named)
+    if named is piece:
+        return name if "<" not in name else f"{name} at {id(piece):x}"  # names inside a function are not unique
+    fields = (f"{field}={identity(value)}" for field, value in fields_of(piece).items())
+    return f"{name}({', '.join(fields)})"
+
+
+def spoken(piece: Any) -> str:
+    """A choice in words, as a result says it; "" where it goes without saying.
+
+    >>> import calibrant as cal
+    >>> spoken(cal.tvd), spoken(cal.root_mean), spoken(cal.power(3.0)), spoken(cal.EqualWidth())
+    ('', 'root mean', 'power 3.0', '15 equal-width bins')
+    """
+    words = facts_of(piece).words
+    if words is not None:
+        return words
+    if isinstance(piece, Selection):
+        return repr(piece)
+    if hasattr(piece, "__name__"):
+        return str(piece.__name__).replace("_", " ")
+    if "__str__" in vars(type(piece)) or not fields_of(piece):
+        return str(piece)
+    fields = (value.__name__ if hasattr(value, "__name__") else str(value) for value in fields_of(piece).values())
+    return f"{type(piece).__name__.replace('_', ' ')} {', '.join(fields)}"
+
+
+def qualified(named: Any) -> str:
+    """The name of a function or class with its module's."""
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def is_ours(named: Any) -> bool:
+    """Whether calibrant has this very function or class under its name."""
+    import calibrant  # its names are known last
+
+    return named.__name__ in calibrant.__all__ and getattr(calibrant, named.__name__) is named
 
 
 def number(value: float) -> float | int | str:
@@ -93,41 +161,54 @@ def _encode_selection(selection: Selection) -> dict[str, Any]:
         case Neither():
             return {"select": "~", "of": [encode(selection.selection)]}
         case label_in() | predicted_in():
-            return {"select": type(selection).__name__, "classes": list(selection.classes)}
+            return {"select": _written_name(type(selection)), "classes": list(selection.classes)}
         case where():
             return {"select": "where", "columns": {name: encode(value) for name, value in selection.columns}}
-    fields = dataclasses.fields(selection)  # type: ignore[arg-type]
-    return {
-        "select": type(selection).__name__,
-        **{field.name: encode(getattr(selection, field.name)) for field in fields},
-    }
+    fields = {name: encode(value) for name, value in fields_of(selection).items()}
+    return {"select": _written_name(type(selection)), **fields}
 
 
-def _decode_selection(made: dict[str, Any], pieces: Mapping[str, Any]) -> Any:
-    name = made["select"]
+def _decode_selection(text: dict[str, Any], pieces: Mapping[str, Any]) -> Any:
+    name = text["select"]
     combined = {"&": Both, "|": Either, "~": Neither}
     if name in combined:
-        return combined[name](*(decode(part, pieces) for part in made["of"]))
-    found = _look_up(name, pieces)
-    if isinstance(found, Everything):
-        return found
-    if "columns" in made:
-        return found(**made["columns"])
-    if "classes" in made:
-        return found(*made["classes"])
-    return found(**{key: decode(value, pieces) for key, value in made.items() if key != "select"})
+        return combined[name](*(decode(part, pieces) for part in text["of"]))
+    piece = _look_up(name, pieces)
+    if isinstance(piece, Everything):
+        return piece
+    if "columns" in text:
+        return piece(**text["columns"])
+    if "classes" in text:
+        return piece(*text["classes"])
+    return piece(**{key: decode(value, pieces) for key, value in text.items() if key != "select"})
+
+
+def _written_name(named: Any) -> str:
+    """The name by which a piece travels."""
+    import calibrant  # its names are known last
+
+    if is_ours(named):
+        return str(named.__name__)
+    if named.__name__ in calibrant.__all__:
+        expected = "must not call a piece of yours like one of calibrant's"
+        raise CalibrationInputError("specification", expected, got=qualified(named), hint="give it another name")
+    return qualified(named)
 
 
 def _look_up(name: Any, pieces: Mapping[str, Any]) -> Any:
     import calibrant  # its names are known last
 
-    if name in pieces:
-        return pieces[name]
-    if name not in calibrant.__all__:
-        raise CalibrationInputError(
-            "specification",
-            "names an unknown piece",
-            got=repr(name),
-            hint=f"{nearest(str(name), calibrant.__all__)[:80]} Pass pieces={{name: piece}} for one of your own",
-        )
-    return getattr(calibrant, name)
+    if name in calibrant.__all__:
+        return getattr(calibrant, name)
+    short = str(name).rpartition(".")[2]
+    for known in (name, short):
+        if known in pieces:
+            return pieces[known]
+    if short in calibrant.__all__ or not isinstance(name, str):
+        raise CalibrationInputError("specification", "names an unknown piece", got=repr(name))
+    raise CalibrationInputError(
+        "specification",
+        "names an unknown piece",
+        got=repr(name),
+        hint=f"{nearest(short, calibrant.__all__)[:80]} Pass pieces={{name: piece}} for one of your own",
+    )

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from calibrant.binning import ByRank, EqualMass, EqualWidth, cuts_at, cuts_by_rank
+from calibrant.binning import TABLE, ByRank, EqualMass
+from calibrant.bins import check_memory
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Ladder
+from calibrant.facts import Facts
+from calibrant.forecasts import Ladder, Ladders
+from calibrant.selections import Mask
 from calibrant.totals import Floats, Ints
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A binning of an event that makes as many bins as it is told."""
+
+    @property
+    def n_bins(self) -> int:
+        """How many."""
+
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+        """The ranks at which one question's sorted samples are cut."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +45,47 @@ class Sweep(ByRank):
     (0.25, 3)
     """
 
-    binning: EqualMass | EqualWidth = dataclasses.field(default_factory=EqualMass)
+    binning: Countable = dataclasses.field(default_factory=EqualMass)
+
+    facts: ClassVar[Facts] = Facts("binning", chooses=True, reads=TABLE)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.binning, (EqualMass, EqualWidth)):
-            raise CalibrationInputError("Sweep", "takes EqualMass() or EqualWidth()", got=repr(self.binning))
+        if isinstance(self.binning, type) or not isinstance(self.binning, Countable):
+            expected = "takes a binning of an event with a number of bins"
+            raise CalibrationInputError("Sweep", expected, got=repr(self.binning), hint="EqualMass() or EqualWidth()")
 
-    def cuts(self, ladder: Ladder) -> Ints:
+    def cuts(self, ladder: Ladder) -> Ints:  # type: ignore[override]  # many replicates choose each for itself
         """The ranks at which the chosen number of bins cuts the sorted samples."""
-        return self._cuts(ladder, self.choose(ladder))
+        n_bins = self.choose(ladder)
+        check_memory(1, n_bins, 1)
+        return self.cuts_into(ladder, n_bins)
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, padded with empty bins, and how many bins it chose."""
+        n = ladders.n
+        chosen = np.where((np.diff(ladders.rates, axis=1) >= 0).all(axis=1), n, 1)
+        left = np.flatnonzero(chosen < n)
+        for n_bins in range(2, n + 1):
+            left = left[self._monotone_each(ladders, n_bins, left)]
+            if not len(left):
+                break
+            chosen[left] = n_bins
+        cuts = np.full((ladders.count, int(chosen.max()) + 1), n)
+        for n_bins in np.unique(chosen):
+            rows = np.flatnonzero(chosen == n_bins)
+            cuts[rows, : n_bins + 1] = self.cuts_into(ladders.some(rows), int(n_bins))
+        return cuts, chosen
+
+    def _monotone_each(self, ladders: Ladders, n_bins: int, rows: Ints) -> Mask:
+        """Which of some replicates have mean labels that never fall from one non-empty bin to the next."""
+        cuts = self.cuts_into(ladders.some(rows), n_bins)
+        cuts = np.broadcast_to(cuts, (len(rows), n_bins + 1))
+        sizes = np.diff(cuts, axis=1)
+        targets = ladders.targets_at(cuts, rows).differences()
+        tolerance = np.where(targets.fractions.any(axis=1), 1e-12, 0.0)[:, None]  # a cut fell among equal forecasts
+        rates = np.where(sizes > 0, targets.value / np.maximum(sizes, 1), -np.inf)
+        before = np.maximum.accumulate(rates, axis=1)[:, :-1]
+        return ((rates[:, 1:] >= before - tolerance) | (sizes[:, 1:] == 0)).all(axis=1)
 
     def choose(self, ladder: Ladder) -> int:
         """The number of bins that the sweep ends with."""
@@ -51,20 +99,18 @@ class Sweep(ByRank):
         return ladder.n
 
     def _monotone(self, ladder: Ladder, n_bins: int) -> bool:
-        ranks = self._cuts(ladder, n_bins)
+        ranks = self.cuts_into(ladder, n_bins)
         ranks = ranks[np.append(True, np.diff(ranks) > 0)]
         targets = ladder.running_targets(ranks).differences()
-        fractions = bool(targets.lo.any() or (targets.hi & ((1 << 26) - 1)).any())
-        return _rises(targets.value / np.diff(ranks), 1e-12 if fractions else 0.0)
+        return _rises(targets.value / np.diff(ranks), 0.0 if targets.is_whole else 1e-12)
 
-    def _cuts(self, ladder: Ladder, n_bins: int) -> Ints:
-        if isinstance(self.binning, EqualMass):
-            return cuts_by_rank(ladder, n_bins)
-        return cuts_at(ladder, np.arange(n_bins + 1) / n_bins, self.binning.closed)
+    def cuts_into(self, ladder: Ladder | Ladders, n_bins: int) -> Ints:
+        """The ranks at which so many bins cut the sorted samples."""
+        return dataclasses.replace(self.binning, n_bins=n_bins).cuts(ladder)  # type: ignore[type-var]
 
     def __str__(self) -> str:
-        kind = "equal-mass" if isinstance(self.binning, EqualMass) else "equal-width"
-        return f"{kind} bins by monotonic sweep"
+        kind = str(dataclasses.replace(self.binning, n_bins=2)).removeprefix("2 ")  # type: ignore[type-var]
+        return f"{kind} by monotonic sweep"
 
 
 def _rises(rates: Floats, tolerance: float) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, printable
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency
@@ -188,7 +187,7 @@ def null_p(result: Result) -> str:
 
 def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:
     """The result with its noise floor; a mean score has none."""
-    if isinstance(metric, MeanScore) or not len(rows):
+    if metric.facts.calibrated is None or not len(rows):
         return result
     return consistency(metric, rows, n=n, seed=seed, result=result).annotated()
 

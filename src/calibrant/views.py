@@ -3,36 +3,64 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.precision import Precision
+from calibrant.predictions import sentences
 from calibrant.totals import Floats, Ints
 
-S = TypeVar("S", bound="Summary")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # whose variables have a default, so that Metric is Metric[Summary]
+
+    S = TypeVar("S", bound="Summary", covariant=True, default="Summary")
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S", covariant=True)
 
 
 @dataclass(frozen=True)
 class About:
-    """What a summary is about: it travels with the sums and is printed with the number."""
+    """What a summary is about: it travels with the sums and is printed with the number.
+
+    >>> (About(2, "event", remarks=(("left out: label 9", 1),)) + About(3, "event")).notes
+    ('1 row was left out: label 9',)
+    """
 
     n: int
     """Rows of predictions that were summarised."""
     question: str
     """What was asked, in words: "top label", "event"."""
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     """The questions' names, one a view; empty where there is only one."""
-    soft: bool = False
-    fractional: bool = False
-    """Whether some weight was no whole number."""
-    notes: tuple[str, ...] = ()
+    soft: int = 0
+    """Rows whose label was soft."""
+    fractional: int = 0
+    """Rows whose weight was no whole number."""
+    remarks: tuple[tuple[str, int], ...] = ()
+    """What was done to how many rows when predictions were made."""
+    reads: tuple[tuple[str, str], ...] = ()
+    """What `summarise` reads: by its name, each choice that summaries must share to be added."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The remarks as sentences."""
+        return sentences(self.remarks)
+
+    @property
+    def digest(self) -> str:
+        """A hash of what `summarise` reads."""
+        return hashlib.sha256(repr(self.reads).encode()).hexdigest()
 
     def __add__(self, other: About) -> About:
+        self.require(other.reads, "summaries", "must come from one metric to be added")
         if (self.question, self.names) != (other.question, other.names):
             raise CalibrationInputError(
                 "summaries",
@@ -42,10 +70,20 @@ class About:
         return dataclasses.replace(
             self,
             n=self.n + other.n,
-            soft=self.soft or other.soft,
-            fractional=self.fractional or other.fractional,
-            notes=tuple(sorted({*self.notes, *other.notes})),
+            soft=self.soft + other.soft,
+            fractional=self.fractional + other.fractional,
+            remarks=_added(self.remarks, other.remarks),
         )
+
+    def require(self, reads: tuple[tuple[str, str], ...], parameter: str, expected: str) -> None:
+        """Refuse what was read by other choices, and name the first that differs."""
+        if self.reads == reads:
+            return
+        mine, theirs = dict(self.reads), dict(reads)
+        for choice in dict.fromkeys([*mine, *theirs]):
+            here, there = mine.get(choice, "nothing"), theirs.get(choice, "nothing")
+            if here != there:
+                raise CalibrationInputError(parameter, expected, got=f"{choice} {_apart(here, there)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +98,20 @@ class Summary:
 
     about: About
 
-    def __radd__(self: S, zero: int) -> S:
-        """`0 + summary`, so that `sum` works."""
-        if zero == 0:
+    def __add__(self, other: Self | int) -> Self:
+        if isinstance(other, int) and other == 0:
             return self
-        return NotImplemented
+        if type(self) is not type(other) or not isinstance(other, Summary):
+            return NotImplemented
+        return self._joined(other, self.about + other.about)
+
+    def __radd__(self, zero: int) -> Self:
+        """`0 + summary`, so that `sum` works."""
+        return self if zero == 0 else NotImplemented
+
+    def _joined(self, other: Self, about: About) -> Self:
+        """The sums of both, about the rows of both."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +151,15 @@ class View(Summary):
         """Questions in all, every group's copy counted."""
         return self.groups * self.v
 
-    def __add__(self, other: View) -> View:
-        if not isinstance(other, View) or self.outputs.shape[1:] != other.outputs.shape[1:]:
-            return NotImplemented
+    def _joined(self, other: View, about: About) -> View:
+        if self.outputs.shape[1:] != other.outputs.shape[1:]:
+            raise CalibrationInputError("summaries", "must have the same coordinates to be added", got="different ones")
+        check_rows(self.outputs.nbytes + other.outputs.nbytes)
         both = (self, other)
         soft = any(view.targets.ndim > 1 for view in both)
         return dataclasses.replace(
             self,
-            about=self.about + other.about,
+            about=about,
             outputs=np.concatenate([view.outputs for view in both]),
             targets=np.concatenate([view.truth_rows if soft else view.targets for view in both]),
             keep=_joined([view.keep for view in both], [view.outputs.shape[:2] for view in both]),
@@ -167,6 +215,32 @@ class View(Summary):
             return self.targets
         n, v, d = self.outputs.shape
         return (self.targets[:, None] == np.arange(v * d)).reshape(n, v, d).astype(np.float64)
+
+
+MOST_BYTES = 1 << 34
+"""A summary that keeps more than this is refused before it is made."""
+
+
+def check_rows(needed: int) -> None:
+    """Refuse rows that are too many to be kept, before they are put together."""
+    if needed > MOST_BYTES:
+        expected = f"that a summary keeps must fit {MOST_BYTES / (1 << 30):g} GiB"
+        size = f"{needed / (1 << 30):.3g} GiB"
+        raise CalibrationInputError("rows", expected, got=size, hint="use a metric that keeps totals, such as ECE")
+
+
+def _added(some: tuple[tuple[str, int], ...], more: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    counts = dict(some)
+    for remark, count in more:
+        counts[remark] = counts.get(remark, 0) + count
+    return tuple(sorted(counts.items()))
+
+
+def _apart(here: str, there: str) -> str:
+    """Two texts from where they begin to differ."""
+    same = next((place for place, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
+    start = max(0, same - 20) if max(len(here), len(there)) > 56 else 0
+    return " and ".join(f"{'…' * (start > 0)}{text[start : start + 56]}" for text in (here, there))
 
 
 def _there(array: Any) -> Any:

@@ -15,10 +15,9 @@ from calibrant.cli import spelling
 from calibrant.cli.measuring import USUAL, metrics_named
 from calibrant.cli.reading import described
 from calibrant.cli.showing import show
-from calibrant.errors.binned import BinnedError
-from calibrant.errors.mean_score import MeanScore
+from calibrant.facts import facts_of
 from calibrant.metric import Metric
-from calibrant.selections import Selection
+from calibrant.specification import fields_of
 from calibrant.table import inert, table
 
 
@@ -65,8 +64,7 @@ def info() -> None:
 
 def _spelled(recipe: Metric) -> str:
     """A recipe as --metric would take it."""
-    pieces = [
-        piece for piece in vars(recipe).values() if piece is not None and not isinstance(piece, (Selection, float))
-    ]
-    kind = [] if isinstance(recipe, (BinnedError, MeanScore)) else [spelling.snake(type(recipe).__name__)]
+    pieces = [piece for piece in fields_of(recipe).values() if facts_of(piece).slot not in (None, "select")]
+    alone = type(spelling.composed(pieces)) is type(recipe)  # the pieces tell which estimator it is
+    kind = [] if alone else [spelling.snake(type(recipe).__name__)]
     return "/".join([*kind, *(spelling.spelled(piece) for piece in pieces)])

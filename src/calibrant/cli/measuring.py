@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -16,11 +15,13 @@ from calibrant.cli import spelling
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.reading import described, read, reading_options
 from calibrant.cli.showing import show
+from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import facts_of
 from calibrant.inference.draws import check_seed
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.selections import Everything, Selection, everything
+from calibrant.selections import Selection, everything
 from calibrant.table import Table, inert, table
 
 _ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
@@ -117,11 +118,11 @@ def measure(
 
 def narrowed(metric: Metric, selected: Selection) -> Metric:
     """The metric on the selected rows only: the selection becomes part of its specification."""
-    if isinstance(selected, Everything):
+    if facts_of(selected).takes_all:
         return metric
-    before = metric.select  # type: ignore[attr-defined]
-    select = selected if isinstance(before, Everything) else before & selected
-    return dataclasses.replace(metric, select=select)  # type: ignore[type-var]
+    if not isinstance(metric, Asking):
+        raise CalibrationInputError("--select", "needs a metric that selects rows", got=metric.name)
+    return metric.replace(select=selected if facts_of(metric.select).takes_all else metric.select & selected)
 
 
 def _selection(text: str) -> Selection:

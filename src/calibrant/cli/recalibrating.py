@@ -89,7 +89,7 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
     made = fitted.predict_proba(_in_order(scores, names, [str(name) for name in fitted.classes_], file))
     io.write(output, made, [str(name) for name in fitted.classes_], columns)
     if calibrant.leaks.is_marked(made):
-        click.echo(f"note: {calibrant.leaks.NOTE}", err=True)
+        click.echo(f"note: these rows were {calibrant.leaks.FLAG}", err=True)
     click.echo(f"{len(made):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
 
 

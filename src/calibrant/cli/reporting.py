@@ -21,9 +21,9 @@ from calibrant.cli.measuring import metrics_named
 from calibrant.cli.reading import described, read, reading_options
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
+from calibrant.gates import distance_from_calibration
 from calibrant.inference.comparison import Comparison, compare
 from calibrant.inference.draws import check_seed
-from calibrant.inference.pivots import is_signed
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.table import inert
@@ -198,15 +198,14 @@ def _plain(one: Comparison) -> dict[str, Any]:
 
 
 def _worse(metric: Metric, one: Comparison) -> bool:
-    """Whether the first is worse by more than noise: farther from 0, or less accurate.
+    """Whether the first is worse by more than noise: farther from calibration, or less accurate.
 
-    Of a signed metric sizes are held against each other, with half the width of the difference's interval as noise.
+    Of a metric with two sides distances are compared, with half the width of the difference's interval as noise.
     """
-    if metric == calibrant.ACCURACY:
-        return one.interval.high < 0
-    if is_signed(metric):
-        return abs(one.a.value) - abs(one.b.value) > (one.interval.high - one.interval.low) / 2
-    return one.interval.low > 0
+    if metric.facts.lower_is_better is None:
+        farther = distance_from_calibration(one.a) - distance_from_calibration(one.b)
+        return farther > (one.interval.high - one.interval.low) / 2
+    return one.interval.low > 0 if metric.facts.lower_is_better else one.interval.high < 0
 
 
 def _named(files: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -16,40 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import calibrant
-from calibrant.errors.binned import BinnedError
-from calibrant.errors.isotonic import IsotonicError
-from calibrant.errors.label_binned import LabelBinnedError
-from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.facts import SLOTS, facts_of
 from calibrant.metric import Metric
 from calibrant.selections import Selection
 
-_FIELDS = {
-    "calibrant.lenses": "lens",
-    "calibrant.narrowing": "lens",
-    "calibrant.binning": "binning",
-    "calibrant.partitions": "binning",
-    "calibrant.sweep": "binning",
-    "calibrant.distances": "distance",
-    "calibrant.aggregates": "aggregate",
-    "calibrant.errors.mean_score": "score",
-    "calibrant.selections": "select",
-}
-_BY_NAME = {
-    **dict.fromkeys(("mean_of", "mean_of_all", "weighted_by_size", "contraharmonic", "signed_balance"), "across"),
-    **dict.fromkeys(("exponential", "gaussian"), "kernel"),
-    **dict.fromkeys(("biased", "unbiased", "unbiased_blocks"), "estimator"),
-    **dict.fromkeys(("quadratic", "logarithmic"), "score"),
-    **dict.fromkeys(("ks", "kuiper"), "statistic"),
-    **dict.fromkeys(("nearest_forecasts", "forecasts_within"), "neighbours"),
-}
-"""Pieces whose module does not tell which field they fill."""
 _COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 _FILE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|@([^\s,()\[\]'"]+)""")
 
 
 _MARK = "_"
-_KINDS = {*_FIELDS.values(), *_BY_NAME.values()}
 
 
 def metrics(text: str) -> dict[str, Metric]:
@@ -65,10 +41,10 @@ def metrics(text: str) -> dict[str, Metric]:
     """
     made = _evaluate(_parsed(text), text)
     if isinstance(made, _Several):
-        return {text: _composed(made, text)}
+        return {text: composed(made, text)}
     if isinstance(made, dict) and made and all(isinstance(metric, Metric) for metric in made.values()):
         return {f"{text} {name}": metric for name, metric in made.items()}
-    return {text: _composed([made], text)}
+    return {text: composed([made], text)}
 
 
 class _Several(list[Any]):
@@ -87,7 +63,7 @@ def selection(text: str) -> Selection:
     return made
 
 
-def _composed(pieces: list[Any], text: str) -> Metric:
+def composed(pieces: list[Any], text: str = "") -> Metric:
     """Pieces put where they belong, on top of the recipe that is named first, if any."""
     if sum(isinstance(piece, Metric) for piece in pieces) > 1:
         raise CalibrationInputError("metric", "must have one recipe", got=f"several in {text!r}")
@@ -101,29 +77,26 @@ def _composed(pieces: list[Any], text: str) -> Metric:
             raise CalibrationInputError("metric", f"must have one {field}", got=f"several in {text!r}")
         fields[field] = piece
     if base is None:
-        base = _base(fields.get("score"))
+        base = _base(fields.values())
     known = {field.name for field in dataclasses.fields(base)}  # type: ignore[arg-type]
     if unknown := fields.keys() - known:
         raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
     return dataclasses.replace(base, **fields)  # type: ignore[type-var]
 
 
-def _base(score: Any) -> Metric:
-    """What a composition without a recipe is: a binned error, or the estimator that its score belongs to."""
-    if score is None:
-        return BinnedError()
-    return IsotonicError() if score.__module__ == IsotonicError.__module__ else MeanScore()
+def _base(pieces: Iterable[Any]) -> Metric:
+    """What a composition without a recipe is: the estimator that one of its pieces belongs to, or a binned error."""
+    homes = [facts_of(piece).estimator for piece in pieces]
+    return getattr(calibrant, next(filter(None, homes), "BinnedError"))()
 
 
 def _field(piece: Any, text: str) -> str:
-    home = piece.__module__ if callable(piece) and hasattr(piece, "__name__") else type(piece).__module__
     if isinstance(piece, type):
         raise CalibrationInputError("metric", f"needs arguments for {piece.__name__}", got=repr(text))
-    name = getattr(piece, "__name__", type(piece).__name__)
-    field = _BY_NAME.get(name, _FIELDS.get(home))
-    if field is None:
+    slot = facts_of(piece).slot
+    if slot is None:
         raise CalibrationInputError("metric", "must be made of pieces", got=repr(text))
-    return field
+    return slot
 
 
 def _parsed(text: str) -> ast.expr:
@@ -175,12 +148,12 @@ def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     piece = _piece(name)
     if not callable(piece) or isinstance(piece, Metric):
         raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
-    if inspect.isfunction(piece) and piece is not calibrant.likert:
+    if inspect.isfunction(piece) and facts_of(piece).slot != "metrics":
         raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
     try:
-        given = inspect.signature(piece).bind(*args, **keywords).arguments
-        for field, value in given.items():
-            if field in _KINDS and _field(value, name) != field:
+        arguments = inspect.signature(piece).bind(*args, **keywords).arguments
+        for field, value in arguments.items():
+            if field in SLOTS and _field(value, name) != field:
                 raise CalibrationInputError("metric", f"{name} needs a {field}", got=repr(value)[:40])
         return piece(*args, **keywords)
     except CalibrationInputError:
@@ -232,8 +205,8 @@ def _piece(name: str) -> Any:
 
 def _bare(piece: Any) -> Any:
     """A class without arguments stands for its default: `classwise` is `Classwise()`."""
-    if not isinstance(piece, type) or issubclass(piece, (LabelBinnedError, BinnedError, MeanScore)):
-        return piece() if isinstance(piece, type) else piece
+    if not isinstance(piece, type):
+        return piece
     try:
         return piece()
     except TypeError:

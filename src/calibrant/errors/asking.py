@@ -1,32 +1,166 @@
-"""What estimators share: asking the lens, combining the questions, saying the choices in words."""
+"""What estimators share: they select rows, ask a lens, combine the questions and say their choices in words."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from calibrant.aggregates import mean, mean_of
+from calibrant.aggregates import Across
+from calibrant.arrays import Array
+from calibrant.binning import STREAM, TABLE, Binning, bins_of
 from calibrant.bins import Bins
-from calibrant.distances import tvd
+from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, facts_of
 from calibrant.forecasts import Forecasts
-from calibrant.metric import Metric, Result
+from calibrant.lenses import Lens
+from calibrant.metric import Metric, Result, checked
 from calibrant.predictions import Predictions
-from calibrant.selections import Everything
-from calibrant.specification import encode
-from calibrant.totals import Floats
-from calibrant.views import About, View
+from calibrant.selections import Selection
+from calibrant.specification import identity, spoken
+from calibrant.totals import Floats, Ints
+from calibrant.views import About, S, Summary, View
+
+Reads = tuple[tuple[str, str], ...]
 
 
-class OfTable(Metric):
-    """A metric of events that concludes from the table of distinct forecasts; it has fields `select` and `lens`."""
+class Asking(Metric[S]):
+    """A metric that asks a lens about selected rows, and has a rule across the lens's questions.
 
-    def summarise(self, predictions: Predictions) -> Forecasts:
-        """The table of distinct forecasts."""
-        (view,) = views(self, predictions, None)
-        return self.summarise_view(view)
+    An estimator of one's own gives `summarise_view` and `answer`; the rest is here.
+    """
+
+    select: Selection
+    lens: Lens
+    across: Across
+
+    @abstractmethod
+    def summarise_view(self, view: View) -> S:
+        """What must be kept of what the lens saw; it adds."""
+
+    @abstractmethod
+    def answer(self, summary: S) -> Result:  # type: ignore[misc]  # another metric's summary is refused before
+        """The number that follows from a summary of this metric's own."""
+
+    @property
+    def block(self) -> int | None:
+        """Forecasts to view at once; None where the summary keeps all samples anyway."""
+        return None
+
+    @property
+    def reading(self) -> tuple[str, str]:
+        """What the estimator keeps of a view: the choice's name, and a line that is equal where summaries add."""
+        return "estimator", identity(self)
+
+    @property
+    def reads(self) -> Reads:
+        """The choices that `summarise` reads."""
+        return (("selection", identity(self.select)), ("lens", identity(self.lens)), self.reading)
+
+    @property
+    def asks_event(self) -> bool:
+        """Whether its one question, of forecasts of one event, is that event, of all rows."""
+        return facts_of(self.select).takes_all and facts_of(self.lens).asks_event
+
+    def known(self, facts: Facts) -> Facts:
+        """What is known of the metric, given what is known of the values of its questions.
+
+        Where labels decide which samples count, calibrated forecasts need not agree with them; and an order is that of
+        the event itself.
+        """
+        facts = facts.through(self.across)
+        free = not (facts_of(self.lens).looks_at_labels or facts_of(self.select).looks_at_labels)
+        calibrated = facts.calibrated if free or facts.calibrated is None else math.nan
+        order = facts.order if self.asks_event else None
+        return dataclasses.replace(facts, slot=None, estimator=None, words=None, calibrated=calibrated, order=order)
+
+    @final
+    def summarise(
+        self,
+        y_true: object,
+        y_proba: object = None,
+        *,
+        classes: Iterable[object] | None = None,
+        sample_weight: object = None,
+        ignore_index: float | None = None,
+        normalize: bool = False,
+    ) -> S:
+        """What must be kept of predictions, or of labels and probabilities; summaries add."""
+        predictions = checked(y_true, y_proba, classes, sample_weight, ignore_index, normalize)
+        first, *others = (self.summarise_view(view) for view in self.views(predictions, self.block))
+        for other in others:
+            first = first + other
+        return first
+
+    @final
+    def conclude(self, summary: S | Literal[0]) -> Result:
+        """The number that follows from a summary; that of a metric which reads the data in another way is refused."""
+        if not isinstance(summary, Summary):
+            raise CalibrationInputError("summary", "must be what summarise gave", got=repr(summary))
+        known = tuple(choice for choice in summary.about.reads if choice[0] != CLASSES)
+        dataclasses.replace(summary.about, reads=known).require(self.reads, "summary", f"must be one of {self.name}")
+        return self.answer(summary)
+
+    def views(self, predictions: Predictions, block: int | None) -> Iterator[View]:
+        """What the lens sees of the selected samples, in blocks of at most so many forecasts."""
+        selected = predictions if facts_of(self.select).takes_all else predictions[self.select(predictions)]
+        reads = self.reads
+        if facts_of(self.select).names_classes or facts_of(self.lens).names_classes:
+            reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
+        for part in [selected] if block is None else selected.blocks(block):
+            view = self.lens(part)
+            yield dataclasses.replace(view, about=dataclasses.replace(view.about, reads=reads))
+
+    def view(self, predictions: Predictions) -> View:
+        """What the lens sees of the selected samples, all at once."""
+        (view,) = self.views(predictions, None)
+        return view
+
+    def combined(
+        self,
+        about: About,
+        values: Floats,
+        sizes: Floats,
+        *words: str,
+        bins: Bins | None = None,
+        details: dict[str, float] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Result:
+        """The result of the questions' values, with notes on what a reader should know."""
+        combined = self.across(values, sizes)
+        several = bool(about.names)
+        return Result(
+            self,
+            combined["value"],
+            about,
+            ", ".join(word for word in (*self._choices(about), *words) if word),
+            bins,
+            {**(details or {}), **{name: number for name, number in combined.items() if name != "value"}},
+            notes=(*about.notes, *notes, *_remarks(bins, sizes)),
+            values=tuple(values.tolist()) if several else (),
+            sizes=tuple(sizes.tolist()) if several else (),
+        )
+
+    def _choices(self, about: About) -> Iterator[str]:
+        """The choices of the rule in words; those that are the default go without saying."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        for name in ("select", "binning", "distance", "aggregate", "across"):
+            if name in fields and (name != "across" or about.names):
+                said = spoken(fields[name])
+                yield f"where {said}".replace("where where(", "where(") if name == "select" and said else said
+
+
+class OfTable(Asking[Forecasts]):
+    """A metric of events that concludes from the table of distinct forecasts."""
+
+    @property
+    def reading(self) -> tuple[str, str]:
+        """The table, whatever is made of it."""
+        return "binning", TABLE
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw."""
@@ -34,65 +168,82 @@ class OfTable(Metric):
         return Forecasts.of(view, type(self).__name__)
 
 
-def views(metric: Any, predictions: Predictions, block: int | None) -> Iterator[View]:
-    """What the lens sees of the selected samples, in blocks of at most so many forecasts."""
-    selected = predictions
-    if not isinstance(metric.select, Everything):
-        selected = predictions[metric.select(predictions)]
-    if block is None:
-        yield metric.lens(selected)
-    else:
-        yield from (metric.lens(part) for part in selected.blocks(block))
+class OfBins(Asking[Summary]):
+    """A metric that pools answers into bins and gives each question a value from its bins."""
+
+    binning: Binning
+
+    @property
+    def block(self) -> int | None:
+        """As many forecasts as the binning wants to see."""
+        return self.binning.block
+
+    @property
+    def reading(self) -> tuple[str, str]:
+        """What the binning keeps."""
+        return "binning", facts_of(self.binning).reads or identity(self.binning)
+
+    def summarise_view(self, view: View) -> Summary:
+        """The binning's summary of what the lens saw."""
+        return self.binning.summarise(view)
+
+    @final
+    def answer(self, summary: Summary) -> Result:
+        """Bins, then the number that follows from them."""
+        return self.of_bins(bins_of(self.binning, summary))
+
+    @abstractmethod
+    def of_bins(self, bins: Bins) -> Result:
+        """The number that follows from bins."""
+
+    @abstractmethod
+    def pooled(self, bins: Bins) -> Floats:
+        """One value a question (v,)."""
 
 
-def combine(
-    metric: Any,
-    about: About,
-    values: Floats,
-    sizes: Floats,
-    words: str,
-    *,
-    bins: Bins | None = None,
-    details: dict[str, float] | None = None,
-) -> Result:
-    """The result of the questions' values, with notes on what a reader should know."""
-    combined = metric.across(values, sizes)
-    details = {**(details or {}), **{name: number for name, number in combined.items() if name != "value"}}
-    several = bool(about.names)
-    return Result(
-        metric,
-        combined["value"],
-        about,
-        words,
-        bins,
-        details,
-        notes=(*about.notes, *_remarks(bins, sizes)),
-        values=tuple(values.tolist()) if several else (),
-        sizes=tuple(sizes.tolist()) if several else (),
-    )
+class OfRates(OfTable):
+    """A metric of events that compares each forecast with the rate at which its bin came true."""
+
+    binning: Binning
+
+    @abstractmethod
+    def of_rates(self, values: Floats, rates: Floats, counts: Floats | Ints) -> Floats:
+        """The error of forecasts against rates, each counted so often, along the last axis."""
 
 
-def choices(metric: Any, about: About) -> str:
-    """A metric's choices in words; those that are the default go without saying."""
-    words = []
-    if not isinstance(metric.select, Everything):
-        words.append(f"where {metric.select!r}".replace("where where(", "where("))
-    if hasattr(metric, "binning"):
-        words.append(str(metric.binning))
-    for field, usual in (("distance", tvd), ("aggregate", mean), ("across", mean_of)):
-        piece = getattr(metric, field, usual)
-        if piece is not usual and (field != "across" or about.names):
-            words.append(_name(piece))
-    return ", ".join(words)
+class OfScores(Asking[S]):
+    """A metric that averages a score of each answer."""
+
+    @property
+    def block(self) -> int | None:
+        """Batches are added as they come."""
+        return STREAM
+
+    @abstractmethod
+    def scores(self, view: View) -> Array:
+        """A score of each answer (n, v)."""
 
 
-def _name(piece: Any) -> str:
-    if not dataclasses.is_dataclass(piece) and not hasattr(piece, "__name__"):
-        return str(piece)
-    spelled = encode(piece)
-    if "function" in spelled:
-        return spelled["function"].replace("_", " ")
-    return f"{spelled.pop('piece').replace('_', ' ')} {', '.join(str(value) for value in spelled.values())}"
+@runtime_checkable
+class HasBinning(Protocol):
+    """A metric with bins of its own, whatever it makes of them."""
+
+    @property
+    def binning(self) -> Binning:
+        """How samples are pooled."""
+
+
+CLASSES = "classes"
+"""The name under which summaries remember the classes, where their order and names matter."""
+
+
+def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
+    """What is known of an estimate of an error that is 0 under calibration and never negative.
+
+    >>> error(order=2.0).sides
+    1
+    """
+    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def _remarks(bins: Bins | None, sizes: Floats) -> list[str]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.aggregates import Across, Aggregate, mean, mean_of
 from calibrant.binning import Binning, EqualWidth
-from calibrant.distances import Distance, debiased_squared, tvd
-from calibrant.errors.asking import choices, combine, views
+from calibrant.bins import Bins
+from calibrant.distances import Distance, tvd
+from calibrant.errors.asking import OfBins
+from calibrant.facts import Facts, facts_of
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
-from calibrant.sweep import Sweep
-from calibrant.views import View
+from calibrant.totals import Floats
 
 
 @dataclass(frozen=True, repr=False)
-class BinnedError(Metric):
+class BinnedError(OfBins):
     r"""A calibration error as five choices.
 
     .. math:: \mathrm{across}_v \; \mathrm{aggregate}_b \; \mathrm{distance}(\bar o_{vb}, \bar t_{vb})
@@ -43,24 +43,28 @@ class BinnedError(Metric):
     aggregate: Aggregate = mean
     across: Across = mean_of
 
-    def summarise(self, predictions: Predictions) -> Any:
-        """The binning's summary of the lens's views, block by block where the state stays small."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, self.binning.block))
-
-    def summarise_view(self, view: View) -> Any:
-        """The binning's summary of what the lens saw."""
-        return self.binning.summarise(view)
-
-    def conclude(self, summary: Any) -> Result:
-        """Bins, distances, one number a question, one number."""
-        bins = self.binning.conclude(summary)
-        distances = np.where(bins.counts > 0, self.distance(bins), 0.0)
-        details: dict[str, float] = {}
-        if isinstance(self.binning, Sweep) and bins.shape[0] == 1:
-            details["n_bins"] = int(bins.requested[0])
-        if self.distance is debiased_squared and bins.shape[0] == 1:
-            details["signed_square"] = float(mean(distances, bins)[0])
-        values = self.aggregate(distances, bins)
-        return combine(
-            self, bins.about, values, bins.counts.sum(axis=1), choices(self, bins.about), bins=bins, details=details
+    @property
+    def facts(self) -> Facts:
+        """What is known of the distance, passed through the aggregate and the rule across questions."""
+        facts = self.known(facts_of(self.distance).through(self.aggregate))
+        return dataclasses.replace(
+            facts,
+            tends_to=None if facts.tends_to is None else self.replace(distance=facts.tends_to),
+            unrooted=None if facts.root == 1 else self.replace(aggregate=mean),
         )
+
+    def of_bins(self, bins: Bins) -> Result:
+        """Distances, one number a question, one number."""
+        details: dict[str, float] = {}
+        if facts_of(self.binning).chooses and bins.shape[0] == 1:
+            details["n_bins"] = int(bins.requested[0])
+        if facts_of(self.distance).tends_to is not None and bins.shape[0] == 1:  # without bias, it may be negative
+            details["signed_square"] = float(mean(self._distances(bins), bins)[0])
+        return self.combined(bins.about, self.pooled(bins), bins.counts.sum(axis=1), bins=bins, details=details)
+
+    def pooled(self, bins: Bins) -> Floats:
+        """The aggregate of each question's distances."""
+        return self.aggregate(self._distances(bins), bins)
+
+    def _distances(self, bins: Bins) -> Floats:
+        return np.where(bins.counts > 0, self.distance(bins), 0.0)

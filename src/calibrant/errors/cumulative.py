@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.errors.asking import OfTable, choices, combine
+from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Ladder
+from calibrant.facts import Facts, declare, facts_of
+from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
 from calibrant.selections import Selection, everything
+from calibrant.specification import spoken
 from calibrant.totals import Floats
 
 Statistic = Callable[[Floats], float]
 """A number that says how far a path C_0 = 0, C_1, ... goes."""
 
 
+def _of_path(tail: Callable[[float], float], extremes: int) -> Facts:
+    """What is known of a statistic of paths whose steps together are no longer than 1."""
+    facts = Facts("statistic", "CumulativeError", low=0.0, high=1.0, sides=1, calibrated=0.0, lower_is_better=True)
+    return dataclasses.replace(facts, tail=(tail, extremes))
+
+
+@declare(_of_path(lambda x: brownian_reach(x), 1))
 def ks(path: Floats) -> float:
     r"""The farthest from 0, after Kolmogorov and Smirnov: :math:`\max_k |C_k|`.
 
@@ -31,6 +40,7 @@ def ks(path: Floats) -> float:
     return float(np.abs(path).max())
 
 
+@declare(_of_path(lambda x: brownian_range(x), 2))
 def kuiper(path: Floats) -> float:
     r"""From the lowest to the highest, after Kuiper: :math:`\max_k C_k - \min_k C_k`, C_0 = 0 included.
 
@@ -76,13 +86,18 @@ class CumulativeError(OfTable):
                 "statistic", "must be a function of a path", got=repr(self.statistic), hint="use ks or kuiper"
             )
 
-    def conclude(self, summary: Any) -> Result:
+    @property
+    def facts(self) -> Facts:
+        """What is known of the statistic."""
+        return self.known(facts_of(self.statistic))
+
+    def answer(self, summary: Forecasts) -> Result:
         """Follow each question's path."""
         values, tails, sizes = np.array([self._error(ladder) for ladder in summary.ladders()]).T
-        details = {"p_value": float(tails[0])} if len(values) == 1 and self.statistic in _NULL else {}
-        named = getattr(self.statistic, "__name__", str(self.statistic)).replace("_", " ")
-        words = ", ".join(word for word in (choices(self, summary.about), f"{named} of cumulative differences") if word)
-        return combine(self, summary.about, values, sizes, words, details=details)
+        details = {"p_value": float(tails[0])} if len(values) == 1 and facts_of(self.statistic).tail else {}
+        return self.combined(
+            summary.about, values, sizes, f"{spoken(self.statistic)} of cumulative differences", details=details
+        )
 
     def _error(self, ladder: Ladder) -> tuple[float, float, int]:
         """Value, p-value and size of one question."""
@@ -92,11 +107,11 @@ class CumulativeError(OfTable):
         forecasts = ladder.values.astype(np.float64)
         spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
         total = float((times * spread).sum())
-        if value == 0 or self.statistic not in _NULL:
+        tail, extremes = facts_of(self.statistic).tail or (None, 0)
+        if value == 0 or tail is None:
             return value, 1.0, ladder.n
         if total == 0:
             return value, 0.0, ladder.n
-        tail, extremes = _NULL[self.statistic]
         shortfall = extremes * _SHORTFALL * float((times * spread**1.5).sum()) / total
         return value, tail((value * ladder.n + shortfall) / math.sqrt(total)), ladder.n
 
@@ -153,7 +168,5 @@ def brownian_range(x: float) -> float:
 
 
 _TERMS = range(1, 11)
-_NULL: dict[Statistic, tuple[Callable[[float], float], int]] = {ks: (brownian_reach, 1), kuiper: (brownian_range, 2)}
-"""The tail of each statistic's distribution when forecasts are calibrated, and how many extremes it looks at."""
 _SHORTFALL = 0.5826
 """By how many steps the highest point of a normal walk stays below a Brownian motion's: -zeta(1/2) / sqrt(2 pi)."""

@@ -5,24 +5,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.errors.asking import OfTable, choices, combine
+from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Ladder
+from calibrant.facts import Facts, declare, facts_of
+from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
 from calibrant.pooling import rising_corners
 from calibrant.selections import Selection, everything
+from calibrant.specification import spoken
 from calibrant.totals import Floats, Ints
 
 Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
 
 
+@declare(Facts("score", estimator="IsotonicError", high=1.0))
 def quadratic(forecast: Floats, rate: Floats) -> Floats:
     r"""The Brier score of an event, :math:`r (1 - x)^2 + (1 - r) x^2`.
 
@@ -32,6 +34,7 @@ def quadratic(forecast: Floats, rate: Floats) -> Floats:
     return rate * np.square(1.0 - forecast) + (1.0 - rate) * np.square(forecast)
 
 
+@declare(Facts("score", estimator="IsotonicError"))
 def logarithmic(forecast: Floats, rate: Floats) -> Floats:
     r"""The log loss in nats, :math:`-r \ln x - (1 - r) \ln(1 - x)` with 0 ln 0 = 0.
 
@@ -84,16 +87,20 @@ class IsotonicError(OfTable):
                 hint="use quadratic or logarithmic",
             )
 
-    def conclude(self, summary: Any) -> Result:
+    @property
+    def facts(self) -> Facts:
+        """What is cut off at 0 is never negative; a score that is bounded bounds it."""
+        return self.known(error(high=facts_of(self.score).high))
+
+    def answer(self, summary: Forecasts) -> Result:
         """Pool the table, score it as it is, recalibrated and flat."""
         bins = summary.cut(lambda ladder: ladder.ranks[_corners(ladder)])
         sizes = bins.counts.sum(axis=1)
         parts = np.array([self._parts(ladder) for ladder in summary.ladders()]).T
         mcb, dsc, unc = (self.across(part, sizes)["value"] for part in parts)
         details = {"miscalibration": mcb, "discrimination": dsc, "uncertainty": unc, "score": mcb - dsc + unc}
-        named = getattr(self.score, "__name__", str(self.score)).replace("_", " ")
-        words = ", ".join(word for word in (choices(self, summary.about), "isotonic", f"{named} score") if word)
-        return combine(self, bins.about, parts[0], sizes, words, bins=bins, details=details)
+        words = "isotonic", f"{spoken(self.score)} score"
+        return self.combined(bins.about, parts[0], sizes, *words, bins=bins, details=details)
 
     def _parts(self, ladder: Ladder) -> tuple[float, float, float]:
         """MCB, DSC and UNC of one question."""

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from math import factorial
-from typing import Any
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.checks import number
-from calibrant.errors.asking import OfTable, choices, combine
+from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats
-from calibrant.views import View
 
 STEP = 2.2 / ((1 << 14) - 1)
 """Forecasts are compared at the points -.6 + STEP * k inside (0, 1)."""
+_NO_BANDWIDTH = "no bandwidth: forecasts that came true are missing or all alike"
 FAINT = 1e-6
 """A density this small counts as none."""
 
@@ -60,23 +59,21 @@ class KDEError(OfTable):
     def __post_init__(self) -> None:
         number(self.order, "order", "must be a finite order of at least 1", lambda order: 1 <= order < np.inf)
 
-    def summarise_view(self, view: View) -> Forecasts:
-        """The table of what the lens saw, which must be hard outcomes."""
-        if view.about.soft:
-            raise CalibrationInputError("KDEError", "needs one true class per row", got="soft labels")
-        return super().summarise_view(view)
+    @property
+    def facts(self) -> Facts:
+        """An estimate of the L^r error."""
+        return self.known(error(order=self.order))
 
-    def conclude(self, summary: Any) -> Result:
+    def answer(self, summary: Forecasts) -> Result:
         """Estimate both densities of every question and compare."""
+        if summary.about.soft:
+            raise CalibrationInputError("KDEError", "needs one true class per row", got="soft labels")
         answers = [(*self._error(ladder), ladder.n) for ladder in summary.ladders()]
         values, bandwidths, sizes = np.array(answers, np.float64).T
-        words = [choices(self, summary.about), f"order {self.order:g}" if self.order != 1 else ""]
+        words = f"order {self.order:g}" if self.order != 1 else ""
         details = {} if summary.about.names else {"bandwidth": float(bandwidths[0])}
-        result = combine(self, summary.about, values, sizes, ", ".join(filter(None, words)), details=details)
-        if not np.isnan(values[sizes > 0]).any():
-            return result
-        note = "no bandwidth: forecasts that came true are missing or all alike"
-        return dataclasses.replace(result, notes=(*result.notes, note))
+        notes = (_NO_BANDWIDTH,) if np.isnan(values[sizes > 0]).any() else ()
+        return self.combined(summary.about, values, sizes, words, details=details, notes=notes)
 
     def _error(self, ladder: Ladder) -> tuple[float, float]:
         """One question's error and bandwidth."""

@@ -7,25 +7,32 @@ import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.checks import whole
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import Asking
 from calibrant.errors.similarity import Kernel, Radial, Residuals, exponential
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, declare, facts_of
 from calibrant.lenses import Full, Lens
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
+from calibrant.specification import spoken
 from calibrant.totals import Floats, Ints
 from calibrant.views import View
 
 Estimator = Callable[[Residuals, Kernel], dict[str, float]]
 
 
+def _squared(**facts: Any) -> Facts:
+    """What is known of an estimate of the squared kernel error."""
+    return Facts("estimator", "KernelError", sides=1, calibrated=0.0, lower_is_better=True, **facts)
+
+
+@declare(_squared(low=0.0, high=2.0, cost=math.inf))
 def biased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
     r"""The mean over all pairs, each sample with itself too: :math:`\frac1{n^2} \sum_{i, j} h(i, j)`; never negative.
 
@@ -43,6 +50,7 @@ def biased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
     return {"value": value, "p_value_bound": math.exp(-(excess**2) / 2)}
 
 
+@declare(_squared(tends_to=biased, cost=math.inf))
 def unbiased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
     r"""The mean over pairs of two samples: :math:`\frac2{n (n - 1)} \sum_{i < j} h(i, j)`; may be negative.
 
@@ -86,6 +94,7 @@ class unbiased_blocks:  # noqa: N801 - an estimator reads as a function
 
     size: int = 2
     seed: int = 0
+    facts: ClassVar[Facts] = _squared(tends_to=biased)
 
     def __post_init__(self) -> None:
         whole(self.size, "size", 2)
@@ -124,7 +133,7 @@ class unbiased_blocks:  # noqa: N801 - an estimator reads as a function
 
 
 @dataclass(frozen=True, repr=False)
-class KernelError(Metric):
+class KernelError(Asking[View]):
     r"""The squared kernel calibration error: do forecasts that are alike miss in the same direction?
 
     .. math:: h(i, j) = k(p_i, p_j) \, \langle y_i - p_i, y_j - p_j \rangle
@@ -156,26 +165,33 @@ class KernelError(Metric):
             if isinstance(getattr(self, name), type) or not callable(getattr(self, name)):
                 raise CalibrationInputError(name, f"must be a piece such as {such}", got=repr(getattr(self, name)))
 
-    def summarise(self, predictions: Predictions) -> View:
-        """The rows themselves: every pair of them counts."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, None))  # type: ignore[return-value]
+    @property
+    def facts(self) -> Facts:
+        """What is known of the estimator."""
+        facts = self.known(facts_of(self.estimator))
+        limit = None if facts.tends_to is None else self.replace(estimator=facts.tends_to)
+        return dataclasses.replace(facts, tends_to=limit)
+
+    @property
+    def reading(self) -> tuple[str, str]:
+        """The rows, whatever is made of them."""
+        return "binning", "rows"
 
     def summarise_view(self, view: View) -> View:
-        """The rows that the lens saw."""
+        """The rows that the lens saw: every pair of them counts."""
         view.require_whole_weights("KernelError")
         return dataclasses.replace(view, outputs=view.outputs.copy())  # a batch's buffer may be used again
 
-    def conclude(self, summary: Any) -> Result:
+    def answer(self, summary: View) -> Result:
         """Sort and count each question's rows, so that no order of them can matter; then average over pairs."""
         samples = [Residuals.of(summary, question) for question in range(summary.questions)]
-        found = [self._estimate(sample) for sample in samples]
-        values, sizes = np.array([one.pop("value") for one in found]), np.array([float(one.n) for one in samples])
-        about = summary.about
-        if np.isnan(values[sizes > 0]).any():
-            about = dataclasses.replace(about, notes=(*about.notes, "too few samples for the estimator"))
-        named = [getattr(piece, "__name__", str(piece)) for piece in (self.kernel, self.estimator)]
-        words = ", ".join(word for word in (choices(self, summary.about), *named) if word)
-        return combine(self, about, values, sizes, words, details=found[0] if len(found) == 1 else {})
+        estimates = [self._estimate(sample) for sample in samples]
+        values = np.array([estimate.pop("value") for estimate in estimates])
+        sizes = np.array([float(sample.n) for sample in samples])
+        notes = ("too few samples for the estimator",) if np.isnan(values[sizes > 0]).any() else ()
+        details = estimates[0] if len(estimates) == 1 else {}
+        words = spoken(self.kernel), spoken(self.estimator)
+        return self.combined(summary.about, values, sizes, *words, details=details, notes=notes)
 
     def _estimate(self, sample: Residuals) -> dict[str, float]:
         """One question's value and details."""

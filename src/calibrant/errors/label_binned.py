@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
+from calibrant.binning import Binning, EqualWidth
 from calibrant.checks import order
-from calibrant.errors.asking import OfTable, choices, combine
+from calibrant.errors.asking import OfRates, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Ladder
+from calibrant.facts import Facts, facts_of
+from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
 from calibrant.selections import Selection, everything
-from calibrant.sweep import Sweep
+from calibrant.totals import Floats, Ints
 
-RankBinning = EqualWidth | Edges | EqualMass | Quantiles | Sweep
+
+@runtime_checkable
+class RankBinning(Binning, Protocol):
+    """A binning that cuts the sorted samples of an event."""
+
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which one question's sorted samples are cut."""
 
 
 @dataclass(frozen=True, repr=False)
-class LabelBinnedError(OfTable):
+class LabelBinnedError(OfRates):
     r"""Forecasts are kept as they are; only labels are averaged in each bin.
 
     .. math:: \Big(\frac1n \sum_i |p_i - \bar y_{b(i)}|^p\Big)^{1/p}
@@ -53,15 +60,19 @@ class LabelBinnedError(OfTable):
             )
         order(self.p, "LabelBinnedError")
 
-    def conclude(self, summary: Any) -> Result:
+    @property
+    def facts(self) -> Facts:
+        """An estimate of the L^p error."""
+        return self.known(error(order=self.p))
+
+    def answer(self, summary: Forecasts) -> Result:
         """Bin the table, then compare each entry with the mean labels of the bins it falls into."""
         bins = summary.cut(self.binning.cuts)
         values = np.array([self._error(ladder) for ladder in summary.ladders()])
-        words = choices(self, bins.about) + (f", order {self.p:g}" if self.p != 1 else "")
-        details: dict[str, float] = {}
-        if isinstance(self.binning, Sweep) and bins.shape[0] == 1:
-            details["n_bins"] = int(bins.requested[0])
-        return combine(self, bins.about, values, bins.counts.sum(axis=1), words, bins=bins, details=details)
+        words = f"order {self.p:g}" if self.p != 1 else ""
+        chosen = facts_of(self.binning).chooses and bins.shape[0] == 1
+        details: dict[str, float] = {"n_bins": int(bins.requested[0])} if chosen else {}
+        return self.combined(bins.about, values, bins.counts.sum(axis=1), words, bins=bins, details=details)
 
     def _error(self, ladder: Ladder) -> float:
         """One question: every stretch of equal forecast and bin counts by its length."""
@@ -73,5 +84,9 @@ class LabelBinnedError(OfTable):
         ends = np.unique(np.concatenate([ladder.ranks, cuts]))
         entry = np.searchsorted(ladder.ranks, ends[:-1], side="right") - 1
         bin_ = np.searchsorted(cuts, ends[:-1], side="right") - 1
-        error = np.power(np.abs(ladder.values[entry].astype(np.float64) - rate[bin_]), self.p)
-        return float(np.power((np.diff(ends) * error).sum() / ladder.n, 1 / self.p))
+        return float(self.of_rates(ladder.values[entry].astype(np.float64), rate[bin_], np.diff(ends)))
+
+    def of_rates(self, values: Floats, rates: Floats, counts: Floats | Ints) -> Floats:
+        """The L^p mean of the distances."""
+        errors = np.power(np.abs(values - rates), self.p)
+        return np.power((counts * errors).sum(axis=-1) / counts.sum(axis=-1), 1 / self.p)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import as_numbers
+from calibrant.binning import TABLE
 from calibrant.checks import number, whole
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Classwise, TopLabel
 from calibrant.predictions import Predictions
 from calibrant.selections import Selection
+from calibrant.specification import identity
 from calibrant.totals import Floats
 from calibrant.views import About
 
@@ -90,7 +93,10 @@ class LocalCalibration:
         """The table of distinct forecasts of each class, or of the event."""
         chosen = predictions if self.subset is None else predictions[self.subset(predictions)]
         lens = Classwise() if predictions.kind == "classes" else TopLabel()
-        return Forecasts.of(lens(chosen), "LocalCalibration")
+        view = lens(chosen)
+        reads = (("selection", identity(self.subset)), ("lens", identity(lens)), ("binning", TABLE))
+        about = dataclasses.replace(view.about, reads=reads)
+        return Forecasts.of(dataclasses.replace(view, about=about), "LocalCalibration")
 
     def conclude(self, summary: Forecasts) -> LocalCurves:
         """Two passes over the grid, from the left and from the right."""

@@ -3,93 +3,116 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.arrays import Array
-from calibrant.binning import STREAM
-from calibrant.errors.asking import choices, combine, views
+from calibrant.errors.asking import OfScores
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, declare, facts_of
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Metric, Result
-from calibrant.predictions import Predictions
+from calibrant.metric import Result
 from calibrant.selections import Selection, everything
+from calibrant.specification import identity, spoken
 from calibrant.totals import Totals
-from calibrant.views import Summary, View
+from calibrant.views import About, Summary, View
 
 Score = Callable[[View], Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Scores(Summary):
-    """Summed scores and weights of each question, exact; infinite scores are counted apart."""
+    """Summed scores, weights and squared weights of each question, exact; infinite scores are counted apart."""
 
     total: Totals
     size: Totals
     infinite: Totals
+    squares: Totals
 
-    def __add__(self, other: Scores) -> Scores:
-        if not isinstance(other, Scores):
-            return NotImplemented
-        return dataclasses.replace(
-            self,
-            about=self.about + other.about,
-            total=self.total + other.total,
-            size=self.size + other.size,
-            infinite=self.infinite + other.infinite,
+    def _joined(self, other: Scores, about: About) -> Scores:
+        return Scores(
+            about,
+            self.total + other.total,
+            self.size + other.size,
+            self.infinite + other.infinite,
+            self.squares + other.squares,
         )
 
 
 @dataclass(frozen=True, repr=False)
-class MeanScore(Metric):
+class MeanScore(OfScores[Scores]):
     r"""The mean over samples of a score of each answer: :math:`\frac1n \sum_i s(o_i, t_i)`.
 
     A score maps a `View` to one number per answer, (n, v). One infinite score makes the mean infinite.
 
     >>> import calibrant as cal
     >>> print(cal.MeanScore(cal.InTopK(2), cal.hit)([2, 1], [[.5, .3, .2], [.6, .3, .1]]))
-    MeanScore 0.5000 (n=2, truth in top 2, hit)
+    ACCURACY(lens=InTopK(k=2)) 0.5000 (n=2, truth in top 2)
     """
 
     lens: Lens = TopLabel()
-    score: Score = dataclasses.field(default_factory=lambda: brier_score)
+    score: Score = dataclasses.field(default_factory=lambda: brier_score)  # type: ignore[has-type]
     select: Selection = everything
     across: Across = mean_of
 
-    def summarise(self, predictions: Predictions) -> Scores:
-        """Summed scores of each question."""
-        return sum(self.summarise_view(view) for view in views(self, predictions, STREAM))  # type: ignore[return-value]
+    @property
+    def facts(self) -> Facts:
+        """What is known of the score."""
+        return self.known(facts_of(self.score))
 
-    def conclude(self, summary: Any) -> Result:
-        """Divide, then combine the questions."""
-        sizes = summary.size.value
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = np.where(summary.infinite.hi > 0, np.inf, summary.total.value / sizes)
-        named = [] if self.name != "MeanScore" else [getattr(self.score, "__name__", str(self.score)).replace("_", " ")]
-        words = ", ".join(word for word in (choices(self, summary.about), *named) if word)
-        return combine(self, summary.about, values, sizes, words)
+    @property
+    def reading(self) -> tuple[str, str]:
+        """The score."""
+        return "score", identity(self.score)
+
+    def scores(self, view: View) -> Array:
+        """The score of each answer (n, v)."""
+        scores = np.asarray(self.score(view), np.float64)
+        if np.isnan(scores if view.keep is None else scores[view.keep]).any():
+            raise CalibrationInputError("score", "must be a number for every answer", got="nan")
+        return scores
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
-        scores = np.asarray(self.score(view), np.float64)
+        scores = self.scores(view)
         kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
         finite = np.isfinite(scores)
-        if np.isnan(scores[kept]).any():
-            raise CalibrationInputError("score", "must be a number for every answer", got="nan")
-        weight = np.ones(len(scores)) if view.weight is None else view.weight
-        counted = {
-            "total": (np.where(finite, scores, 0.0), kept & finite),
-            "size": (np.ones_like(scores), kept),
-            "infinite": (np.ones_like(scores), kept & ~finite),
-        }
-        sums = {name: _by_question(view, values, mask, weight) for name, (values, mask) in counted.items()}
-        return Scores(view.about, **sums)
+        weight = np.broadcast_to((np.ones(len(scores)) if view.weight is None else view.weight)[:, None], scores.shape)
+        question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
+        question = np.broadcast_to(question, scores.shape)
+
+        def sums(values: Array, mask: Array, weights: Array | None) -> Totals:
+            totals = Totals.of(values[mask], None if weights is None else weights[mask])
+            return totals.by_code(question[mask], view.questions)
+
+        ones = np.ones_like(scores)
+        return Scores(
+            view.about,
+            sums(np.where(finite, scores, 0.0), kept & finite, weight),
+            sums(ones, kept, weight),
+            sums(ones, kept & ~finite, weight),
+            sums(np.square(weight), kept, None),
+        )
+
+    def answer(self, summary: Scores) -> Result:
+        """Divide, then combine the questions."""
+        sizes = summary.size.value
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = np.where(summary.infinite.value > 0, np.inf, summary.total.value / sizes)
+        known = "" if self.name != type(self).__name__ else spoken(self.score)  # a recipe's name says it
+        return self.combined(summary.about, values, sizes, known)
 
 
+def _score(high: float, *, lower_is_better: bool | None) -> Facts:
+    """What is known of a score of at least 0, of which a calibrated model may have any mean."""
+    return Facts("score", "MeanScore", low=0.0, high=high, sides=2, calibrated=None, lower_is_better=lower_is_better)
+
+
+@declare(_score(2.0, lower_is_better=True))
 def brier_score(view: View) -> Array:
     r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
 
@@ -102,6 +125,7 @@ def brier_score(view: View) -> Array:
     return np.square(view.outputs - view.truth_rows, dtype=np.float64).sum(axis=2)
 
 
+@declare(_score(math.inf, lower_is_better=True))
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 
@@ -119,6 +143,7 @@ def log_score(view: View) -> Array:
         return -np.where(truth > 0, truth * np.log(outputs), 0.0).sum(axis=2) + 0.0
 
 
+@declare(_score(1.0, lower_is_better=False))
 def hit(view: View) -> Array:
     """Whether the event came true: 1 or 0 (its share, under soft labels).
 
@@ -130,6 +155,7 @@ def hit(view: View) -> Array:
     return view.truth_rows[:, :, 0]
 
 
+@declare(_score(1.0, lower_is_better=None))
 def output(view: View) -> Array:
     """The forecast of the event itself; its mean is what the model promises.
 
@@ -141,6 +167,7 @@ def output(view: View) -> Array:
     return view.outputs[:, :, 0]
 
 
+@declare(_score(math.inf, lower_is_better=None))
 def entropy(view: View) -> Array:
     r"""Entropy of the forecast in nats: :math:`-\sum_j o_j \ln o_j`, with 0 ln 0 = 0.
 
@@ -153,14 +180,3 @@ def entropy(view: View) -> Array:
         outputs = np.concatenate([outputs, 1.0 - outputs], axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         return -np.where(outputs > 0, outputs * np.log(outputs), 0.0).sum(axis=2) + 0.0
-
-
-def _by_question(view: View, values: Array, mask: Array, weight: Array) -> Totals:
-    """Exact sums of (n, v) values by question."""
-    question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
-    question = np.broadcast_to(question, values.shape)[mask]
-    each = Totals.of(values[mask], np.broadcast_to(weight[:, None], values.shape)[mask])
-    sums = Totals.zeros(view.questions)
-    np.add.at(sums.hi, question, each.hi)
-    np.add.at(sums.lo, question, each.lo)
-    return Totals.normal(sums.hi, sums.lo)

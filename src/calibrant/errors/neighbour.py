@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.checks import number, order, whole
-from calibrant.errors.asking import OfTable, choices, combine
+from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.forecasts import Ladder
+from calibrant.facts import Facts
+from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
 from calibrant.selections import Selection, everything
+from calibrant.specification import spoken
 from calibrant.totals import Floats, Ints
 
 Neighbours = Callable[[Ladder], tuple[Ints, Ints]]
@@ -36,6 +38,7 @@ class nearest_forecasts:  # noqa: N801 - neighbours read as a function
     """
 
     k: int = 100
+    facts: ClassVar[Facts] = Facts("neighbours", estimator="NeighbourError")
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -68,6 +71,7 @@ class forecasts_within:  # noqa: N801 - neighbours read as a function
     """
 
     radius: float
+    facts: ClassVar[Facts] = Facts("neighbours", estimator="NeighbourError")
 
     def __post_init__(self) -> None:
         number(self.radius, "radius", "must be a finite number of at least 0", lambda radius: 0 <= radius < np.inf)
@@ -113,14 +117,16 @@ class NeighbourError(OfTable):
             )
         order(self.p, "NeighbourError")
 
-    def conclude(self, summary: Any) -> Result:
+    @property
+    def facts(self) -> Facts:
+        """An estimate of the L^p error."""
+        return self.known(error(order=self.p))
+
+    def answer(self, summary: Forecasts) -> Result:
         """Compare each entry of the table with the mean label of the entries near it."""
         errors, sizes = zip(*((self._error(ladder), float(ladder.n)) for ladder in summary.ladders()), strict=True)
-        named = getattr(self.neighbours, "__name__", str(self.neighbours))
-        words = ", ".join(
-            word for word in (choices(self, summary.about), named, f"order {self.p:g}" if self.p != 1 else "") if word
-        )
-        return combine(self, summary.about, np.array(errors), np.array(sizes), words)
+        words = spoken(self.neighbours), f"order {self.p:g}" if self.p != 1 else ""
+        return self.combined(summary.about, np.array(errors), np.array(sizes), *words)
 
     def _error(self, ladder: Ladder) -> float:
         """One question: every entry counts as often as it was made."""

@@ -7,11 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.checks import number
+from calibrant.facts import Facts
 from calibrant.totals import Floats, Ints
 from calibrant.views import View
 
@@ -28,6 +29,7 @@ class Radial(ABC):
     """A similarity that falls with distance, at a scale: a given one, or the median distance of the sample."""
 
     scale: float | None = None
+    facts: ClassVar[Facts] = Facts("kernel", estimator="KernelError")
 
     def __post_init__(self) -> None:
         if self.scale is not None:

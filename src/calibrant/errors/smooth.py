@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
 from calibrant.checks import number
-from calibrant.errors.asking import OfTable, choices, combine
-from calibrant.forecasts import Ladder
+from calibrant.errors.asking import OfTable, error
+from calibrant.facts import Facts
+from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
 from calibrant.metric import Result
 from calibrant.selections import Selection, everything
@@ -59,13 +59,18 @@ class SmoothError(OfTable):
             expected = "must be None or a finite number of at least 0.001"
             number(self.bandwidth, "bandwidth", expected, lambda width: 1e-3 <= width < np.inf)
 
-    def conclude(self, summary: Any) -> Result:
+    @property
+    def facts(self) -> Facts:
+        """In the limit it never exceeds the L1 error, and equals it where all forecasts err to one side."""
+        return self.known(error(order=1.0, cost=8.0))
+
+    def answer(self, summary: Forecasts) -> Result:
         """Smooth the residuals of every question and integrate."""
         answers = [(*self._error(ladder), ladder.n) for ladder in summary.ladders()]
         values, bandwidths, sizes = np.array(answers, np.float64).T
-        words = [choices(self, summary.about), f"bandwidth {self.bandwidth:g}" if self.bandwidth is not None else ""]
+        words = f"bandwidth {self.bandwidth:g}" if self.bandwidth is not None else ""
         details = {} if summary.about.names else {"bandwidth": float(bandwidths[0])}
-        return combine(self, summary.about, values, sizes, ", ".join(filter(None, words)), details=details)
+        return self.combined(summary.about, values, sizes, words, details=details)
 
     def _error(self, ladder: Ladder) -> tuple[float, float]:
         """One question's error and bandwidth."""

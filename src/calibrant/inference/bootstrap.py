@@ -10,11 +10,10 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.checks import whole
-from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import BLOCK, RowDraws, check_level, check_seed, clusters, replicate
-from calibrant.inference.engines import Cells, Engine, RowsInCells, exact, view_of
-from calibrant.inference.pivots import bounds, is_signed, pivot
+from calibrant.inference.engines import Cells, Engine, RowsInCells, exact
+from calibrant.inference.pivots import pivot
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints
@@ -80,7 +79,7 @@ class Bootstrap:
         if len(predictions) < 2:
             nothing = [Interval(np.nan, np.nan, self.level, self.kind, self.engine, self.n)] * questions
             return dataclasses.replace(result, interval=nothing[0], intervals=tuple(nothing[1:]))
-        pivoted = pivot(metric, several=questions > 1)
+        facts, pivoted = metric.facts, pivot(metric, several=questions > 1)
         replicates = self.replicates(pivoted.metric, predictions)
         estimates = _values(pivoted.metric, predictions, result)
         shifts = np.zeros(questions)
@@ -92,9 +91,9 @@ class Bootstrap:
         intervals = []
         for drawn, estimate, shift, jackknife in zip(replicates.T, estimates, shifts, without.T, strict=True):
             ends = KINDS[self.kind](drawn + shift, estimate, self.level, jackknife)
-            low, high = np.clip(pivoted.back(np.array(ends)), *bounds(metric))  # nan stays nan
+            low, high = np.clip(pivoted.back(np.array(ends)), facts.low, facts.high)  # nan stays nan
             intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n))
-        plug_in = pivoted.limit is pivoted.metric and not isinstance(metric, MeanScore) and not is_signed(metric)
+        plug_in = facts.tends_to is None and facts.sides == 1 and facts.calibrated == 0
         noisy = plug_in and mostly_noise(replicates[:, 0], result.value)
         notes = (*result.notes, NOISE) if noisy else result.notes
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
@@ -116,10 +115,10 @@ class Bootstrap:
 
 def resampled(metric: Metric, predictions: Predictions, draws: RowDraws) -> Callable[..., Floats]:
     """Work for `replicate`: by way of the cells where rows are drawn one by one and all of them, else by counts."""
-    if hasattr(metric, "summarise_view") and draws.cluster is None and draws.share == 1:
-        view = view_of(metric, predictions)
-        if RowsInCells.fits(metric, view, len(predictions)):
-            return RowsInCells(metric, view)  # type: ignore[arg-type]
+    if draws.cluster is None and draws.share == 1:
+        in_cells = RowsInCells.of(metric, predictions)
+        if in_cells is not None:
+            return in_cells
     return Resampled(exact(metric, predictions), draws)
 
 

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.checks import whole
+from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import Facts, facts_of
 from calibrant.forecasts import Forecasts
-from calibrant.inference.draws import check_seed, redrawn_labels, replicate
-from calibrant.inference.engines import view_of
-from calibrant.inference.pivots import is_signed
-from calibrant.lenses import Classwise, Full, Groups, InTopK, OneClass, Ranked, TopK, TopLabel
+from calibrant.inference.draws import Work, check_seed, redrawn_labels, replicate
 from calibrant.metric import Metric, Result
-from calibrant.narrowing import Above, Between, ByPrediction
 from calibrant.predictions import Predictions, require_predictions
-from calibrant.selections import Both, Either, Neither, Selection, label_in
 from calibrant.totals import Floats
-from calibrant.views import View
-
-_OF_FORECASTS = (TopLabel, Ranked, InTopK, OneClass, Classwise, TopK, Groups, Full)
-"""Lenses whose coordinates are disjoint outcomes with known probabilities, whatever the label."""
-
-
-_COVERING = (Classwise, TopK, Groups, Full)
-"""Those among them whose coordinates are all that can happen (of classes; an event may also not happen)."""
+from calibrant.views import Summary, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +56,18 @@ class Null:
 
     @property
     def p_value(self) -> float:
-        """(1 + number of null values at least as large) / (n + 1), by absolute value where the metric is signed.
+        """(1 + number of null values at least as extreme) / (n + 1); see `tail_share` for what is extreme.
 
         Redraws under which the metric has no value are left out of both numbers.
         """
-        return _p_value(self.result.value, self.values, is_signed(self.result.metric))
+        return tail_share(self.result.value, self.values, self.result.metric.facts)
 
     @property
     def part_p_values(self) -> dict[str, float]:
         """The p-value of each question."""
         columns = zip(self.result.about.names, self.result.values, self.parts.T, strict=True)
-        two_sided = is_signed(self.result.metric)
-        return {name: _p_value(value, null, two_sided) for name, value, null in columns}
+        facts = self.result.metric.facts
+        return {name: tail_share(value, null, facts) for name, value, null in columns}
 
     def annotated(self) -> Result:
         """The observed result with `noise_floor`, `noise_95`, `null_p_value` and `redraws` among its details."""
@@ -122,6 +111,7 @@ def consistency(
     check_seed(seed)
     if predictions.soft is not None:
         raise CalibrationInputError("consistency", "redraws hard labels", got="soft labels")
+    require_null(metric)
     result = result or metric(predictions)
     values = replicate(
         _work(metric, predictions), n, seed, stage=1, n_jobs=n_jobs, what=f"consistency of {metric.name}"
@@ -129,10 +119,21 @@ def consistency(
     return Null(result, values[:, 0], values[:, 1:])
 
 
-def _work(metric: Any, predictions: Predictions) -> Any:
-    if not hasattr(metric, "summarise_view") or not _label_free(metric.lens) or not _label_free_rows(metric.select):
+def require_null(metric: Metric) -> None:
+    """Refuse the null distribution of a number that calibration settles nothing of."""
+    if metric.facts.calibrated is None:
+        raise CalibrationInputError(
+            "metric",
+            "must have a value under calibration to be held against it",
+            got=metric.name,
+            hint="a calibrated model may have any accuracy or loss: use a calibration error such as ECE",
+        )
+
+
+def _work(metric: Metric, predictions: Predictions) -> Work:
+    if not isinstance(metric, Asking) or not facts_of(metric.lens).outcomes or facts_of(metric.select).looks_at_labels:
         return _Relabelled(metric, predictions)
-    view = view_of(metric, predictions)
+    view = metric.view(predictions)
     if view.questions == 1 and view.weight is None:
         summary = metric.summarise_view(view)
         if isinstance(summary, Forecasts):
@@ -160,14 +161,14 @@ class _Relabelled:
 class _RedrawnView:
     """Targets redrawn among a view's coordinates: the lens is asked once."""
 
-    metric: Any
+    metric: Asking[Summary]
     view: View
 
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
         n, v, d = self.view.outputs.shape
         shares = self.view.outputs.reshape(n, v * d).astype(np.float64)
         whole = shares
-        if not (self.view.d * self.view.v > 1 and isinstance(_innermost(self.metric.lens), _COVERING)):
+        if self.view.d * self.view.v == 1 or facts_of(self.metric.lens).outcomes != "all":
             whole = np.column_stack([shares, np.maximum(1.0 - shares.sum(axis=1), 0.0)])
         return np.stack([self._one(redrawn_labels(whole, rng), v * d) for _ in range(count)])
 
@@ -181,7 +182,7 @@ class _RedrawnView:
 class _RedrawnTable:
     """Outcomes of each distinct forecast redrawn at once: no sorting again."""
 
-    metric: Any
+    metric: Asking[Summary]
     table: Forecasts
 
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
@@ -194,28 +195,27 @@ class _RedrawnTable:
         return np.array(made)
 
 
-def _innermost(lens: Any) -> Any:
-    return _innermost(lens.lens) if isinstance(lens, (ByPrediction, Between, Above)) else lens
+def tail_share(observed: float, null: Floats, facts: Facts) -> float:
+    """(1 + number of null values at least as extreme as the observed one) / (their number + 1).
 
+    Extreme are large values; where small ones are too, those as far from the value under calibration; and where that
+    is unknown, those beyond the observed one on its own side, counted twice.
 
-def _label_free(lens: Any) -> bool:
-    return isinstance(_innermost(lens), _OF_FORECASTS)
-
-
-def _label_free_rows(select: Selection) -> bool:
-    if isinstance(select, (Both, Either)):
-        return _label_free_rows(select.left) and _label_free_rows(select.right)
-    if isinstance(select, Neither):
-        return _label_free_rows(select.selection)
-    return type(select).__module__ == "calibrant.selections" and not isinstance(select, label_in)
-
-
-def _p_value(observed: float, null: Floats, two_sided: bool) -> float:
+    >>> null = np.array([-3.0, 1.0, 2.0])
+    >>> [tail_share(2.0, null, Facts(sides=sides, calibrated=at)) for sides, at in ((1, 0.0), (2, 0.0), (2, np.nan))]
+    [0.5, 0.75, 1.0]
+    """
     there = _there(null)
     if np.isnan(observed) or np.isnan(there).any():
         return float("nan")
-    extreme = np.abs(there) >= abs(observed) if two_sided else there >= observed
-    return float((1 + extreme.sum()) / (len(there) + 1))
+    above, below = 1 + np.sum(there >= observed), 1 + np.sum(there <= observed)
+    if facts.sides == 1:
+        extreme = above
+    elif facts.calibrated is not None and np.isfinite(facts.calibrated):
+        extreme = 1 + np.sum(np.abs(there - facts.calibrated) >= abs(observed - facts.calibrated))
+    else:
+        extreme = 2 * min(above, below)
+    return min(1.0, float(extreme / (len(there) + 1)))
 
 
 def _there(null: Floats) -> Floats:

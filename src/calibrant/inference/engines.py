@@ -5,23 +5,21 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from calibrant.aggregates import mean_of, mean_of_all, weighted_by_size
 from calibrant.arrays import Array
-from calibrant.binning import Edges, EqualWidth
+from calibrant.binning import bins_of
 from calibrant.bins import Bins
-from calibrant.errors.asking import views
-from calibrant.errors.binned import BinnedError
-from calibrant.errors.mean_score import MeanScore
+from calibrant.errors.asking import Asking, OfBins, OfScores
 from calibrant.exceptions import CalibrationInputError
+from calibrant.facts import facts_of
 from calibrant.forecasts import Forecasts
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints, Totals
-from calibrant.views import About, View
+from calibrant.views import About, Summary, View
 
 _LOW_WORD = 0 if sys.byteorder == "little" else 1
 Engine = Callable[[Iterable[Ints]], Floats]
@@ -31,25 +29,18 @@ MOST_ANSWERS = 1 << 26
 """Answers that the fast exact engine keeps sorted in memory."""
 
 
-def view_of(metric: Any, predictions: Predictions) -> View:
-    """What the metric's lens sees of the selected rows, at once."""
-    (view,) = views(metric, predictions, None)
-    return view
-
-
-def exact(metric: Any, predictions: Predictions) -> Engine:
+def exact(metric: Metric, predictions: Predictions) -> Engine:
     """Rows reweighted: whole weights are repetition, so every replicate is what resampled rows would give."""
-    if not hasattr(metric, "summarise_view"):
+    if not isinstance(metric, Asking):
         return _Reweighted(metric, predictions)
     rows = np.flatnonzero(metric.select(predictions))
-    view = view_of(metric, predictions)
-    fixed = isinstance(metric, BinnedError) and isinstance(metric.binning, (EqualWidth, Edges))
-    if fixed and view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS:
+    view = metric.view(predictions)
+    hard = view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS
+    if isinstance(metric, OfBins) and facts_of(metric.binning).fixed and hard and view.d == 1:
         return _FixedBins(metric, view, rows, len(predictions))
-    if isinstance(metric, MeanScore) and view.group is None and view.keep is None:
+    if isinstance(metric, OfScores) and view.group is None and view.keep is None:
         return _Scores(metric, view, rows, len(predictions))
-    plain = view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS and not view.about.fractional
-    if plain and isinstance(metric.summarise_view(view), Forecasts):
+    if hard and not view.about.fractional and isinstance(metric.summarise_view(view), Forecasts):
         return _Tables(metric, view, rows, len(predictions))
     return _Viewed(metric, view, rows, len(predictions))
 
@@ -71,10 +62,13 @@ class _Reweighted:
         return np.array([result.value, *result.values])
 
 
-class _Rows:
+M = TypeVar("M", bound=Asking[Summary])
+
+
+class _Rows(Generic[M]):
     """What engines on one view share: counts of all rows become weights of the view's rows."""
 
-    def __init__(self, metric: Any, view: View, rows: Ints, n: int) -> None:
+    def __init__(self, metric: M, view: View, rows: Ints, n: int) -> None:
         self.metric, self.view, self.rows = metric, view, rows
         self.all = len(rows) == n
         self.repeats = len(view.outputs) // max(1, len(rows))  # the flat lens has several answers a row
@@ -90,7 +84,7 @@ class _Rows:
         return combined(self.metric, values, sizes, bool(self.view.about.names))
 
 
-class _Viewed(_Rows):
+class _Viewed(_Rows[Asking[Summary]]):
     """Any metric with a lens: what the lens sees is kept, only weights change."""
 
     def __call__(self, draws: Iterable[Ints]) -> Floats:
@@ -102,10 +96,10 @@ class _Viewed(_Rows):
         return np.array([result.value, *result.values])
 
 
-class _Tables(_Rows):
+class _Tables(_Rows[Asking[Summary]]):
     """Metrics that follow from the table of distinct forecasts: sorted once, then only counted anew."""
 
-    def __init__(self, metric: Any, view: View, rows: Ints, n: int) -> None:
+    def __init__(self, metric: Asking[Summary], view: View, rows: Ints, n: int) -> None:
         super().__init__(metric, view, rows, n)
         answering = [view.rows_of(question) for question in range(view.questions)]
         question = np.repeat(np.arange(view.questions), [len(these) for these in answering])
@@ -134,12 +128,12 @@ class _Tables(_Rows):
         return np.array([result.value, *result.values])
 
 
-class _Scores(_Rows):
+class _Scores(_Rows[OfScores[Summary]]):
     """Mean scores: one product with the matrix of scores."""
 
-    def __init__(self, metric: MeanScore, view: View, rows: Ints, n: int) -> None:
+    def __init__(self, metric: OfScores[Summary], view: View, rows: Ints, n: int) -> None:
         super().__init__(metric, view, rows, n)
-        self.scores = np.asarray(metric.score(view), np.float64)
+        self.scores = metric.scores(view)
 
     def __call__(self, draws: Iterable[Ints]) -> Floats:
         weights = np.stack([self.weights(counts) for counts in draws]).astype(np.float64)
@@ -150,13 +144,13 @@ class _Scores(_Rows):
         return self.values(np.where(infinite, np.inf, values), np.broadcast_to(sizes, values.shape))
 
 
-class _FixedBins(_Rows):
+class _FixedBins(_Rows[OfBins]):
     """Binned errors at fixed edges: answers sorted by bin and outcome once, then summed by stretches."""
 
-    def __init__(self, metric: Any, view: View, rows: Ints, n: int) -> None:
+    def __init__(self, metric: OfBins, view: View, rows: Ints, n: int) -> None:
         super().__init__(metric, view, rows, n)
         codes = metric.binning.assign(view)
-        self.shape = view.questions, len(metric.binning.edges) - 1
+        self.shape = view.questions, bins_of(metric.binning, metric.summarise_view(view)).shape[1]
         row, column = np.nonzero(codes >= 0)
         group = 0 if view.group is None else view.group[row]
         cell = (group * view.v + column) * self.shape[1] + codes[row, column]
@@ -178,9 +172,8 @@ class _FixedBins(_Rows):
         """Values of replicates from their sums by bin and outcome."""
         both, summed = self._wide(halves), self._wide(outputs)
         table = _bins(self.view.about, both.sum(axis=-1), summed.sum(axis=-1), both[..., 1])
-        distances = np.where(table.counts > 0, self.metric.distance(table), 0.0)
         shape = len(halves), self.shape[0]
-        values = self.metric.aggregate(distances, table).reshape(shape)
+        values = self.metric.pooled(table).reshape(shape)
         return self.values(values, table.counts.sum(axis=1).reshape(shape))
 
     def _wide(self, sums: Floats) -> Floats:
@@ -197,18 +190,21 @@ class RowsInCells:
     the multinomial counts of the cells, the rows within a cell are drawn uniformly.
     """
 
-    def __init__(self, metric: BinnedError, view: View) -> None:
+    def __init__(self, metric: OfBins, view: View) -> None:
         self.bins = _FixedBins(metric, view, np.arange(len(view.outputs)), len(view.outputs))
         self.n = len(view.outputs)
         self.sizes = np.diff(self.bins.turns, append=self.n)
         self.largest = np.uint32(self.sizes.max())
 
-    @staticmethod
-    def fits(metric: Any, view: View, rows: int) -> bool:
-        """Whether every row answers exactly one question, plainly."""
-        fixed = isinstance(metric, BinnedError) and isinstance(metric.binning, (EqualWidth, Edges))
+    @classmethod
+    def of(cls, metric: Metric, predictions: Predictions) -> RowsInCells | None:
+        """The engine, where every row answers exactly one question, plainly; else None."""
+        if not isinstance(metric, OfBins) or not facts_of(metric.binning).fixed:
+            return None
+        view = metric.view(predictions)
         plain = view.keep is None and view.weight is None and view.targets.ndim == 1
-        return fixed and plain and view.v == 1 and 0 < len(view.outputs) == rows < 1 << 31
+        alone = view.v == view.d == 1 and 0 < len(view.outputs) == len(predictions) < 1 << 31
+        return cls(metric, view) if plain and alone else None
 
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
         """Values (count, 1 + parts)."""
@@ -243,13 +239,13 @@ class Cells:
     """
 
     def __init__(self, metric: Metric, predictions: Predictions) -> None:
-        if not isinstance(metric, BinnedError):
+        if not isinstance(metric, OfBins):
             raise CalibrationInputError("engine", "cells needs a BinnedError", got=type(metric).__name__)
         if predictions.weight is not None or predictions.soft is not None:
             raise CalibrationInputError(
                 "engine", "cells needs plain counts", got="weights or soft labels", hint="use the exact engine"
             )
-        view = view_of(metric, predictions)
+        view = metric.view(predictions)
         if view.d != 1 or view.v != 1 or len(view.outputs) != view.about.n:
             raise CalibrationInputError(
                 "engine",
@@ -257,7 +253,7 @@ class Cells:
                 got=str(metric.lens),
                 hint="use the exact engine",
             )
-        bins = metric.binning.conclude(metric.summarise_view(view))
+        bins = bins_of(metric.binning, metric.summarise_view(view))
         self.metric, self.bins = metric, bins
         self.n = round(float(bins.counts.sum()))
         hits = bins.targets.value[:, :, 0]
@@ -273,22 +269,17 @@ class Cells:
         size, hits = drawn.sum(axis=2), drawn[:, :, 1]
         forecast = np.tile(np.nan_to_num(self.bins.forecast[:, :, 0]), (count, 1))
         table = _bins(self.bins.about, size, size * forecast, hits)
-        distances = np.where(size > 0, self.metric.distance(table), 0.0)
-        values = self.metric.aggregate(distances, table).reshape(count, questions)
+        values = self.metric.pooled(table).reshape(count, questions)
         sizes = size.sum(axis=1).reshape(count, questions)
         return combined(self.metric, values, sizes, bool(self.bins.about.names))
 
 
-def combined(metric: Any, values: Floats, sizes: Floats, several: bool) -> Floats:
+def combined(metric: Asking[Summary], values: Floats, sizes: Floats, several: bool) -> Floats:
     """The metric first, then its questions: (r, questions) to (r, 1 + parts)."""
-    if not several and metric.across in _MEANS:
+    if not several and facts_of(metric.across).keeps_one:
         return values
     first = [metric.across(row, size)["value"] for row, size in zip(values, sizes, strict=True)]
     return np.column_stack([first, values if several else values[:, :0]])
-
-
-_MEANS = (mean_of, mean_of_all, weighted_by_size)
-"""Rules that leave a single question's value as it is."""
 
 
 def _bins(about: About, size: Floats, outputs: Floats, targets: Floats) -> Bins:

@@ -15,6 +15,7 @@ from calibrant.inference.bootstrap import resampled
 from calibrant.inference.draws import RowDraws, check_seed, replicate
 from calibrant.metric import Metric, Result
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.specification import fields_of
 from calibrant.totals import Floats
 
 
@@ -131,10 +132,10 @@ def sensitivity(
     return Sensitivity(over, tuple(float(value) for value in values), tuple(results), np.array(means), np.array(sds))
 
 
-def _with(metric: Any, over: str, value: Any) -> Metric:
+def _with(metric: Metric, over: str, value: object) -> Metric:
     """The metric with one field of its binning changed."""
-    binning = getattr(metric, "binning", None)
-    fields = {field.name for field in dataclasses.fields(binning)} if dataclasses.is_dataclass(binning) else set()
+    binning = fields_of(metric).get("binning")
+    fields = fields_of(binning)
     if over not in fields:
         raise CalibrationInputError(
             "over",
@@ -142,4 +143,4 @@ def _with(metric: Any, over: str, value: Any) -> Metric:
             got=repr(over),
             hint=f"it has: {', '.join(sorted(fields))}",
         )
-    return dataclasses.replace(metric, binning=dataclasses.replace(binning, **{over: value}))  # type: ignore[type-var]
+    return metric.replace(binning=dataclasses.replace(binning, **{over: value}))  # type: ignore[type-var]

@@ -146,8 +146,8 @@ def scalar_totals(
     group: Array | None,
     groups: int,
     weight: Array | None,
-) -> tuple[Totals, Totals, Totals]:
-    """Size, outputs and targets of every (question, bin) for events of fixed edges.
+) -> tuple[Totals, Totals, Totals, Totals | None]:
+    """Size, outputs, targets and (with weights) squared weights of every (question, bin) for events of fixed edges.
 
     `outputs` is (n, v); `targets` the index of the event that happened (-1: none) or, for soft
     labels, an array like the outputs. Row i counts for questions group[i] * v .. + v - 1.
@@ -172,10 +172,11 @@ class _Sums:
 
     def __init__(self, cells: int) -> None:
         self.hi, self.lo = np.zeros((2, cells), np.int64)
+        self.weighted = Totals.zeros(cells)
 
     @property
     def total(self) -> Totals:
-        return Totals.normal(self.hi, self.lo)
+        return Totals.normal(self.hi, self.lo) + self.weighted
 
     def count(self, codes: Ints, sign: int = 1) -> None:
         """Add 1 at every code."""
@@ -184,9 +185,7 @@ class _Sums:
     def add(self, codes: Ints, values: Array, weight: Array | None = None, sign: int = 1) -> None:
         """Add values in [0, 1]; the halves of a unit stay exact through float64 for 2^26 rows."""
         if weight is not None:
-            each = Totals.of(values, weight)
-            np.add.at(self.hi, codes, each.hi)
-            np.add.at(self.lo, codes, each.lo)
+            self.weighted += Totals.of(values, weight).by_code(codes, len(self.hi))
             return
         unit = units(values)
         self.hi += sign * np.bincount(codes, unit >> 26, len(self.hi)).astype(np.int64)
@@ -198,6 +197,7 @@ class _Tally:
 
     def __init__(self, cells: int) -> None:
         self.size, self.outputs, self.targets = _Sums(cells), _Sums(cells), _Sums(cells)
+        self.squares: Totals | None = None
 
     def add(self, cells: Ints, outputs: Array, targets: Array, keep: Array | None, weight: Array | None) -> None:
         """Every entry of a block goes to its cell."""
@@ -215,6 +215,8 @@ class _Tally:
             self.size.count(codes)
         else:
             self.size.add(codes, np.ones(len(codes)), heavy)
+            squares = Totals.of(np.square(heavy)).by_code(codes, len(self.size.hi))
+            self.squares = squares if self.squares is None else self.squares + squares
         if hard and heavy is None:
             self.targets.count(codes[truth])
         else:
@@ -257,9 +259,9 @@ class _Tally:
         self.size.count(home, sign=-1)
 
     @property
-    def totals(self) -> tuple[Totals, Totals, Totals]:
-        """Size, outputs and targets."""
-        return self.size.total, self.outputs.total, self.targets.total
+    def totals(self) -> tuple[Totals, Totals, Totals, Totals | None]:
+        """Size, outputs, targets and squared weights."""
+        return self.size.total, self.outputs.total, self.targets.total, self.squares
 
 
 def sums_by_code(codes: Ints, values: Array, cells: int, weight: Array | None = None) -> Totals:
@@ -297,7 +299,7 @@ def _column_sums(values: Array, work: Floats) -> Totals:
     floats = work[: values.size].reshape(values.shape)
     np.copyto(floats, values)
     floats += 1.0
-    return Totals.units(floats.view(np.int64).sum(axis=0) - surplus)  # wraps on the way, not in the end
+    return Totals.from_units(floats.view(np.int64).sum(axis=0) - surplus)  # wraps on the way, not in the end
 
 
 def _part(array: Array | None, rows: slice) -> Array | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from calibrant.binning import EqualWidth
 from calibrant.errors.binned import BinnedError
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric, Result, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, one_event, predictions_of
+from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.totals import Floats
 
@@ -47,7 +47,7 @@ class ConfidenceHistogramDisplay(Display):
         cls, y_true: Any, y_proba: Any = None, *, metric: Metric = IN_TWENTY, ax: Any = None, width: float = WIDTH
     ) -> Self:
         """Measure and draw; `metric` says which question is asked and how forecasts are pooled."""
-        return cls(one_event(metric(predictions_of(y_true, y_proba)))).plot(ax, width=width)
+        return cls(one_event(metric(checked(y_true, y_proba)))).plot(ax, width=width)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803

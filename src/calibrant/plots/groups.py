@@ -11,10 +11,8 @@ import numpy as np
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.pivots import is_signed
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric, Result, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import predictions_of
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.plots.ranking import Ranking
 from calibrant.recipes import ECE
@@ -70,7 +68,7 @@ class GroupsDisplay(Display):
         width: float = WIDTH,
     ) -> Self:
         """Measure and draw; `by` names a column of the predictions, `consistency` is the number of redraws."""
-        predictions = predictions_of(y_true, y_proba)
+        predictions = checked(y_true, y_proba)
         made = table(predictions, {"value": metric}, by=by, interval=interval, null=consistency, seed=seed)
         return cls.from_table(made, "value", most=most, ax=ax, width=width)
 
@@ -120,7 +118,7 @@ class GroupsDisplay(Display):
         every = list(self.results.values())
         handles: list[Any] = []
         noise = np.array([result.details.get("noise_95", np.nan) for result in every])
-        if not np.isnan(noise).all() and not is_signed(every[0].metric):
+        if not np.isnan(noise).all() and every[0].metric.facts.sides == 1:
             words = "95% if calibrated"
             style: dict[str, Any] = {
                 "color": colours.FAINT,

@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.metric import Metric, Result
+from calibrant.metric import Result
 from calibrant.predictions import Predictions, require_predictions
-
-
-def predictions_of(y_true: Any, y_proba: Any = None) -> Predictions:
-    """Checked predictions, or those that labels and probabilities make.
-
-    >>> predictions_of([1, 0], [.9, .2])
-    Predictions(n=2, one event, probabilities)
-    """
-    return Metric._predictions(y_true, y_proba)
 
 
 def estimated(estimator: Any, X: Any, y: Any) -> Predictions:  # noqa: N803 - the world of fit(X, y)
@@ -41,7 +32,7 @@ def estimated(estimator: Any, X: Any, y: Any) -> Predictions:  # noqa: N803 - th
 def models_of(models: Any) -> dict[str, Predictions]:
     """Several models by name; a single `Predictions` is a model without a name.
 
-    >>> list(models_of({"a": predictions_of([1, 0], [.9, .2])}))
+    >>> list(models_of({"a": Predictions.from_probs([1, 0], [.9, .2])}))
     ['a']
     """
     if isinstance(models, Predictions):

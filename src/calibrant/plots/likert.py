@@ -11,9 +11,9 @@ import numpy as np
 from calibrant.distances import inter_interval
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric, Result, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, one_event, predictions_of
+from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LikertDisplay(Display):
         width: float = WIDTH,
     ) -> Self:
         """Measure and draw; `scale` is what `likert` makes, under names of your own if you like."""
-        predictions = predictions_of(y_true, y_proba)
+        predictions = checked(y_true, y_proba)
         return cls({name: metric(predictions, interval=interval) for name, metric in scale.items()}).plot(
             ax, width=width
         )

@@ -9,10 +9,10 @@ from calibrant.checks import whole
 from calibrant.errors.isotonic import IsotonicError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import check_level, check_seed
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric, Result, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.curves import Curve, CurveOf
-from calibrant.plots.inputs import estimated, one_event, predictions_of
+from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.plots.spread import calibrated_frequencies, resampled_frequencies
 from calibrant.predictions import Predictions
@@ -79,7 +79,7 @@ class ReliabilityDisplay(Display):
         labels make the band of a calibrated model. `curve` is `isotonic` or `smooth`.
         """
         made = cls.measured(
-            predictions_of(y_true, y_proba),
+            checked(y_true, y_proba),
             metric=metric,
             interval=interval,
             consistency=consistency,

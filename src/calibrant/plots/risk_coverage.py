@@ -9,8 +9,9 @@ from typing import Any, Self, final
 from calibrant.diagnostics import RiskCoverage, risk_coverage
 from calibrant.errors.mean_score import Score, entropy
 from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, models_of, predictions_of
+from calibrant.plots.inputs import estimated, models_of
 from calibrant.plots.panels import WIDTH, Display, one_panel
 
 
@@ -47,7 +48,7 @@ class RiskCoverageDisplay(Display):
         width: float = WIDTH,
     ) -> Self:
         """Measure and draw: `Predictions`, or labels and probabilities, or a dictionary from names to `Predictions`."""
-        models = models_of(y_true) if isinstance(y_true, Mapping) else {"": predictions_of(y_true, y_proba)}
+        models = models_of(y_true) if isinstance(y_true, Mapping) else {"": checked(y_true, y_proba)}
         return cls({name: risk_coverage(one, uncertainty) for name, one in models.items()}).plot(ax, width=width)
 
     @classmethod

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
-from calibrant.metric import Metric
+from calibrant.metric import Metric, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, predictions_of
+from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
 from calibrant.recipes import ECE
 from calibrant.totals import Floats
@@ -60,7 +60,7 @@ class SensitivityDisplay(Display):
         width: float = WIDTH,
     ) -> Self:
         """Measure at each setting, as `sensitivity` does, and draw."""
-        predictions = predictions_of(y_true, y_proba)
+        predictions = checked(y_true, y_proba)
         found = sensitivity(metric, predictions, over=over, values=values, bootstrap=bootstrap, seed=seed)
         return cls(found, metric.name).plot(ax, width=width)
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from calibrant.checks import whole
-from calibrant.distances import signed
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.inference.draws import check_level
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric, Result, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, predictions_of
+from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.plots.ranking import Ranking
 from calibrant.plots.spread import middle
@@ -54,7 +53,8 @@ class SignedGapsDisplay(Display):
 
     def __post_init__(self) -> None:
         whole(self.most, "most", 2)
-        if not self.result.values or getattr(self.result.metric, "distance", None) is not signed:
+        facts = self.result.metric.facts
+        if not self.result.values or facts.sides == 1 or facts.low >= 0:
             raise CalibrationInputError(
                 "metric", "must have a signed gap for each class", got=str(self.result), hint="use one like CWMCS"
             )
@@ -75,7 +75,7 @@ class SignedGapsDisplay(Display):
         width: float = WIDTH,
     ) -> Self:
         """Measure and draw; with `interval`, each class has one, and with `consistency`, its band under calibration."""
-        predictions = predictions_of(y_true, y_proba)
+        predictions = checked(y_true, y_proba)
         result = metric(predictions, interval=interval)
         band = None
         if consistency is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
@@ -10,16 +9,17 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from calibrant.checks import whole
-from calibrant.errors.binned import BinnedError
+from calibrant.errors.asking import OfBins
 from calibrant.exceptions import CalibrationInputError
-from calibrant.lenses import Classwise, OneClass
-from calibrant.metric import Metric, Result
+from calibrant.facts import facts_of
+from calibrant.metric import Metric, Result, checked
 from calibrant.plots import bars, colours
-from calibrant.plots.inputs import estimated, predictions_of
+from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.plots.spread import calibrated_frequencies
 from calibrant.recipes import SCE
+from calibrant.specification import fields_of
 from calibrant.totals import Floats, Ints
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class SmallMultiplesDisplay(Display):
 
         With `consistency`, so many redraws of the labels make the band of a calibrated model in each panel.
         """
-        predictions = predictions_of(y_true, y_proba)
+        predictions = checked(y_true, y_proba)
         made = cls(metric(predictions), most, level=level)
         if consistency is not None:
             for index in made.worst.tolist():
@@ -125,9 +125,10 @@ class SmallMultiplesDisplay(Display):
         return self._on(frame)
 
 
-def _of_class(metric: Any, index: int) -> Metric:
+def _of_class(metric: Metric, index: int) -> Metric:
     """The same question of one class only."""
-    if not isinstance(metric, BinnedError) or not isinstance(metric.lens, Classwise):
-        got, hint = str(getattr(metric, "lens", metric)), "use one like SCE or ACE"
+    alone = facts_of(metric.lens).alone if isinstance(metric, OfBins) else None
+    if alone is None:
+        got, hint = str(fields_of(metric).get("lens", metric)), "use one like SCE or ACE"
         raise CalibrationInputError("consistency", "needs a binned error of every class", got=got, hint=hint)
-    return dataclasses.replace(metric, lens=OneClass(index))
+    return metric.replace(lens=alone(index))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.arrays import Array
+from calibrant.binning import bins_of
+from calibrant.errors.asking import Asking, HasBinning
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters, redrawn_labels, replicate
-from calibrant.inference.engines import view_of
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.totals import Floats, Ints
 
 
-def resampled_frequencies(metric: Any, predictions: Predictions, bootstrap: Bootstrap) -> Floats:
+def resampled_frequencies(metric: Metric, predictions: Predictions, bootstrap: Bootstrap) -> Floats:
     """The interval of each bin's frequency when rows are resampled and bins are kept: (bins, 2).
 
     The quantiles of the resampled frequencies. A bin whose outcomes are all alike shows no variation to resample; it
@@ -42,7 +43,7 @@ def resampled_frequencies(metric: Any, predictions: Predictions, bootstrap: Boot
     return ends
 
 
-def calibrated_frequencies(metric: Any, predictions: Predictions, *, n: int, seed: int, level: float) -> Floats:
+def calibrated_frequencies(metric: Metric, predictions: Predictions, *, n: int, seed: int, level: float) -> Floats:
     """Where each bin's frequency would lie if the forecasts were calibrated: (bins, 2); labels are redrawn n times.
 
     References: Broecker & Smith (2007).
@@ -57,7 +58,7 @@ def calibrated_frequencies(metric: Any, predictions: Predictions, *, n: int, see
         raise CalibrationInputError("consistency", "redraws hard labels", got="soft labels")
     answers = _Answers.of(metric, predictions)
     if len(answers.outputs) != len(answers.rows):
-        raise CalibrationInputError("consistency", "needs one answer a row", got=str(metric.lens))
+        raise CalibrationInputError("consistency", "needs one answer a row", got=metric.name)
     once = np.ones(len(answers.rows), np.int64)
 
     def work(rng: np.random.Generator, some: int) -> Floats:
@@ -92,15 +93,15 @@ class _Answers:
     rows: Ints
 
     @classmethod
-    def of(cls, metric: Any, predictions: Predictions) -> _Answers:
-        if not hasattr(metric, "binning"):
+    def of(cls, metric: Metric, predictions: Predictions) -> _Answers:
+        if not isinstance(metric, Asking) or not isinstance(metric, HasBinning):
             hint = "use one like ECE or ADAPTIVE_ECE"
             raise CalibrationInputError("metric", "must have a binning", got=type(metric).__name__, hint=hint)
-        view = view_of(metric, predictions)
+        view = metric.view(predictions)
         every = np.arange(len(view.outputs))
         weight = np.ones(len(every)) if view.weight is None else view.weight
         truth = np.asarray(view.truth_of(0, every)[:, 0], np.float64)
-        bins = metric.binning.conclude(metric.summarise_view(view)).shape[1]
+        bins = bins_of(metric.binning, metric.binning.summarise(view)).shape[1]
         code = metric.binning.assign(view)[:, 0]
         return cls(view.outputs[:, 0, 0], truth, weight, code, bins, np.flatnonzero(metric.select(predictions)))
 

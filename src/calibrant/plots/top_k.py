@@ -16,9 +16,9 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.lenses import Lens, TopK
-from calibrant.metric import Result
+from calibrant.metric import Result, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, predictions_of
+from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
 from calibrant.recipes import FULL_ECE
 from calibrant.totals import Floats
@@ -74,7 +74,7 @@ class TopKDisplay(Display):
         With `consistency`, so many redraws of the labels make the floors.
         """
         whole(most, "most", 1)
-        predictions = predictions_of(y_true, y_proba)
+        predictions = checked(y_true, y_proba)
         predictions.require_classes("TopKDisplay")
         ks = range(1, min(most, predictions.n_classes) + 1)
         metrics = [BinnedError(lens=lens(k), binning=binning) for k in ks]

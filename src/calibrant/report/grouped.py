@@ -13,11 +13,12 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.binning import EqualMass, FixedEdges
+from calibrant.errors.asking import Asking, OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import basic
 from calibrant.inference.consistency import Null
-from calibrant.inference.pivots import bounds, pivot
+from calibrant.inference.pivots import pivot
 from calibrant.lenses import TopLabel
 from calibrant.metric import Interval, Metric, Result
 from calibrant.precision import Precision
@@ -81,8 +82,10 @@ def concluded(metric: Metric, table: Forecasts) -> Result:
     >>> concluded(cal.ECE, grouped(event)).value == cal.ECE(event).value
     True
     """
-    binning = getattr(metric, "binning", None)
-    return metric.conclude(table.cut(binning.cuts) if isinstance(binning, FixedEdges) else table)
+    if isinstance(metric, OfBins) and isinstance(metric.binning, FixedEdges):
+        return metric.of_bins(table.cut(metric.binning.cuts))
+    reads = metric.reads if isinstance(metric, Asking) else ()
+    return metric.conclude(dataclasses.replace(table, about=dataclasses.replace(table.about, reads=reads)))
 
 
 def by_blocks(metric: Metric, predictions: Predictions) -> Result:
@@ -141,7 +144,8 @@ class Resampling:
             estimate = concluded(pivoted.metric, self.table).value
         if pivoted.limit is not pivoted.metric:
             drawn = drawn + (estimate - concluded(pivoted.limit, self.table).value)
-        low, high = np.clip(pivoted.back(np.array(basic(drawn, estimate, level))), *bounds(result.metric))
+        facts = result.metric.facts
+        low, high = np.clip(pivoted.back(np.array(basic(drawn, estimate, level))), facts.low, facts.high)
         made = Interval(float(low), float(high), level, "basic", "exact", len(drawn))
         return dataclasses.replace(result, interval=made)
 

@@ -12,14 +12,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from calibrant.binning import EqualWidth, FixedEdges
+from calibrant.binning import EqualWidth
+from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.facts import facts_of
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import Null, consistency
-from calibrant.inference.pivots import bounds
 from calibrant.metric import Interval, Metric, Result
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
@@ -46,8 +47,6 @@ LEAST, MOST = 20, 200
 """Fewer resamples tell nothing, more are not needed."""
 MANY = 100
 """Resamples of grouped forecasts, whatever the number of rows."""
-DEAR = 8
-"""How many times fewer resamples the smooth error gets, which costs the most."""
 SETTINGS = (5, 10, 15, 20, 30, 50)
 """Numbers of bins at which sensitivity is looked at."""
 _EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
@@ -84,7 +83,7 @@ class Study:
             else given.soft[np.arange(len(given)), predicted]
         )
         made = Predictions.from_confidence(hits, given.confidence, sample_weight=given.weight)
-        return dataclasses.replace(made, columns=given.columns, notes=given.notes)
+        return dataclasses.replace(made, columns=given.columns, flags=given.flags)
 
     @property
     def happening(self) -> str:
@@ -124,7 +123,7 @@ class Study:
     @property
     def smooth_resamples(self) -> int:
         """Resamples of the smooth error."""
-        return max(LEAST, self.resamples // DEAR)
+        return max(LEAST, int(self.resamples / SMECE.facts.cost))
 
     @cached_property
     def class_rows(self) -> Predictions:
@@ -172,7 +171,7 @@ class Study:
         if about_event and self.is_large:
             return self._of_many(metric)
         resamples = self.resamples if about_event else self.class_resamples
-        resamples = self.smooth_resamples if metric == SMECE else resamples
+        resamples = max(LEAST, int(resamples / metric.facts.cost))
         result = tried(lambda: metric(rows))
         if result is None:
             return None
@@ -183,29 +182,30 @@ class Study:
         noise = tried(lambda: consistency(metric, rows, n=resamples, seed=self.seed, result=result))
         if noise is None:
             return result
-        if metric == ECE and about_event:
-            self._nulls.append(noise)
-        return self._sharpened(metric, noise.annotated())
+        if about_event:
+            self._nulls[metric] = noise
+        return self._sharpened(noise.annotated())
 
-    def _sharpened(self, metric: Metric, result: Result) -> Result:
+    def _sharpened(self, result: Result) -> Result:
         """The result; the mean gap's p-value is computed, because redraws would decide it by chance."""
-        if metric != MCS or len(result.values):
+        bins, signed = result.bins, result.metric.facts.low < 0
+        if not signed or bins is None or bins.shape != (1, 1, 1) or len(result.values):
             return result
         (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"])
         details = {name: value for name, value in result.details.items() if name != "redraws"}
         return dataclasses.replace(result, details={**details, "null_p_value": whole.p})
 
     @cached_property
-    def _nulls(self) -> list[Null]:
-        """The distribution of ECE under calibration, once it is known."""
-        return []
+    def _nulls(self) -> dict[Metric, Null]:
+        """The distributions of metrics of the event under calibration that are known."""
+        return {}
 
     def _of_many(self, metric: Metric) -> Result:
         """A metric of a large event: bins at fixed edges from its rows, anything else from its groups."""
         assert self.table is not None
-        fixed = isinstance(getattr(metric, "binning", None), FixedEdges)
+        fixed = isinstance(metric, OfBins) and facts_of(metric.binning).fixed
         result = by_blocks(metric, self.event) if fixed else concluded(metric, self.table)
-        return self._sharpened(metric, self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
+        return self._sharpened(self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
 
     @cached_property
     def ece(self) -> Result:
@@ -227,7 +227,7 @@ class Study:
         result = self.ece
         if self.is_large:
             return self.resampling.null(result)
-        return self._nulls[0] if self._nulls else None
+        return self._nulls.get(ECE)
 
     @cached_property
     def _scored(self) -> Callable[[MeanScore], Result]:
@@ -247,7 +247,7 @@ class Study:
                 squares += float((weight**2 * (metric.score(view)[:, 0] - result.value) ** 2).sum())
             size += float(weight.sum())
         reach = Z * np.sqrt(squares) / size
-        low, high = np.clip([result.value - reach, result.value + reach], *bounds(metric))
+        low, high = np.clip([result.value - reach, result.value + reach], metric.facts.low, metric.facts.high)
         return dataclasses.replace(result, interval=Interval(float(low), float(high), 0.9, "normal", "exact", 0))
 
     @cached_property

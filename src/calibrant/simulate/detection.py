@@ -11,8 +11,8 @@ import numpy as np
 
 from calibrant.checks import number, order, whole
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.consistency import require_null
 from calibrant.inference.draws import check_level
-from calibrant.inference.pivots import is_signed
 from calibrant.metric import Metric
 from calibrant.simulate.biases import check_metrics, estimates
 from calibrant.simulate.classes import SoftmaxScores, Tempered
@@ -83,8 +83,10 @@ def power(
     """How often would each metric notice that a model of this curve is miscalibrated?
 
     The critical value is the empirical 1 - `level` quantile of the metric over replicates of a calibrated model with
-    the same scores and n; the power is the share of replicates of the curve that exceed it (by absolute value where the
-    metric is signed). Replicates without a value notice nothing. Results depend on `seed` and n, not on `n_jobs`.
+    the same scores and n; the power is the share of replicates of the curve that exceed it (where both small and large
+    values are extreme, by their distance from the value under calibration or, if that is unknown, from the median of
+    the calibrated replicates). Replicates without a value notice nothing. Results depend on `seed` and n, not on
+    `n_jobs`.
 
     References: Roelofs et al. (2022), section 5.4, figure 8.
 
@@ -95,6 +97,8 @@ def power(
     True
     """
     check_metrics(metrics)
+    for metric in metrics.values():
+        require_null(metric)
     check_level(level)
     check_law(scores)
     calibrated = Tempered(1) if isinstance(scores, SoftmaxScores) else IDENTITY
@@ -103,7 +107,7 @@ def power(
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2 * n, 0, 0)))
     return Detections(
         {
-            name: _detected(name, n, level, _size(metric, null[name]), _size(metric, drawn[name]), rng)
+            name: _detected(name, n, level, *_sizes(metric, null[name][:, 0], drawn[name][:, 0]), rng)
             for name, metric in metrics.items()
         }
     )
@@ -183,10 +187,15 @@ def samples_needed(
     return SamplesNeeded(high, low, reached, error, curve, wanted, level, p)
 
 
-def _size(metric: Metric, values: Floats) -> Floats:
-    """What is compared: the values, or how large they are where both sides count."""
-    column = values[:, 0]
-    return np.abs(column) if is_signed(metric) else column
+def _sizes(metric: Metric, null: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+    """What is compared: the values or, where both sides count, how far they are from calibration."""
+    facts = metric.facts
+    if facts.sides == 1:
+        return null, drawn
+    centre = float("nan") if facts.calibrated is None else facts.calibrated
+    if math.isnan(centre) and not np.isnan(null).all():
+        centre = float(np.nanmedian(null))
+    return np.abs(null - centre), np.abs(drawn - centre)
 
 
 def _detected(name: str, n: int, level: float, null: Floats, drawn: Floats, rng: np.random.Generator) -> Detection:

@@ -18,7 +18,7 @@ from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.store import Store
 from calibrant.simulate.targets import true_value
 from calibrant.simulate.text import aligned, to_json
-from calibrant.specification import encode
+from calibrant.specification import encode, fields_of
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 
@@ -177,14 +177,14 @@ def _binned(metrics: Mapping[str, Metric], n_bins: Sequence[int]) -> dict[str, M
     """Each metric with each number of bins; as it is where its binning has none to choose."""
     made: dict[str, Metric] = {}
     for name, metric in metrics.items():
-        binning = getattr(metric, "binning", None)
-        if not hasattr(binning, "n_bins"):
+        binning = fields_of(metric).get("binning")
+        if "n_bins" not in fields_of(binning):
             made[name] = metric
             continue
         for bins in n_bins:
             whole(bins, "n_bins", 1)
             changed = dataclasses.replace(binning, n_bins=bins)  # type: ignore[type-var]
-            made[f"{name} {bins}"] = dataclasses.replace(metric, binning=changed)  # type: ignore[type-var]
+            made[f"{name} {bins}"] = metric.replace(binning=changed)
     return made
 
 

@@ -64,14 +64,36 @@ class Ranked:
         keys.sort(axis=1)
         ordered = (keys >> np.uint64(1)).view(np.float64)
         units = Totals.of(ordered)
-        outputs = Totals.normal(_running(units.hi), _running(units.lo))
-        return cls(ordered, outputs, _running((keys & np.uint64(1)).astype(np.int64)))
+        return cls(ordered, units.cumulative(), _running((keys & np.uint64(1)).astype(np.int64)))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Replicates, samples in each."""
-        count, n = self.values.shape
-        return count, n
+        return self.count, self.n
+
+    @property
+    def count(self) -> int:
+        """How many replicates there are."""
+        return self.values.shape[0]
+
+    @property
+    def n(self) -> int:
+        """How many samples each of them has."""
+        return self.values.shape[1]
+
+    def some(self, rows: Ints) -> Ranked:
+        """Some of the replicates."""
+        return self if len(rows) == self.count else Ranked(self.values[rows], self.outputs[rows], self.hits[rows])
+
+    def below(self, edges: Floats, closed: str) -> Ints:
+        """How many samples of each replicate lie below each edge (at or below it, when bins are right-closed)."""
+        side: Any = "right" if closed == "right" else "left"  # one search of few edges in a sorted row is fast
+        return np.array([ordered.searchsorted(edges, side) for ordered in self.values]).reshape(self.count, len(edges))
+
+    def before(self, ranks: Ints) -> Ints:
+        """How many samples of each replicate have a smaller forecast than the one at each rank."""
+        ranks = np.broadcast_to(ranks, (self.count, ranks.shape[-1]))
+        return ranks if self.ties is None else np.take_along_axis(self.ties[0], ranks, axis=1)
 
     @cached_property
     def ties(self) -> tuple[Ints, Ints] | None:
@@ -110,7 +132,7 @@ class Ranked:
 
     def outputs_at(self, ranks: Ints) -> Totals:
         """The summed forecasts of the first samples, up to ranks (count, b + 1)."""
-        return Totals(_take(self.outputs.hi, ranks), _take(self.outputs.lo, ranks))
+        return self.outputs[np.arange(self.count)[:, None], ranks]
 
 
 def sampled(scores: Law, curve: Any, n: int, rng: np.random.Generator, count: int) -> Samples:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calibrant.aggregates import mean, root, root_mean
 from calibrant.arrays import Array
-from calibrant.distances import debiased_squared, lp, power, squared, tvd
-from calibrant.errors.binned import BinnedError
-from calibrant.errors.kde import KDEError
-from calibrant.errors.kernel import KernelError, unbiased_blocks
-from calibrant.errors.label_binned import LabelBinnedError
-from calibrant.errors.mean_score import MeanScore
-from calibrant.errors.neighbour import NeighbourError
-from calibrant.errors.smooth import SmoothError
+from calibrant.errors.asking import OfScores
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, redrawn_labels
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.simulate.classes import SoftmaxScores, true_rows
 from calibrant.simulate.curves import as_curve
-from calibrant.simulate.replicated import asks_the_event
 from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.truth import true_calibration_error
 from calibrant.totals import Floats
@@ -69,13 +61,11 @@ def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0) -> Target
     p = None if isinstance(scores, SoftmaxScores) else order_of(metric)
     if p is not None:
         return Target(true_calibration_error(scores, curve, p), f"L{p:g} error")  # type: ignore[arg-type]
-    if isinstance(metric, BinnedError) and metric.distance is debiased_squared:
-        metric = dataclasses.replace(metric, distance=squared)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     return Target(_limit(metric, *_known(metric, scores, curve, rng), rng), "its limit")
 
 
-def order_of(metric: Any) -> float | None:
+def order_of(metric: Metric) -> float | None:
     """The p of the L^p calibration error of an event that a metric estimates; None where it estimates another thing.
 
     The smooth error is given p = 1: it never exceeds that error in the limit, and equals it where all forecasts err to
@@ -85,50 +75,31 @@ def order_of(metric: Any) -> float | None:
     >>> [order_of(metric) for metric in (cal.ECE, cal.RMSCE, cal.ECE_DEBIASED, cal.SMECE, cal.MCE, cal.SCE)]
     [1.0, 2.0, 2.0, 1.0, None, None]
     """
-    if not asks_the_event(metric):
-        return None
-    match metric:
-        case BinnedError():
-            return _binned_order(metric.distance, metric.aggregate)
-        case LabelBinnedError() | NeighbourError():
-            return float(metric.p)
-        case KDEError():
-            return float(metric.order)
-        case SmoothError():
-            return 1.0
-    return None
-
-
-def _binned_order(distance: Any, aggregate: Any) -> float | None:
-    if aggregate is mean and (distance is tvd or isinstance(distance, lp)):
-        return 1.0
-    if aggregate is root_mean and distance in (squared, debiased_squared):
-        return 2.0
-    if isinstance(aggregate, root) and isinstance(distance, power) and aggregate.p == distance.p:
-        return float(distance.p)
-    return None
+    return metric.facts.order
 
 
 def _known(metric: Metric, scores: Law, curve: Any, rng: np.random.Generator) -> tuple[Array, Floats]:
     """Forecasts spread over their law, and the true probabilities of what they are about."""
-    quadratic = isinstance(metric, KernelError) and not isinstance(metric.estimator, unbiased_blocks)
+    paired = math.isinf(metric.facts.cost)
     if isinstance(scores, SoftmaxScores):
-        values = scores.draw(rng, PAIRED if quadratic else ROWS)
+        values = scores.draw(rng, PAIRED if paired else ROWS)
         return values, true_rows(curve, values)
-    values, rest = scores.quantiles(PAIRED if quadratic else POINTS)
+    values, rest = scores.quantiles(PAIRED if paired else POINTS)
     return values, as_curve(curve).at(values, rest)
 
 
 def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Generator) -> float:
-    if isinstance(metric, MeanScore):
+    if isinstance(metric, OfScores):
         return _mean_limit(metric, values, chances)
-    try:
-        return metric(Predictions.from_probs(chances, values)).value
-    except CalibrationInputError:  # refuses soft labels; or is not to be asked at all, which it then says again
-        return metric(Predictions.from_probs(redrawn_labels(chances, rng), values)).value
+    limit = metric.facts.tends_to
+    for known in (metric, limit):  # an error without bias may refuse soft labels; what it tends to does not
+        if isinstance(known, Metric):
+            with contextlib.suppress(CalibrationInputError):
+                return known(Predictions.from_probs(chances, values)).value
+    return metric(Predictions.from_probs(redrawn_labels(chances, rng), values)).value  # or it says why not
 
 
-def _mean_limit(metric: MeanScore, values: Array, chances: Floats) -> float:
+def _mean_limit(metric: Metric, values: Array, chances: Floats) -> float:
     """The mean over forecasts and labels: each label with its probability as its weight."""
     outcomes = range(chances.shape[1]) if chances.ndim == 2 else (0, 1)
     total = 0.0
