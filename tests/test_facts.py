@@ -1,7 +1,6 @@
 """Facts: what is known of pieces is declared by the pieces, so that one's own are full citizens."""
 
 import ast
-import dataclasses
 import inspect
 import json
 import math
@@ -14,7 +13,7 @@ import pytest
 import calibrant as cal
 from calibrant import simulate
 from calibrant.aggregates import mean
-from calibrant.facts import UNKNOWN, Facts, declare, facts_of
+from calibrant.facts import Facts, declare, facts_of
 from calibrant.gates import Scorer
 from calibrant.io import SHIPPED, read
 from calibrant.recalibrate import Recalibrator
@@ -113,12 +112,30 @@ def renamed(piece, **facts):
 
 
 def copied_class(piece, *, declared=True):
-    """A copy of a dataclass piece under another name, in this module; without facts, if asked."""
-    members = {} if declared else {"facts": UNKNOWN}
-    copy = type(f"My{piece.__name__}", (piece,), {**members, "__module__": __name__})
-    return dataclasses.dataclass(frozen=True, init=not hasattr(piece, "__init__") or "__init__" not in vars(piece))(
-        copy
-    )
+    """A class with the contents of another, which it does not descend from; without facts, if asked."""
+    left_out = {"__dict__", "__weakref__", *(() if declared else ("facts",))}
+    contents = {name: value for name, value in vars(piece).items() if name not in left_out}
+    bases = tuple(base for base in piece.__bases__ if declared or "facts" not in dir(base)) or (object,)
+    name = f"My{piece.__name__}"
+    inherited = {} if declared else _inherited(piece, bases)
+    return type(name, bases, {**inherited, **contents, "__module__": __name__, "__qualname__": name})
+
+
+def _inherited(piece, bases):
+    """What a class has from bases that are not taken along, but for its facts."""
+    lost = [base for base in reversed(piece.__mro__[1:-1]) if not any(issubclass(kept, base) for kept in bases)]
+    merged = {name: value for base in lost for name, value in vars(base).items()}
+    unwanted = {
+        "facts",
+        "__dict__",
+        "__weakref__",
+        "__abstractmethods__",
+        "_abc_impl",
+        "__module__",
+        "__doc__",
+        "__slots__",
+    }
+    return {name: value for name, value in merged.items() if name not in unwanted}
 
 
 def answers(metric, predictions):
@@ -384,7 +401,7 @@ def test_pieces_whose_module_is_foreign_are_treated_alike(monkeypatch, capsys):
     """No path through the library looks at where a piece was defined."""
     from click.testing import CliRunner
 
-    from calibrant.cli import main
+    from calibrant.cli.commands import group
 
     predictions = SHIPPED_TEST[:200]
     metrics = ["ECE", "SCE", "TACE", "ECE_SWEEP", "WSMCS", "BRIER", "ECCE_R", "SKCE", "ECE_LB", "FULL_ECE"]
@@ -394,7 +411,7 @@ def test_pieces_whose_module_is_foreign_are_treated_alike(monkeypatch, capsys):
         said = [answers(cal.RECIPES[name], predictions) for name in metrics]
         texts = [cal.RECIPES[name].to_json() for name in cal.RECIPES]
         back = [cal.from_json(text).to_json() for text in texts]
-        return json.dumps([said, texts, back, CliRunner().invoke(main, command).output], default=float)
+        return json.dumps([said, texts, back, CliRunner().invoke(group, command).output], default=float)
 
     before = everything()
     for name in PIECES:

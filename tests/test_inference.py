@@ -86,10 +86,8 @@ def test_cells_and_rows_agree_within_monte_carlo_error(power):
 @pytest.mark.parametrize("metric", [cal.ECE, cal.MCS, cal.WSMCS, cal.MCE], ids=["ECE", "MCS", "WSMCS", "MCE"])
 def test_rows_drawn_by_way_of_their_cells_have_the_law_of_rows(metric):
     predictions = classes(300, 4)
-    view = engines.view_of(metric, predictions)
-    assert engines.RowsInCells.fits(metric, view, 300)
     rng = np.random.default_rng(0)
-    quick = engines.RowsInCells(metric, view)(rng, 2000)
+    quick = engines.RowsInCells.of(metric, predictions)(rng, 2000)
     slow = engines.exact(metric, predictions)(draws.RowDraws(300)(rng, 2000))
     spread = np.nanstd(slow, axis=0)
     assert np.nanmean(quick, axis=0) == pytest.approx(np.nanmean(slow, axis=0), abs=5 * spread.max() / np.sqrt(1000))
@@ -98,7 +96,7 @@ def test_rows_drawn_by_way_of_their_cells_have_the_law_of_rows(metric):
 
 def test_places_within_cells_are_uniform():
     predictions = calibrated(50)
-    work = engines.RowsInCells(cal.ECE, engines.view_of(cal.ECE, predictions))
+    work = engines.RowsInCells.of(cal.ECE, predictions)
     rng = np.random.default_rng(0)
     source, counts = np.random.SFC64(1), np.zeros(50)
     for drawn in rng.multinomial(50, work.sizes / 50, 4000):

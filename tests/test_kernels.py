@@ -49,7 +49,7 @@ def test_the_size_of_blocks_changes_no_bit(monkeypatch, block):
     expected = {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()}
     monkeypatch.setattr(plain, "BLOCK", block)
     monkeypatch.setattr("calibrant.binning.STREAM", block)
-    monkeypatch.setattr("calibrant.errors.mean_score.STREAM", block)
+    monkeypatch.setattr("calibrant.errors.asking.STREAM", block)
     assert {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()} == expected
 
 

@@ -84,7 +84,7 @@ def test_a_piece_of_ones_own_travels_by_name():
         return cal.Ranked(3)(predictions)
 
     metric = cal.BinnedError(lens=third)
-    with pytest.raises(cal.CalibrationInputError, match=r"unknown piece.*'third'"):
+    with pytest.raises(cal.CalibrationInputError, match=r"unknown piece.*third'"):
         cal.from_json(metric.to_json())
     assert cal.from_json(metric.to_json(), pieces={"third": third}) == metric
     assert metric(y, P).value == cal.BinnedError(lens=cal.Ranked(3))(y, P).value
@@ -175,8 +175,10 @@ def test_soft_labels_are_refused_where_a_true_class_is_needed():
 
 
 def test_summaries_of_the_same_questions_remember_notes_and_rows():
-    one = About(3, "event", (), notes=("a",)) + About(4, "event", (), soft=True, notes=("b", "a"))
-    assert (one.n, one.notes, one.soft) == (7, ("a", "b"), True)
+    one = About(3, "event", remarks=(("left out", 1),)) + About(
+        4, "event", soft=2, remarks=(("clipped", 1), ("left out", 1))
+    )
+    assert (one.n, one.notes, one.soft) == (7, ("1 row was clipped", "2 rows were left out"), 2)
 
 
 def test_a_table_too_large_to_hold_is_refused_before_it_is_made():
@@ -201,7 +203,7 @@ def test_a_piece_without_a_name_works_but_does_not_travel():
 
     metric = cal.BinnedError(distance=functools.partial(scaled, by=2.0))
     assert metric(y, P).value == 2 * cal.ECE(y, P).value
-    with pytest.raises(cal.CalibrationInputError, match="functions that have a name"):
+    with pytest.raises(cal.CalibrationInputError, match="pieces that have a name"):
         metric.to_json()
 
 

@@ -213,8 +213,11 @@ def test_a_class_that_is_always_right_on_average_is_neither_over_nor_under_confi
     assert (details["count_over"], details["count_under"]) == (0, 0)
 
 
-def test_msece_is_the_class_wise_error_and_prints_as_it():
-    assert cal.MSECE is cal.CWECE
+def test_msece_makes_the_choices_of_the_class_wise_error_and_prints_its_own_name():
+    assert cal.MSECE == cal.CWECE
+    result = cal.MSECE(y, P)
+    assert str(result).startswith("MSECE ")
+    assert cal.Result.from_json(result.to_json()).name == "MSECE"
 
 
 def test_likert_categories_partition_the_samples():
@@ -232,4 +235,4 @@ def test_likert_takes_pairs():
 def test_recipes_by_name_are_the_recipes():
     for name, recipe in cal.RECIPES.items():
         assert getattr(cal, name) is recipe
-        assert recipe.name == ("CWECE" if name == "MSECE" else name)
+        assert recipe.name == name

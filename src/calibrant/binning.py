@@ -70,7 +70,8 @@ class FixedEdges(ABC):
         """What is known of it."""
         edges = np.asarray(self.edges, np.float64)
         known = hashlib.sha256(edges.tobytes()).hexdigest()[:12]
-        return Facts("binning", fixed=True, reads=f"{len(edges) - 1} fixed bins {known}, {self.closed}-closed")
+        reads = f"{len(edges) - 1} {self.closed}-closed bins, edges {known}"
+        return Facts("binning", fixed=True, reads=reads)
 
     @property
     def block(self) -> int:

@@ -220,7 +220,8 @@ class inter_interval:  # noqa: N801
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return dataclasses.replace(_error(max(self.low, 1.0 - self.high), None), calibrated=math.nan)
+        facts = _error(max(self.low, 1.0 - self.high), None)
+        return dataclasses.replace(facts, calibrated=math.nan, interval=(self.low, self.high))
 
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "inter_interval")

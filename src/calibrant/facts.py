@@ -50,6 +50,8 @@ class Facts:
     """What it estimates under perfect calibration; None where calibration settles no value, nan where it is unknown."""
     order: float | None = None
     """The p of the L^p calibration error that it estimates (of a distance: the power of the gap that it is)."""
+    interval: tuple[float, float] | None = None
+    """Of a distance: the interval of frequencies from which it is the distance."""
     root: float = 1.0
     """The root that was taken of a mean."""
     tends_to: object | None = None

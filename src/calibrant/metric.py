@@ -78,19 +78,23 @@ class Metric(ABC, Generic[S]):
                 hint=f"where scikit-learn wants a scorer, pass scoring=Scorer({self.name})",
             )
         for name, value in unknown.items():
-            raise CalibrationInputError(
-                name, "is a choice of the metric, not of the call", got=repr(value), hint=self._way(name, value)
-            )
+            way = self._way(name, value)
+            if way is not None:
+                raise CalibrationInputError(
+                    name, "is a choice of the metric", got=repr(value), hint=f"call {way}(y, p)"
+                )
+            options = ("classes", "sample_weight", "ignore_index", "normalize", "interval")
+            raise CalibrationInputError(name, "is no option", got=repr(value)[:40], hint=nearest(name, options))
 
-    def _way(self, name: str, value: object) -> str:
+    def _way(self, name: str, value: object) -> str | None:
         """How a choice is changed: by `replace`, of the field itself or of the piece that has it."""
         choices = specification.fields_of(self)
         if name in choices:
-            return f"call {self.name}.replace({name}=...)(y, p)"
+            return f"{self.name}.replace({name}=...)"
         for choice, piece in choices.items():
             if name in specification.fields_of(piece):
-                return f"call {self.name}.replace({choice}={type(piece).__name__}({name}={value!r}))(y, p)"
-        return nearest(name, [*choices, "classes", "sample_weight", "ignore_index", "normalize", "interval"])
+                return f"{self.name}.replace({choice}={type(piece).__name__}({name}={value!r}))"
+        return None
 
     @final
     def replace(self, **choices: object) -> Self:

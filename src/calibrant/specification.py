@@ -125,7 +125,7 @@ def spoken(piece: Any) -> str:
         return repr(piece)
     if hasattr(piece, "__name__"):
         return str(piece.__name__).replace("_", " ")
-    if "__str__" in vars(type(piece)) or not fields_of(piece):
+    if any("__str__" in vars(kind) for kind in type(piece).__mro__[:-1]) or not fields_of(piece):
         return str(piece)
     fields = (value.__name__ if hasattr(value, "__name__") else str(value) for value in fields_of(piece).values())
     return f"{type(piece).__name__.replace('_', ' ')} {', '.join(fields)}"
@@ -204,11 +204,6 @@ def _look_up(name: Any, pieces: Mapping[str, Any]) -> Any:
     for known in (name, short):
         if known in pieces:
             return pieces[known]
-    if short in calibrant.__all__ or not isinstance(name, str):
-        raise CalibrationInputError("specification", "names an unknown piece", got=repr(name))
-    raise CalibrationInputError(
-        "specification",
-        "names an unknown piece",
-        got=repr(name),
-        hint=f"{nearest(short, calibrant.__all__)[:80]} Pass pieces={{name: piece}} for one of your own",
-    )
+    meant = nearest(short, calibrant.__all__) if short == name else ""
+    hint = f"{meant} " * meant.startswith("did") + f"pass pieces={{{short!r}: ...}} for a piece of your own"
+    raise CalibrationInputError("specification", "names an unknown piece", got=repr(name), hint=hint)

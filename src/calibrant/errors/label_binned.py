@@ -51,7 +51,7 @@ class LabelBinnedError(OfRates):
     across: Across = mean_of
 
     def __post_init__(self) -> None:
-        if not isinstance(self.binning, RankBinning):
+        if isinstance(self.binning, type) or not isinstance(self.binning, RankBinning):
             raise CalibrationInputError(
                 "LabelBinnedError",
                 "needs bins of one coordinate",

@@ -128,10 +128,11 @@ def measure(result: Result) -> str:
     """What a metric is called: its name among the recipes, or in words.
 
     >>> import calibrant as cal
-    >>> measure(cal.BinnedError(binning=cal.EqualWidth(7))([1, 0], [.9, .2]))
-    'calibration error'
+    >>> measure(cal.ECE.replace(binning=cal.EqualWidth(7))([1, 0], [.9, .2]))
+    'ECE'
     """
-    return "calibration error" if result.name == "BinnedError" else result.name
+    recipe = result.name.partition("(")[0]  # what was changed of it is among the choices
+    return "calibration error" if recipe == "BinnedError" else recipe
 
 
 def chosen(result: Result) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from calibrant.distances import inter_interval
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.metric import Metric, Result, checked
@@ -44,7 +43,7 @@ class LikertDisplay(Display):
     def __post_init__(self) -> None:
         for result in self.results.values():
             one_event(result)
-            if not isinstance(getattr(result.metric, "distance", None), inter_interval):
+            if result.metric.facts.interval is None:
                 raise CalibrationInputError(
                     "scale", "must measure the distance to an interval", got=str(result), hint="make it with likert"
                 )
@@ -94,7 +93,7 @@ class LikertDisplay(Display):
 
     def _row(self, panel: Axes, row: int, result: Result, size: float) -> None:
         assert result.bins is not None
-        low, high = result.metric.distance.low, result.metric.distance.high  # type: ignore[attr-defined]
+        low, high = result.metric.facts.interval or (0.0, 1.0)
         panel.barh(row, high - low, 0.7, left=low, color=colours.FAINT, edgecolor=colours.PALE, linewidth=0.6)
         counts = result.bins.counts[0]
         filled = counts > 0

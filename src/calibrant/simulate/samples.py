@@ -88,7 +88,8 @@ class Ranked:
     def below(self, edges: Floats, closed: str) -> Ints:
         """How many samples of each replicate lie below each edge (at or below it, when bins are right-closed)."""
         side: Any = "right" if closed == "right" else "left"  # one search of few edges in a sorted row is fast
-        return np.array([ordered.searchsorted(edges, side) for ordered in self.values]).reshape(self.count, len(edges))
+        found = [ordered.searchsorted(edges, side) for ordered in self.values]
+        return np.array(found, np.int64).reshape(self.count, len(edges))
 
     def before(self, ranks: Ints) -> Ints:
         """How many samples of each replicate have a smaller forecast than the one at each rank."""
