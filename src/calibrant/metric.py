@@ -75,7 +75,7 @@ class Metric(ABC):
             raise CalibrationInputError(
                 "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
             )
-        return Predictions.from_probs(y_true, y_proba, **options)
+        return Predictions.from_probs(y_true, y_proba, copy=False, **options)
 
     @final
     def to_json(self) -> str:

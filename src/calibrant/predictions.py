@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from calibrant.checks import class_name, is_whole
 from calibrant.door import Door, Truth
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.precision import DOUBLE, Precision
+from calibrant.sharing import read_only, unshared
 from calibrant.totals import Floats, Ints
 
 
@@ -24,7 +26,8 @@ class Predictions:
     """Forecasts and what came true, checked once.
 
     Made by `from_probs`, `from_logits` and `from_confidence`. A 1-D forecast is about one
-    event; an (n, K) forecast is about K classes. Logits are held as logits.
+    event; an (n, K) forecast is about K classes. Logits are held as logits. The arrays it holds are
+    read-only.
 
     >>> import calibrant as cal
     >>> cal.Predictions.from_probs([0, 2], [[.7, .2, .1], [.1, .3, .6]], classes=["cat", "dog", "owl"])
@@ -46,6 +49,16 @@ class Predictions:
     logits: bool = False
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("values", "labels", "soft", "weight"):
+            object.__setattr__(self, name, _locked(getattr(self, name)))
+        locked = {name: _locked(column) for name, column in self.columns.items()}
+        object.__setattr__(self, "columns", MappingProxyType(locked))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # through the constructor: NumPy forgets that an array was read-only
+        known = vars(self) | {"columns": dict(self.columns)}
+        return type(self), tuple(known[each.name] for each in dataclasses.fields(self))
+
     @classmethod
     def from_probs(
         cls,
@@ -57,6 +70,7 @@ class Predictions:
         ignore_index: float | None = None,
         class_axis: int | None = None,
         normalize: bool = False,
+        copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Probabilities: 1-D for one event, (n, K) for classes; other keywords are sample columns.
@@ -64,6 +78,11 @@ class Predictions:
         `class_axis` says where the classes are when there are more than two axes (segmentation
         maps); `ignore_index` is a label whose rows are left out; `normalize` divides each row by
         its sum.
+
+        Arrays are copied, so that later changes of them change nothing here, and a buffer can be
+        used again for the next batch. With `copy=False` no more is copied than a conversion needs:
+        forecasts and columns then change with the arrays that were given. Memory maps (`np.memmap`)
+        and Arrow buffers are never copied.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
@@ -73,7 +92,9 @@ class Predictions:
         values, notes = door.probabilities(normalize)
         notes += leaks.notes(y_proba)
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
+        known = {"precision": Precision(door.bits), "notes": notes}
+        made = cls._through(door, values, truth, columns, sample_weight, copy, **known)
+        leaks.follow(y_proba, made.values)
         return made._without(truth.kept, ignore_index)
 
     @classmethod
@@ -86,9 +107,12 @@ class Predictions:
         sample_weight: Any = None,
         ignore_index: float | None = None,
         class_axis: int | None = None,
+        copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
+
+        The other options are as in `from_probs`.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_logits([0, 1], [[2., 0.], [0., 1.]])
@@ -98,14 +122,16 @@ class Predictions:
         door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
         values = door.logits()
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, logits=True)
+        made = cls._through(door, values, truth, columns, sample_weight, copy, logits=True)
         return made._without(truth.kept, ignore_index)
 
     @classmethod
     def from_confidence(
-        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, **columns: Any
+        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, copy: bool = True, **columns: Any
     ) -> Predictions:
         """Only the top answer was kept: was it right, and how sure was the model of it?
+
+        Arrays are copied, or not, as in `from_probs`.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
@@ -114,20 +140,27 @@ class Predictions:
         door = Door(correct, confidence, ("correct", "confidence"), event=True)
         values, notes = door.probabilities()
         truth = door.labels(None, None)
-        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), notes=notes)
+        known = {"precision": Precision(door.bits), "notes": notes}
+        made = cls._through(door, values, truth, columns, sample_weight, copy, **known)
         return dataclasses.replace(made, kind="confidence")
 
     @classmethod
     def _through(
-        cls, door: Door, values: Array, truth: Truth, columns: Mapping[str, Any], weight: Any, **known: Any
+        cls, door: Door, values: Array, truth: Truth, given: Mapping[str, Any], weight: Any, copy: Any, **known: Any
     ) -> Predictions:
+        if not isinstance(copy, (bool, np.bool_)):
+            hint = "a sample column needs another name"
+            raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
+        columns = {name: door.column(name, data) for name, data in given.items()}
+        if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
+            values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
         return cls(
             values=values,
             labels=truth.labels,
             soft=truth.soft,
             kind="classes" if door.width else "event",
             classes=truth.classes,
-            columns={name: door.column(name, data) for name, data in columns.items()},
+            columns=columns,
             weight=None if weight is None else door.weight(weight, truth.kept),
             **known,
         )
@@ -198,8 +231,8 @@ class Predictions:
     def confidence(self) -> Array:
         """The largest probability of each row (for an event, its probability)."""
         if self.kind != "classes":
-            return self.probabilities
-        return self.probability_of(self.leaders(1))[:, 0]
+            return read_only(self.probabilities)
+        return read_only(self.probability_of(self.leaders(1))[:, 0])
 
     @property
     def truth_rows(self) -> Array:
@@ -249,7 +282,7 @@ class Predictions:
 
     @cached_property
     def _top(self) -> Ints:
-        return kernels.leaders(self.values, 1)
+        return read_only(kernels.leaders(self.values, 1))
 
     @cached_property
     def _normalisers(self) -> tuple[Floats, Floats]:
@@ -261,6 +294,10 @@ def require_predictions(given: object, parameter: str = "predictions", where: st
     if not isinstance(given, Predictions):
         hint = "make them with Predictions.from_probs(y, p) or from_logits"
         raise CalibrationInputError(parameter, "must be Predictions", got=type(given).__name__, where=where, hint=hint)
+
+
+def _locked(array: Any) -> Any:
+    return read_only(array) if array is not None and array.flags.writeable else array
 
 
 def sigmoid(logits: Array) -> Floats:

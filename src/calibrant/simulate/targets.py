@@ -123,9 +123,9 @@ def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Genera
     if isinstance(metric, MeanScore):
         return _mean_limit(metric, values, chances)
     try:
-        return metric(Predictions.from_probs(chances, values)).value
+        return metric(Predictions.from_probs(chances, values, copy=False)).value
     except CalibrationInputError:  # refuses soft labels; or is not to be asked at all, which it then says again
-        return metric(Predictions.from_probs(redrawn_labels(chances, rng), values)).value
+        return metric(Predictions.from_probs(redrawn_labels(chances, rng), values, copy=False)).value
 
 
 def _mean_limit(metric: MeanScore, values: Array, chances: Floats) -> float:
@@ -135,6 +135,7 @@ def _mean_limit(metric: MeanScore, values: Array, chances: Floats) -> float:
     for label in outcomes:
         weight = chances[:, label] if chances.ndim == 2 else np.abs(1 - label - chances)
         if weight.any():
-            labelled = Predictions.from_probs(np.full(len(values), label), values, sample_weight=weight)
+            labels = np.full(len(values), label)
+            labelled = Predictions.from_probs(labels, values, sample_weight=weight, copy=False)
             total += metric(labelled).value * float(weight.mean())
     return total
