@@ -136,10 +136,10 @@ def test_given_edges_bin_as_they_say():
 def test_summaries_of_different_bins_do_not_add():
     p = cal.Predictions.from_probs([1], [0.5])
     ten = replace(cal.ECE, binning=cal.EqualWidth(10))
-    with pytest.raises(cal.CalibrationInputError, match="binning .* bins"):
+    with pytest.raises(cal.CalibrationInputError, match=r"binning .* bins"):
         cal.ECE.summarise(p) + ten.summarise(p)
     left, right = (replace(cal.ECE, binning=cal.Edges([0, edge, 1])) for edge in (0.4, 0.5))
-    with pytest.raises(cal.CalibrationInputError, match="binning .* bins"):
+    with pytest.raises(cal.CalibrationInputError, match=r"binning .* bins"):
         left.summarise(p) + right.summarise(p)
     two = cal.Predictions.from_probs([1], [[0.5, 0.5]])
     with pytest.raises(cal.CalibrationInputError, match="same questions"):

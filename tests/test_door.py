@@ -1,5 +1,8 @@
 """The door: which arrays are let in as they are, and what is said of those that are not."""
 
+import array
+import collections
+import copy
 import dataclasses
 import datetime
 import decimal
@@ -69,10 +72,10 @@ def test_the_error_is_a_value_error_with_its_parts_as_fields():
 
 def test_the_error_travels_between_processes():
     error = CalibrationInputError("y_proba", "rows must sum to 1", got=0.93, where="row 17", hint="normalise them")
-    copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is CalibrationInputError
-    assert str(copy) == str(error) == "y_proba: rows must sum to 1, got 0.93 at row 17; normalise them"
-    assert vars(copy) == vars(error)
+    arrived = pickle.loads(pickle.dumps(error))
+    assert type(arrived) is CalibrationInputError
+    assert str(arrived) == str(error) == "y_proba: rows must sum to 1, got 0.93 at row 17; normalise them"
+    assert vars(arrived) == vars(error)
 
 
 # ---- forecasts that are no arrays of numbers -------------------------------------------------------------------------
@@ -1152,18 +1155,330 @@ def test_a_mask_of_another_length_is_an_error():
 # ---- size ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_logits])
-def test_a_matrix_passes_the_door_without_a_copy(make):
-    forecasts = np.full((20_000, 50), 0.02, np.float32)
-    labels = np.zeros(20_000, int)
+def peak_of(call, *arguments, **keywords):
+    """The most memory, in bytes, that a call needs at any time."""
     tracemalloc.start()
     try:
-        made = make(labels, forecasts)
-        peak = tracemalloc.get_traced_memory()[1]
+        call(*arguments, **keywords)
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert np.shares_memory(made.values, forecasts)
-    assert peak < forecasts.nbytes
+
+
+@pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_logits])
+def test_a_matrix_passes_the_door_without_a_copiedwhere_none_is_wanted(make):
+    forecasts = np.full((20_000, 50), 0.02, np.float32)
+    labels = np.zeros(20_000, int)
+    assert np.shares_memory(make(labels, forecasts, copy=False).values, forecasts)
+    assert peak_of(make, labels, forecasts, copy=False) < forecasts.nbytes
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_the_likeliest_class_is_found_without_a_copy(copied):
+    forecasts = np.full((20_000, 50), 0.02, np.float32)
+    made = Predictions.from_probs(np.zeros(20_000, int), forecasts, copy=copied)
+    assert peak_of(made.leaders, 1) < 0.5 * forecasts.nbytes
+
+
+CONVERTED = {
+    "as it is": lambda plain: plain,
+    "Fortran order": np.asfortranarray,
+    "big-endian": lambda plain: plain.astype(">f4"),
+    "every other column": lambda plain: np.repeat(plain, 2, axis=1)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("case", CONVERTED)
+def test_a_matrix_is_copied_once_at_most(case):
+    forecasts = CONVERTED[case](np.full((20_000, 50), 0.02, np.float32))
+    assert peak_of(Predictions.from_logits, np.zeros(20_000, int), forecasts) < 1.5 * forecasts.nbytes
+
+
+def test_rows_that_are_left_out_are_not_copied():
+    forecasts = np.full((20_000, 50), 0.02, np.float32)
+    labels = np.repeat([0, -1], [5_000, 15_000])
+    assert peak_of(Predictions.from_logits, labels, forecasts, ignore_index=-1) < 0.5 * forecasts.nbytes
+
+
+# ---- what passed the door cannot change behind it --------------------------------------------------------------------
+
+
+class Wrapped:
+    """What has an array and gives it away."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __array__(self, dtype=None, copy=None):
+        return self.held
+
+
+OWNERS = {
+    "array": lambda x: x,
+    "view": lambda x: x[:],
+    "read-only view": lambda x: np.broadcast_to(x, x.shape),
+    "negative stride": lambda x: x[::-1],
+    "masked without a mask": lambda x: np.ma.array(x, copy=False),
+    "wrapped": Wrapped,
+    "torch": lambda x: need("torch").from_numpy(x),
+    "torch view": lambda x: need("torch").from_numpy(x)[:],
+    "pandas": lambda x: need("pandas").Series(x, copy=False),
+    "pandas frame": lambda x: need("pandas").DataFrame({"x": x}, copy=False)["x"],
+    "pandas nullable": lambda x: need("pandas").arrays.FloatingArray(x, np.zeros(len(x), bool)),
+    "polars": lambda x: need("polars").Series(x),
+    "dask": lambda x: need("dask.array").from_array(x, chunks=-1),
+    "list of arrays": list,
+}
+"""Ways to give an array away while keeping a hand on its memory."""
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits", "from_confidence"])
+@pytest.mark.parametrize("owner", [owner for owner in OWNERS if owner != "list of arrays"])
+def test_arrays_that_are_overwritten_change_no_predictions(door, owner):
+    give = OWNERS[owner]
+    forecasts, outcomes, weight, age = np.array(P), np.array(E, float), np.array([1.0, 2, 3, 4]), np.array(P) * 100
+    made = DOORS[door](give(outcomes), give(forecasts), sample_weight=give(weight), age=give(age))
+    before = made.values.copy(), made.labels.copy(), made.weight.copy(), made.column("age").copy()
+    ece = cal.ECE(made).value
+    for given in (forecasts, outcomes, weight, age):
+        given[:] = np.nan
+    after = made.values, made.labels, made.weight, made.column("age")
+    assert all(map(np.array_equal, after, before))
+    assert cal.ECE(made).value == ece
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits"])
+@pytest.mark.parametrize("owner", ["array", "read-only view", "wrapped", "torch", "polars", "list of arrays"])
+def test_matrices_that_are_overwritten_change_no_predictions(door, owner):
+    forecasts, soft = np.array(M), np.array(SOFT)
+    made = DOORS[door](OWNERS[owner](soft), OWNERS[owner](forecasts))
+    forecasts[:], soft[:] = np.nan, np.nan
+    assert np.array_equal(made.values, M)
+    assert np.array_equal(made.soft, SOFT)
+
+
+def test_maps_that_are_overwritten_change_no_predictions():
+    maps, depth = LAST.copy(), PIXELS.copy()
+    made = Predictions.from_probs(PIXELS, maps, class_axis=-1, depth=depth)
+    maps[:], depth[:] = np.nan, -1
+    assert np.array_equal(made.values, LAST.reshape(-1, 3))
+    assert np.array_equal(made.column("depth"), PIXELS.ravel())
+
+
+def test_names_that_are_overwritten_change_no_predictions():
+    region, animals = np.array(["n", "n", "s", "s"]), np.array(NAMES)
+    made = Predictions.from_probs(Y, M, classes=animals, region=region)
+    region[:], animals[:] = "x", "x"
+    assert made.column("region").tolist() == ["n", "n", "s", "s"]
+    assert made.classes == tuple(NAMES)
+
+
+@pytest.mark.parametrize("give", [lambda x: x, memoryview])
+def test_an_array_of_the_standard_library_that_is_overwritten_changes_no_predictions(give):
+    forecasts = array.array("d", P)
+    made = Predictions.from_probs(E, give(forecasts))
+    forecasts[0] = math.nan
+    assert made.values.tolist() == P
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits"])
+def test_a_buffer_may_be_used_again_for_every_batch(door):
+    forecasts, labels, weight = np.empty((2, 3)), np.empty(2, int), np.empty(2)
+    batches = []
+    for start in (0, 2):
+        forecasts[:], labels[:], weight[:] = M[start : start + 2], Y[start : start + 2], [start + 1, start + 2]
+        batches.append(DOORS[door](labels, forecasts, sample_weight=weight))
+    whole = cal.ECE(DOORS[door](Y, M, sample_weight=[1, 2, 3, 4]))
+    assert cal.ECE.conclude(sum(cal.ECE.summarise(batch) for batch in batches)).value == whole.value
+
+
+def test_without_a_copiedpredictions_change_with_the_arrays_that_were_given():
+    forecasts, age = np.array(P), np.array([30, 40, 30, 50])
+    made = Predictions.from_probs(E, forecasts, age=age, copy=False)
+    forecasts[0], age[0] = 0.5, 20
+    assert made.values[0] == 0.5
+    assert made.column("age")[0] == 20
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits", "from_confidence"])
+def test_whether_to_copiedis_yes_or_no(door):
+    error = refusal("copy: must be True or False, got list", DOORS[door], E, P, copy=[1, 2, 3, 4])
+    assert error.hint == "a sample column needs another name"
+
+
+def test_metrics_and_pictures_of_bare_arrays_copy_nothing():
+    class Door(cal.Metric):
+        def summarise(self, predictions):
+            return predictions
+
+        def conclude(self, summary):
+            return summary
+
+    forecasts = np.array(M)
+    assert np.shares_memory(Door()(Y, forecasts).values, forecasts)
+    assert np.shares_memory(checked(Y, forecasts).values, forecasts)  # what pictures take, too
+
+
+def arrays_of(made):
+    every = (made.values, made.labels, made.soft, made.weight, made.confidence, *made.columns.values())
+    return [part for part in every if part is not None]
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("door", ["from_probs", "from_logits", "from_confidence"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda made: made,
+        lambda made: made[1:],
+        lambda made: made[np.array(E, bool)],
+        lambda made: made[[0, 2]],
+        lambda made: dataclasses.replace(made, weight=np.ones(4), columns={"age": np.ones(4)}),
+        lambda made: pickle.loads(pickle.dumps(made)),
+        copy.copy,
+        copy.deepcopy,
+    ],
+    ids=["whole", "slice", "mask", "indices", "replaced", "pickled", "copied", "deeply copied"],
+)
+def test_what_predictions_hold_is_read_only(part, door, copied):
+    for truth in (E, np.array(E), [0.5, 0.25, 1, 0]):
+        made = part(DOORS[door](truth, np.array(P), sample_weight=np.array(P), age=np.array(P), copy=copied))
+        for held in arrays_of(made):
+            with pytest.raises(ValueError, match="read-only"):
+                held[0] = 1
+        with pytest.raises(TypeError):
+            made.columns["age"] = np.zeros(len(made))
+
+
+def test_what_is_remembered_of_rows_of_classes_is_read_only():
+    made = Predictions.from_probs(Y, np.array(M))
+    for held in (made.values, made.labels, made.confidence, made.predicted, made.leaders(1)):
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = 0
+
+
+def test_predictions_arrive_as_they_were_in_another_process():
+    made = Predictions.from_probs(Y, M, classes=NAMES, sample_weight=[1, 2, 3, 4], region=list("nnss"))
+    arrived = pickle.loads(pickle.dumps(made))
+    assert_same(arrived, made)
+    assert arrived.weight.tolist() == [1, 2, 3, 4]
+    assert arrived.columns["region"].tolist() == list("nnss")
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_arrays_that_were_given_can_still_be_written_to(copied):
+    forecasts, labels, weight, age = np.array(P), np.array(E), np.array(P), np.array(P)
+    made = Predictions.from_probs(labels, forecasts, sample_weight=weight, age=age, copy=copied)
+    cal.ECE(made)
+    cal.ECE(labels, forecasts, sample_weight=weight)
+    dataclasses.replace(made, values=forecasts)
+    assert all(given.flags.writeable for given in (forecasts, labels, weight, age))
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_memory_maps_are_not_copied(tmp_path, mode):
+    np.save(tmp_path / "forecasts.npy", np.array(M))
+    forecasts = np.load(tmp_path / "forecasts.npy", mmap_mode=mode)
+    for given in (forecasts, forecasts[1:], np.asarray(forecasts), forecasts.view(np.ndarray)[:2]):
+        made = Predictions.from_probs(Y[: len(given)], given, first=given[:, 0])
+        assert np.shares_memory(made.values, forecasts)
+        assert np.shares_memory(made.column("first"), forecasts)
+        assert not made.values.flags.writeable
+
+
+def test_what_is_no_memory_map_any_more_is_copied(tmp_path):
+    np.save(tmp_path / "forecasts.npy", np.array(M))
+    forecasts = np.load(tmp_path / "forecasts.npy", mmap_mode="c").copy()
+    made = Predictions.from_probs(Y, forecasts)
+    forecasts[:] = np.nan
+    assert np.array_equal(made.values, M)
+
+
+def test_arrow_buffers_are_not_copied():
+    arrow = need("pyarrow")
+    given = arrow.array(P)
+    made = Predictions.from_probs(E, given, age=given)
+    assert np.shares_memory(made.values, given.to_numpy())
+    assert np.shares_memory(made.column("age"), given.to_numpy())
+    rows = arrow.array(M)
+    assert np.shares_memory(Predictions.from_probs(Y, rows).values, rows.flatten().to_numpy())
+
+
+def test_a_copiedof_forecasts_for_fitting_rows_is_still_recognised():
+    labels = [0, 2, 1, 0]
+    fitted = cal.TemperatureScaling().fit(np.log(M), labels)
+    with pytest.warns(cal.CalibrationWarning, match="the numbers flatter it"):
+        made = Predictions.from_probs(labels, fitted.predict_proba(np.log(M)))
+    for again in (made.values, made[:3].values):
+        with pytest.warns(cal.CalibrationWarning, match="the numbers flatter it"):
+            cal.ECE(labels[: len(again)], again)
+
+
+# ---- masks -----------------------------------------------------------------------------------------------------------
+
+
+def half_masked(values):
+    return np.ma.array(values, mask=[0] * (len(values) - 1) + [1])
+
+
+def of_objects(*rows):
+    made = np.empty(len(rows), object)
+    made[:] = rows
+    return made
+
+
+MASKED = {
+    "array": half_masked,
+    "entry of a list": lambda values: [*values[:-1], np.ma.masked],
+    "entry of a tuple": lambda values: (*values[:-1], np.ma.masked),
+    "entry of a queue": lambda values: collections.deque([*values[:-1], np.ma.masked]),
+    "entry of objects": lambda values: of_objects(*values[:-1], np.ma.masked),
+    "array of an entry each": lambda values: [np.ma.array([value], mask=[value == values[-1]]) for value in values],
+    "wrapped": lambda values: Wrapped(half_masked(values)),
+    "wrapped entry": lambda values: [*values[:-1], Wrapped(np.ma.masked)],
+    "pandas": lambda values: need("pandas").Series(of_objects(*values[:-1], np.ma.masked), dtype=object),
+    "dask": lambda values: need("dask.array").ma.masked_array(values, mask=half_masked(values).mask, chunks=2),
+    "dask without saying so": lambda values: need("dask.array").from_array(half_masked(values), chunks=2),
+    "records": lambda values: half_masked(np.array([(value,) for value in values], [("x", float)])),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("case", MASKED)
+def test_masked_entries_are_refused_wherever_they_hide(door, case):
+    error = refusal("must have no masked entries, got 1 of them", DOORS[door], E, MASKED[case](P))
+    assert error.parameter == FORECAST[door]
+    assert refusal("no masked entries", DOORS[door], MASKED[case](E), P).parameter == TRUTH[door]
+    assert refusal("no masked entries", DOORS[door], E, P, sample_weight=MASKED[case](P)).parameter == "sample_weight"
+    if door != "ECE":
+        assert refusal("no masked entries", DOORS[door], E, P, age=MASKED[case](P)).parameter == "age"
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+@pytest.mark.parametrize(
+    "inside", [list, tuple, lambda rows: of_objects(*rows), lambda rows: [Wrapped(r) for r in rows]]
+)
+def test_masked_rows_are_refused_wherever_they_hide(door, inside):
+    rows = [half_masked(row) for row in M]
+    refusal("y_proba|logits: must have no masked entries, got 4 of them", DOORS[door], Y, inside(rows))
+    refusal("y_true: must have no masked entries, got 4 of them", DOORS[door], inside(rows), M)
+
+
+def test_masked_names_of_classes_are_refused():
+    for classes in (half_masked(NAMES), [*NAMES[:2], np.ma.masked]):
+        refusal("classes: must have no masked entries", Predictions.from_probs, Y, M, classes=classes)
+
+
+def test_a_list_that_holds_itself_is_refused():
+    forecasts = [0.5, 0.5]
+    forecasts.append(forecasts)
+    refusal("y_proba: must be a rectangular array", Predictions.from_probs, E, forecasts)
+
+
+@pytest.mark.parametrize("wrap", [list, Wrapped, lambda rows: need("dask.array").from_array(rows, chunks=2)])
+def test_masks_that_mask_nothing_are_no_matter(wrap):
+    unmasked = np.ma.array(M, mask=np.zeros((4, 3), bool))
+    assert_same(Predictions.from_probs(Y, wrap(unmasked)), Predictions.from_probs(Y, M))
 
 
 # ---- torch -----------------------------------------------------------------------------------------------------------

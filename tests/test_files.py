@@ -877,3 +877,8 @@ def test_a_hostile_name_is_inert_and_short_in_every_message(write, case):
 def test_an_array_beside_the_forecasts_names_the_classes(tmp_path, key):
     np.savez(tmp_path / "named.npz", probs=[[0.9, 0.1], [0.2, 0.8]], y=[0, 1], **{key: ["cat", "dog"]})
     assert read(tmp_path / "named.npz").classes == ("cat", "dog")
+
+
+def test_a_column_of_the_name_of_an_option_is_no_option(write):
+    path = write("options.csv", table({"label": E, "p": P, **dict.fromkeys(("copy", "normalize", "class_axis"), E)}))
+    assert_same(read(path), EVENT)

@@ -56,9 +56,9 @@ def test_every_module_says_what_it_is(module):
 
 def test_imports_point_one_way():
     order = (  # noqa: SIM905 - a list of strings would be three times as long
-        "exceptions checks precision totals kernels elsewhere arrays leaks labels door predictions selections views "
-        "lenses narrowing bins pooling forecasts binning sweep partitions distances aggregates specification metric "
-        "errors recipes inference table diagnostics formats files io recalibrate simulate plots report cli"
+        "exceptions checks precision totals sharing kernels elsewhere arrays leaks labels door predictions selections "
+        "views lenses narrowing bins pooling forecasts binning sweep partitions distances aggregates specification "
+        "metric errors recipes inference table diagnostics formats files io recalibrate simulate plots report cli"
     ).split()
     place = {name: index for index, name in enumerate(order)}
     for name in order:

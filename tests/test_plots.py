@@ -239,6 +239,8 @@ def test_what_is_no_estimator_is_refused():
         plots.ReliabilityDisplay.from_estimator(object(), P, y)
     with pytest.raises(cal.CalibrationInputError, match="labels that the estimator was fitted to, got 'cow'"):
         plots.ReliabilityDisplay.from_estimator(Fitted(), [0], ["cow"])
+    with pytest.raises(cal.CalibrationInputError, match="y: must have no masked entries, got 1 of them"):
+        plots.ReliabilityDisplay.from_estimator(Fitted(), [0], np.ma.array([Fitted.classes_[0]], mask=[1]))
 
 
 @beside

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from calibrant.elsewhere import from_elsewhere, is_sparse
 from calibrant.exceptions import CalibrationInputError
+from calibrant.sharing import read_only
 
 Array = NDArray[Any]
 
 _BITS = {2: 11, 4: 24, 8: 53}
 _PLAIN = (bool, int, float, np.bool_, np.integer, np.floating)
+_SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None), *np.sctypeDict.values()})
+"""Types of entries that hide no mask."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ def as_array(data: Any, parameter: str) -> tuple[Array, int]:
     """A NumPy array in native byte order, and the significand bits its numbers were given with.
 
     NumPy, lists, pandas, polars, pyarrow and torch (on any device, with or without gradients)
-    are read without importing those packages; text is read as `str`.
+    are read without importing those packages; text is read as `str`. What may share memory with
+    the data is read-only; what was converted can be written to, and is the reader's own.
 
     >>> array, bits = as_array([0.5, 1], "y_proba")
     >>> array, bits
@@ -113,11 +117,6 @@ def shown(number: Any) -> str:
 def _refuse_what_is_no_array(data: Any, parameter: str) -> None:
     if data is None:
         raise CalibrationInputError(parameter, "is required", got="None")
-    if isinstance(data, np.ma.MaskedArray) and np.ma.getmaskarray(data).any():
-        masked = int(np.ma.getmaskarray(data).sum())
-        raise CalibrationInputError(
-            parameter, "must have no masked entries", got=f"{masked} of them", hint="drop those rows first"
-        )
     if isinstance(data, Iterator):
         raise CalibrationInputError(
             parameter, "must be an array", got=f"a {type(data).__name__}", hint="collect it with list(...) first"
@@ -131,9 +130,14 @@ def _refuse_what_is_no_array(data: Any, parameter: str) -> None:
 def _read(data: Any, parameter: str) -> tuple[Array, int | None]:
     try:
         data, bits = from_elsewhere(data)
+        _refuse_masked(data, parameter)
         array = np.asarray(data)
+        if array is not data and not array.flags.owndata:
+            array = read_only(array)  # a buffer, such as an array.array
         if array.dtype.kind == "O" and array.ndim == 1 and all(isinstance(row, (list, np.ndarray)) for row in array):
             array = np.asarray(list(array))  # rows in a column, as pandas and polars hold them
+    except CalibrationInputError:
+        raise
     except (ValueError, TypeError, RuntimeError) as reason:
         where = _uneven_row(data)
         raise CalibrationInputError(
@@ -143,6 +147,29 @@ def _read(data: Any, parameter: str) -> tuple[Array, int | None]:
             where=where,
         ) from None
     return array, bits
+
+
+def _refuse_masked(data: Any, parameter: str) -> None:
+    masked = _masked_entries(data)
+    if masked:
+        raise CalibrationInputError(
+            parameter, "must have no masked entries", got=f"{masked} of them", hint="drop those rows first"
+        )
+
+
+def _masked_entries(data: Any) -> int:
+    """How many entries are masked: of an array, and of all arrays inside lists and inside arrays of objects."""
+    masked = 0
+    inside: Sequence[Any] = ()
+    if isinstance(data, np.ma.MaskedArray):
+        masked = int(np.ascontiguousarray(np.ma.getmaskarray(data)).view(np.bool_).sum())  # a record has a mask a field
+    if isinstance(data, np.ndarray):
+        inside = np.asarray(data).ravel().tolist() if data.dtype.kind == "O" else []
+    elif isinstance(data, Sequence) and not isinstance(data, memoryview):
+        inside = data
+    elif hasattr(data, "__array__"):
+        return _masked_entries(from_elsewhere(data)[0])
+    return masked if _SCALARS.issuperset(map(type, inside)) else masked + sum(map(_masked_entries, inside))
 
 
 def _uneven_row(data: Any) -> str | None:

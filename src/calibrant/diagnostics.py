@@ -139,7 +139,8 @@ def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> Ris
         raise CalibrationInputError("risk_coverage", "ranks samples one by one", got="sample weights")
     if predictions.kind == "event":
         p = np.asarray(predictions.probabilities, np.float64)
-        predictions = Predictions.from_probs(predictions.hard_labels("risk_coverage"), np.column_stack([1.0 - p, p]))
+        labels = predictions.hard_labels("risk_coverage")
+        predictions = Predictions.from_probs(labels, np.column_stack([1.0 - p, p]), copy=False)
     correct = hit(Ranked(1)(predictions))[:, 0]
     scores = np.asarray(uncertainty(Full()(predictions)))[:, 0]
     levels, group, counts = np.unique(scores, return_inverse=True, return_counts=True)

@@ -6,17 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.sharing import read_only
+
 
 def from_elsewhere(data: Any) -> tuple[Any, int | None]:
-    """What NumPy can read of an object, and its significand bits where NumPy has no such type."""
+    """What NumPy can read of an object, and its significand bits where NumPy has no such type.
+
+    An array that may share memory with the object is read-only.
+    """
     home = type(data).__module__.partition(".")[0]
+    if home == "dask" and hasattr(data, "compute"):  # its own way to NumPy would drop masks
+        return from_elsewhere(data.compute())
     if home == "torch" and hasattr(data, "detach"):
         return from_torch(data)
     if home == "pyarrow":
         return from_arrow(data), None
     if home in ("pandas", "polars") and hasattr(data, "to_numpy"):
         return _from_frame(data), None
-    return data, None
+    return (read_only(np.asanyarray(data)) if hasattr(data, "__array__") else data), None
 
 
 def is_sparse(data: Any) -> bool:
@@ -27,10 +34,11 @@ def is_sparse(data: Any) -> bool:
 
 def from_torch(tensor: Any) -> tuple[Any, int | None]:
     """A tensor of any device, with or without gradients; bfloat16, which NumPy lacks, as float32 of 8 bits."""
-    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    if str(tensor.dtype) == "torch.bfloat16":
-        return tensor.float().numpy(), 8
-    return tensor.numpy(), None
+    host = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if str(host.dtype) == "torch.bfloat16":
+        return host.float().numpy(), 8
+    shared = host.data_ptr() == tensor.data_ptr()
+    return read_only(host.numpy()) if shared else host.numpy(), None
 
 
 def from_arrow(data: Any) -> Any:
@@ -53,4 +61,4 @@ def _from_frame(data: Any) -> Any:
     array = data.to_numpy()
     if array.dtype.kind == "O" and array.ndim == 2:  # nullable columns: each knows its own type
         return np.column_stack([data.iloc[:, column].to_numpy() for column in range(array.shape[1])])
-    return array
+    return read_only(array)

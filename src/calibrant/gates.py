@@ -39,7 +39,7 @@ def assert_calibrated(
     Traceback (most recent call last):
     AssertionError: ECE 0.1663 (n=1000, event, 15 equal-width bins) is above 0.05
     """
-    predictions = y_true if isinstance(y_true, Predictions) else Predictions.from_probs(y_true, y_proba)
+    predictions = y_true if isinstance(y_true, Predictions) else Predictions.from_probs(y_true, y_proba, copy=False)
     result = metric(predictions)
     if at_most is not None:
         number(at_most, "at_most", "must be a number of at least 0", lambda limit: limit >= 0)
@@ -83,7 +83,7 @@ class Scorer:
             got = type(estimator).__name__
             raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="wrap it in Recalibrated")
         made = Predictions.from_probs(
-            y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight
+            y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight, copy=False
         )
         return self.score(self.metric(made))
 

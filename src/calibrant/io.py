@@ -102,7 +102,7 @@ def write(path: str | Path, probabilities: Array, classes: Sequence[str], column
 
 _RESERVED = {
     "y_true", "y_proba", "logits", "classes", "sample_weight", "ignore_index", "class_axis", "normalize",
-    "correct", "confidence", "self", "cls",
+    "copy", "correct", "confidence", "self", "cls",
 }  # fmt: skip
 """Names that the constructors of `Predictions` keep for themselves."""
 
@@ -130,7 +130,8 @@ class _Finder:
             options["classes"] = self._class_names()
         if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
             correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
-            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, **self._columns(confidence))
+            columns = self._columns(confidence)
+            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, copy=False, **columns)
         truth = self._truth(label)
         forecasts, names, raw = self._forecasts(probs, logits)
         if options["classes"] is None:
@@ -139,7 +140,7 @@ class _Finder:
         if forecasts.ndim == 1 and options["classes"] is None:
             truth = _outcomes(truth)
         columns = self._columns(truth)
-        return make(self._by_name(truth, names), forecasts, sample_weight=heavy, **options, **columns)
+        return make(self._by_name(truth, names), forecasts, sample_weight=heavy, copy=False, **options, **columns)
 
     def _class_names(self) -> Array | None:
         """An array that names the classes; in a table, where every column has a value a row, there is none."""
@@ -253,4 +254,4 @@ def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predict
         if set(arrays) != {"array"}:
             raise CalibrationInputError(str(path), "of a pair must be a NPY file", got="another kind")
     make = Predictions.from_logits if logits else Predictions.from_probs
-    return make(truth["array"], forecasts["array"], **options)
+    return make(truth["array"], forecasts["array"], copy=False, **options)

@@ -38,6 +38,20 @@ def is_marked(forecasts: Any) -> bool:
     return False
 
 
+def follow(forecasts: Any, held: Array) -> None:
+    """Remember what is held of forecasts that were marked, and all views of it.
+
+    >>> forecasts = np.array([.5, .6])
+    >>> mark(forecasts)
+    >>> held = forecasts.copy()
+    >>> follow(forecasts, held)
+    >>> is_marked(held)
+    True
+    """
+    if is_marked(forecasts):
+        mark(held.base if isinstance(held.base, np.ndarray) else held)
+
+
 def flags(forecasts: Any, rows: int) -> dict[str, Ints]:
     """A warning, and a flag on every row, where forecasts were marked."""
     if not is_marked(forecasts):

@@ -161,7 +161,7 @@ def checked(
         raise CalibrationInputError(
             "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
         )
-    return Predictions.from_probs(y_true, y_proba, **options)  # type: ignore[arg-type]
+    return Predictions.from_probs(y_true, y_proba, copy=False, **options)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from calibrant.checks import class_name, is_whole
 from calibrant.door import Door, Truth
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.precision import DOUBLE, Precision
+from calibrant.sharing import read_only, unshared
 from calibrant.totals import Floats, Ints
 
 
@@ -24,7 +26,8 @@ class Predictions:
     """Forecasts and what came true, checked once.
 
     Made by `from_probs`, `from_logits` and `from_confidence`. A 1-D forecast is about one
-    event; an (n, K) forecast is about K classes. Logits are held as logits.
+    event; an (n, K) forecast is about K classes. Logits are held as logits. The arrays it holds are
+    read-only.
 
     >>> import calibrant as cal
     >>> cal.Predictions.from_probs([0, 2], [[.7, .2, .1], [.1, .3, .6]], classes=["cat", "dog", "owl"])
@@ -47,6 +50,17 @@ class Predictions:
     flags: Mapping[str, Ints] = field(default_factory=dict)
     """What was done to the rows, in words, and of how many rows each row says it."""
 
+    def __post_init__(self) -> None:
+        for name in ("values", "labels", "soft", "weight"):
+            object.__setattr__(self, name, _locked(getattr(self, name)))
+        for name in ("columns", "flags"):
+            locked = {key: _locked(array) for key, array in getattr(self, name).items()}
+            object.__setattr__(self, name, MappingProxyType(locked))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # through the constructor: NumPy forgets that an array was read-only
+        known = vars(self) | {"columns": dict(self.columns), "flags": dict(self.flags)}
+        return type(self), tuple(known[each.name] for each in dataclasses.fields(self))
+
     @classmethod
     def from_probs(
         cls,
@@ -58,6 +72,7 @@ class Predictions:
         ignore_index: float | None = None,
         class_axis: int | None = None,
         normalize: bool = False,
+        copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Probabilities: 1-D for one event, (n, K) for classes; other keywords are sample columns.
@@ -65,6 +80,11 @@ class Predictions:
         `class_axis` says where the classes are when there are more than two axes (segmentation
         maps); `ignore_index` is a label whose rows are left out; `normalize` divides each row by
         its sum.
+
+        Arrays are copied, so that later changes of them change nothing here, and a buffer can be
+        used again for the next batch. With `copy=False` no more is copied than a conversion needs:
+        forecasts and columns then change with the arrays that were given. Memory maps (`np.memmap`)
+        and Arrow buffers are never copied.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
@@ -74,7 +94,9 @@ class Predictions:
         values, flags = door.probabilities(normalize)
         flags |= leaks.flags(y_proba, door.n)
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), flags=flags)
+        known = {"precision": Precision(door.bits), "flags": flags}
+        made = cls._through(door, values, truth, columns, sample_weight, copy, **known)
+        leaks.follow(y_proba, made.values)
         return made._without(truth.kept, ignore_index)
 
     @classmethod
@@ -87,9 +109,12 @@ class Predictions:
         sample_weight: Any = None,
         ignore_index: float | None = None,
         class_axis: int | None = None,
+        copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
+
+        The other options are as in `from_probs`.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_logits([0, 1], [[2., 0.], [0., 1.]])
@@ -99,14 +124,16 @@ class Predictions:
         door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
         values = door.logits()
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, logits=True)
+        made = cls._through(door, values, truth, columns, sample_weight, copy, logits=True)
         return made._without(truth.kept, ignore_index)
 
     @classmethod
     def from_confidence(
-        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, **columns: Any
+        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, copy: bool = True, **columns: Any
     ) -> Predictions:
         """Only the top answer was kept: was it right, and how sure was the model of it?
+
+        Arrays are copied, or not, as in `from_probs`.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
@@ -115,20 +142,27 @@ class Predictions:
         door = Door(correct, confidence, ("correct", "confidence"), event=True)
         values, flags = door.probabilities()
         truth = door.labels(None, None)
-        made = cls._through(door, values, truth, columns, sample_weight, precision=Precision(door.bits), flags=flags)
+        known = {"precision": Precision(door.bits), "flags": flags}
+        made = cls._through(door, values, truth, columns, sample_weight, copy, **known)
         return dataclasses.replace(made, kind="confidence")
 
     @classmethod
     def _through(
-        cls, door: Door, values: Array, truth: Truth, columns: Mapping[str, Any], weight: Any, **known: Any
+        cls, door: Door, values: Array, truth: Truth, given: Mapping[str, Any], weight: Any, copy: Any, **known: Any
     ) -> Predictions:
+        if not isinstance(copy, (bool, np.bool_)):
+            hint = "a sample column needs another name"
+            raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
+        columns = {name: door.column(name, data) for name, data in given.items()}
+        if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
+            values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
         return cls(
             values=values,
             labels=truth.labels,
             soft=truth.soft,
             kind="classes" if door.width else "event",
             classes=truth.classes,
-            columns={name: door.column(name, data) for name, data in columns.items()},
+            columns=columns,
             weight=None if weight is None else door.weight(weight, truth.kept),
             **known,
         )
@@ -138,7 +172,8 @@ class Predictions:
             return self
         near = np.minimum(np.cumsum(kept), kept.sum() - 1)[~kept]  # each is told of by the next row that stays
         left_out = np.bincount(near, minlength=kept.sum())
-        return dataclasses.replace(self[kept], flags={**self[kept].flags, f"left out: label {ignored:g}": left_out})
+        rows = self[kept]
+        return dataclasses.replace(rows, flags={**rows.flags, f"left out: label {ignored:g}": left_out})
 
     def __len__(self) -> int:
         return len(self.values)
@@ -224,8 +259,8 @@ class Predictions:
     def confidence(self) -> Array:
         """The largest probability of each row (for an event, its probability)."""
         if self.kind != "classes":
-            return self.probabilities
-        return self.probability_of(self.leaders(1))[:, 0]
+            return read_only(self.probabilities)
+        return read_only(self.probability_of(self.leaders(1))[:, 0])
 
     @property
     def truth_rows(self) -> Array:
@@ -275,7 +310,7 @@ class Predictions:
 
     @cached_property
     def _top(self) -> Ints:
-        return kernels.leaders(self.values, 1)
+        return read_only(kernels.leaders(self.values, 1))
 
     @cached_property
     def _normalisers(self) -> tuple[Floats, Floats]:
@@ -296,6 +331,10 @@ def sentences(remarks: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     ('2 rows were left out: label 9',)
     """
     return tuple(f"{count} row{' was' if count == 1 else 's were'} {words}" for words, count in remarks)
+
+
+def _locked(array: Any) -> Any:
+    return read_only(array) if array is not None and array.flags.writeable else array
 
 
 def sigmoid(logits: Array) -> Floats:

@@ -194,7 +194,8 @@ class Evidence:
         outcome: Outcome = self.outcome(trial)
         test = outcome.predictions("test")
         probabilities = self.fitted(trial, method).predict_proba(test.values)
-        return Predictions.from_probs(test.hard_labels("testing"), probabilities, classes=list(outcome.classes))
+        labels = test.hard_labels("testing")
+        return Predictions.from_probs(labels, probabilities, classes=list(outcome.classes), copy=False)
 
     def fitted(self, trial: str, method: str) -> Recalibrator:
         """A method fitted on a trial's validation rows, and on no other; fitted once, and kept."""

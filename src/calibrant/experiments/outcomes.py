@@ -98,7 +98,7 @@ class Outcome:
 
     def _named(self, labels: Array, logits: Array) -> Predictions:
         wide = logits.astype(np.float32) if logits.dtype == np.float16 else logits
-        return Predictions.from_logits(labels, wide, classes=list(self.classes))
+        return Predictions.from_logits(labels, wide, classes=list(self.classes), copy=False)
 
 
 def write_outcome(path: Path, outcome: Outcome, *, logits: str = "float32") -> None:

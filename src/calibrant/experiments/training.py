@@ -231,7 +231,7 @@ def _metrics(trial: Trial) -> dict[str, Metric]:
 
 
 def _value(metric: Metric, logits: Array, labels: Array) -> float:
-    return metric(Predictions.from_logits(labels, logits)).value
+    return metric(Predictions.from_logits(labels, logits, copy=False)).value
 
 
 def _generator(seed: int) -> Any:

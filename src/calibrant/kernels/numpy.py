@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.precision import Precision
+from calibrant.sharing import searchable
 from calibrant.totals import Floats, Ints, Totals
 
 Array = NDArray[Any]
@@ -107,7 +108,7 @@ def leaders(scores: Array, k: int) -> Ints:
     """The k largest columns of each row, largest first; ties go to the lowest column."""
     n, width = scores.shape
     if k == 1:
-        return scores.argmax(axis=1)[:, None]
+        return searchable(scores).argmax(axis=1)[:, None]
     order = np.empty((n, k), np.int64)
     for rows in _blocks(n, width):
         block = scores[rows]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.arrays import as_array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Result
 from calibrant.predictions import Predictions, require_predictions
@@ -20,13 +21,14 @@ def estimated(estimator: Any, X: Any, y: Any) -> Predictions:  # noqa: N803 - th
     probabilities = estimator.predict_proba(X)
     classes = getattr(estimator, "classes_", None)
     if classes is None:
-        return Predictions.from_probs(y, probabilities)
+        return Predictions.from_probs(y, probabilities, copy=False)
     place = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
-    labels = np.asarray(y).tolist()
+    labels = as_array(y, "y")[0].tolist()
     unknown = next((label for label in labels if label not in place), None)
     if unknown is not None:
         raise CalibrationInputError("y", "must hold labels that the estimator was fitted to", got=repr(unknown))
-    return Predictions.from_probs([place[label] for label in labels], probabilities, classes=[*map(str, place)])
+    indices = [place[label] for label in labels]
+    return Predictions.from_probs(indices, probabilities, classes=[*map(str, place)], copy=False)
 
 
 def models_of(models: Any) -> dict[str, Predictions]:

@@ -82,7 +82,7 @@ class Study:
             if given.soft is None
             else given.soft[np.arange(len(given)), predicted]
         )
-        made = Predictions.from_confidence(hits, given.confidence, sample_weight=given.weight)
+        made = Predictions.from_confidence(hits, given.confidence, sample_weight=given.weight, copy=False)
         return dataclasses.replace(made, columns=given.columns, flags=given.flags)
 
     @property

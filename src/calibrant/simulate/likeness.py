@@ -140,6 +140,6 @@ def like(
     size = len(predictions) if n is None else n
     found = bias(asked, fit.law, fit.curves.curve, size, **run)
     scores, hits = outcomes_of(predictions)
-    event = Predictions.from_confidence(hits, scores)
+    event = Predictions.from_confidence(hits, scores, copy=False)
     question = {"event": "event", "confidence": "the top answer"}.get(predictions.kind, "top label")
     return Like(size, question, fit, found, {name: metric(event).value for name, metric in asked.items()})

@@ -89,5 +89,5 @@ def fit_model(
     law_fit, curves = fit_scores(scores), fit_curve(scores, hits)
     law: Any = EmpiricalScores(scores) if empirical else law_fit.scores
     found = bias(metrics, law, curves.curve, len(scores), replicates, seed, n_jobs=n_jobs)
-    event = Predictions.from_confidence(hits, scores)
+    event = Predictions.from_confidence(hits, scores, copy=False)
     return ModelFit(law, law_fit, curves, {name: metric(event).value for name, metric in metrics.items()}, found)

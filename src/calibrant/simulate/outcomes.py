@@ -38,4 +38,4 @@ def scores_and_hits(scores: Any, hits: Any) -> tuple[Floats, Ints]:
         return outcomes_of(scores)
     if hits is None:
         raise CalibrationInputError("hits", "are required", got="None", hint="pass scores and hits, or Predictions")
-    return outcomes_of(Predictions.from_confidence(hits, checked_scores(scores, "scores")))
+    return outcomes_of(Predictions.from_confidence(hits, checked_scores(scores, "scores"), copy=False))

@@ -95,8 +95,9 @@ def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Genera
     for known in (metric, limit):  # an error without bias may refuse soft labels; what it tends to does not
         if isinstance(known, Metric):
             with contextlib.suppress(CalibrationInputError):
-                return known(Predictions.from_probs(chances, values)).value
-    return metric(Predictions.from_probs(redrawn_labels(chances, rng), values)).value  # or it says why not
+                return known(Predictions.from_probs(chances, values, copy=False)).value
+    drawn = Predictions.from_probs(redrawn_labels(chances, rng), values, copy=False)
+    return metric(drawn).value  # or it says why not
 
 
 def _mean_limit(metric: Metric, values: Array, chances: Floats) -> float:
@@ -106,6 +107,7 @@ def _mean_limit(metric: Metric, values: Array, chances: Floats) -> float:
     for label in outcomes:
         weight = chances[:, label] if chances.ndim == 2 else np.abs(1 - label - chances)
         if weight.any():
-            labelled = Predictions.from_probs(np.full(len(values), label), values, sample_weight=weight)
+            labels = np.full(len(values), label)
+            labelled = Predictions.from_probs(labels, values, sample_weight=weight, copy=False)
             total += metric(labelled).value * float(weight.mean())
     return total

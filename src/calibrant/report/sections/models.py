@@ -152,4 +152,5 @@ def _of_truth(predictions: Predictions) -> Predictions:
     if predictions.kind != "classes" or predictions.labels is None:
         return predictions
     given = predictions.probability_of(predictions.labels[:, None])[:, 0]
-    return Predictions.from_confidence(np.ones(len(given), np.int64), given, sample_weight=predictions.weight)
+    happened = np.ones(len(given), np.int64)
+    return Predictions.from_confidence(happened, given, sample_weight=predictions.weight, copy=False)
