@@ -1,6 +1,7 @@
 """Kernels: the only heavy loops. NumPy always works; a faster kernel must give the same bits."""
 
 from calibrant.kernels.numpy import (
+    brier,
     column_totals,
     leaders,
     normalisers,
@@ -13,6 +14,7 @@ from calibrant.kernels.numpy import (
 )
 
 __all__ = [
+    "brier",
     "column_totals",
     "leaders",
     "normalisers",

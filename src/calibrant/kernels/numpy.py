@@ -39,10 +39,30 @@ def row_sums(values: Array) -> Floats:
     return np.minimum(units(values).sum(axis=1), 1 << 52) * 2.0**-52
 
 
+def brier(outputs: Array, targets: Array) -> Floats:
+    """Squares of outputs (n, v, d) less the truth, summed over the d coordinates: exact in units of 2^-52.
+
+    `targets` is the index of the coordinate that happened (-1: none) or, for soft labels, an array like the outputs.
+    """
+    n, v, d = outputs.shape
+    sums = np.empty((n, v), np.int64)
+    for rows in blocks(n, v * d):
+        block = outputs[rows].astype(np.float64)
+        if targets.ndim > 1:
+            block -= targets[rows]
+        else:
+            hit = np.flatnonzero(targets[rows] >= 0)
+            block[hit, *np.divmod(targets[rows][hit], d)] -= 1.0
+        np.square(block, out=block)
+        block *= 2.0**52
+        sums[rows] = np.rint(block, out=block).astype(np.int64).sum(axis=2)
+    return sums * np.float64(2.0**-52)
+
+
 def normalisers(logits: Array) -> tuple[Floats, Floats]:
     """The maximum of each row, and the sum of exp(z - maximum)."""
     top, total = np.empty((2, len(logits)))
-    for rows in _blocks(*logits.shape):
+    for rows in blocks(*logits.shape):
         block = logits[rows].astype(np.float64)
         top[rows] = block.max(axis=1)
         with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
@@ -72,7 +92,7 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
     def work(part: slice) -> None:
         width = logits.shape[1]
         shifted, raised = np.empty((2, min(max(1, BLOCK // width), part.stop - part.start), width), dtype)
-        for rows in _blocks(part.stop - part.start, width):
+        for rows in blocks(part.stop - part.start, width):
             rows = slice(part.start + rows.start, part.start + rows.stop)
             u, e, block = shifted[: rows.stop - rows.start], raised[: rows.stop - rows.start], logits[rows]
             np.subtract(block, block.max(axis=1, keepdims=True), out=u, dtype=dtype)
@@ -109,7 +129,7 @@ def leaders(scores: Array, k: int) -> Ints:
     if k == 1:
         return scores.argmax(axis=1)[:, None]
     order = np.empty((n, k), np.int64)
-    for rows in _blocks(n, width):
+    for rows in blocks(n, width):
         block = scores[rows]
         if k > 16:
             order[rows] = np.argsort(-block, axis=1, kind="stable")[:, :k]
@@ -159,7 +179,7 @@ def scalar_totals(
         tally.add_mostly_first(outputs, targets, edges, closed, precision)
         return tally.totals
     columns = np.arange(v) * bins
-    for rows in _blocks(n, v):
+    for rows in blocks(n, v):
         cells = scalar_codes(outputs[rows], edges, closed, precision) + columns
         if group is not None:
             cells += (group[rows] * (v * bins))[:, None]
@@ -232,7 +252,7 @@ class _Tally:
         self.size.hi[::bins] += n << 26
         work = np.empty(min(n * width, max(BLOCK, width)))
         waiting: list[tuple[Ints, Array]] = []
-        for rows in _blocks(n, width):
+        for rows in blocks(n, width):
             block = outputs[rows]
             everything = _column_sums(block, work)
             self.outputs.hi[::bins] += everything.hi
@@ -276,7 +296,7 @@ def column_totals(
     n, d = values.shape[0] if rows is None else len(rows), values.shape[1]
     total = Totals.zeros(d)
     work = np.empty(min(n * d, max(BLOCK, d)))
-    for part in _blocks(n, d):
+    for part in blocks(n, d):
         block = values[part] if rows is None else values[rows[part]]
         if square:
             block = np.square(block, dtype=np.float64)
@@ -304,7 +324,7 @@ def _part(array: Array | None, rows: slice) -> Array | None:
     return None if array is None else array[rows]
 
 
-def _blocks(n: int, width: int) -> Iterator[slice]:
+def blocks(n: int, width: int) -> Iterator[slice]:
     """Slices of rows that make blocks of at most BLOCK elements."""
     step = max(1, BLOCK // max(1, width))
     for start in range(0, n, step):
