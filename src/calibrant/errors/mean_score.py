@@ -23,6 +23,8 @@ from calibrant.totals import Totals
 from calibrant.views import Summary, View
 
 Score = Callable[[View], Array]
+MOST = float(2**36)
+"""Scores of a larger sum would leave the range of exact totals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,7 @@ class MeanScore(Metric):
         if np.isnan(scores[kept]).any():
             raise CalibrationInputError("score", "must be a number for every answer", got="nan")
         weight = np.ones(len(scores)) if view.weight is None else view.weight
+        _refuse_too_large(weight, np.where(kept & finite, scores, 0.0))
         counted = {
             "total": (np.where(finite, scores, 0.0), kept & finite),
             "size": (np.ones_like(scores), kept),
@@ -107,18 +110,20 @@ def brier_score(view: View) -> Array:
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 
-    For an event, :math:`-y \ln p - (1 - y) \ln(1 - p)`. Infinite where the truth was given probability 0.
+    For an event, :math:`-y \ln p - (1 - y) \ln(1 - p)`. Infinite where the truth was given probability 0. Of logits it
+    is :math:`\ln \sum_k e^{z_k} - z_j`, for an event :math:`\ln(1 + e^{\mp z})`: finite where the probability
+    would be rounded to 0 or 1.
 
     >>> import calibrant as cal
     >>> round(cal.LOG_LOSS([0, 1], [[.8, .2], [.4, .6]]).value, 6)
     0.366985
+    >>> cal.LOG_LOSS(cal.Predictions.from_logits([0], [[0., 800.]])).value
+    800.0
     """
-    truth = view.truth_rows
-    outputs = view.outputs.astype(np.float64)
-    if view.d == 1:
-        truth, outputs = (np.concatenate([array, 1.0 - array], axis=2) for array in (truth, outputs))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return -np.where(truth > 0, truth * np.log(outputs), 0.0).sum(axis=2) + 0.0
+    if view.targets.ndim == 1:
+        return 0.0 - view.logs.of_truth(view.targets)
+    truth = view.targets if view.d > 1 else np.concatenate([view.targets, 1.0 - view.targets], axis=2)
+    return _expected(truth, -view.logs.complete()[1])
 
 
 def hit(view: View) -> Array:
@@ -150,11 +155,22 @@ def entropy(view: View) -> Array:
     >>> round(cal.MeanScore(cal.Full(), cal.entropy)([0], [[.5, .5]]).value, 6)
     0.693147
     """
-    outputs = view.outputs.astype(np.float64)
-    if view.d == 1:
-        outputs = np.concatenate([outputs, 1.0 - outputs], axis=2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return -np.where(outputs > 0, outputs * np.log(outputs), 0.0).sum(axis=2) + 0.0
+    outputs, logs = view.logs.complete()
+    return _expected(outputs, -logs)
+
+
+def _expected(shares: Array, surprises: Array) -> Array:
+    """Means of surprises over shares of one; where there is no share, an infinite surprise counts 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where(shares > 0, shares * surprises, 0.0).sum(axis=2) + 0.0
+
+
+def _refuse_too_large(weight: Array, scores: Array) -> None:
+    with np.errstate(over="ignore"):
+        largest = (weight @ np.abs(scores)).max(initial=0.0)
+    if not largest < MOST:
+        hint = "look for logits that have diverged"
+        raise CalibrationInputError("score", "must sum to less than 2^36", got=f"{largest:g}", hint=hint)
 
 
 def _by_question(view: View, values: Array, mask: Array, weight: Array) -> Totals:

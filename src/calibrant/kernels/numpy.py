@@ -60,23 +60,25 @@ def brier(outputs: Array, targets: Array) -> Floats:
 
 
 def normalisers(logits: Array) -> tuple[Floats, Floats]:
-    """The maximum of each row, and the sum of exp(z - maximum)."""
-    top, total = np.empty((2, len(logits)))
+    """The maximum of each row, and the sum of exp(z - maximum) over the other classes."""
+    top, rest = np.empty((2, len(logits)))
     for rows in blocks(*logits.shape):
-        block = logits[rows].astype(np.float64)
-        top[rows] = block.max(axis=1)
+        block = logits[rows].astype(np.float64, order="C")  # sums along rows depend on nothing but the row
+        first = np.arange(len(block)), block.argmax(axis=1)
+        top[rows] = block[first]
         with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
             block -= top[rows, None]
-        total[rows] = np.exp(block, out=block).sum(axis=1)
-    return top, total
+        block[first] = -np.inf
+        rest[rows] = np.exp(block, out=block).sum(axis=1)
+    return top, rest
 
 
-def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
-    """exp(z - maximum) / total, in float64 whatever the logits are."""
+def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
+    """exp(z - maximum) / (1 + rest), in float64 whatever the logits are."""
     with np.errstate(over="ignore"):
         scores = np.subtract(logits, top[:, None], dtype=np.float64)
     np.exp(scores, out=scores)
-    scores /= total[:, None]
+    scores /= 1.0 + rest[:, None]
     return scores
 
 
