@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant import kernels
+from calibrant import diagnostics, kernels
 from calibrant.kernels import numpy as plain
+from calibrant.recalibrate.choice import gain_of_choosing
 
 K = 5
 SCALAR = {
@@ -185,6 +186,20 @@ def test_no_order_batch_or_weight_changes_a_bit_of_the_log_loss_of_logits(z, see
     batches = [repeated[:3], repeated[3:4], repeated[4:]]
     assert cal.LOG_LOSS(repeated).value == weighted
     assert cal.LOG_LOSS.conclude(sum(map(cal.LOG_LOSS.summarise, batches))).value == weighted
+
+
+def test_intervals_and_choices_of_logits_are_finite():
+    z = np.array([[0.0, 900.0], [3.0, 0.0], [0.0, 2.0], [900.0, 0.0]] * 5)
+    predictions = cal.Predictions.from_logits([0, 0, 1, 0] * 5, z)
+    interval = cal.LOG_LOSS(predictions, interval=cal.Bootstrap(50, seed=0)).interval
+    assert np.isfinite([interval.low, interval.high]).all()
+    halved = dataclasses.replace(predictions, values=z / 2)
+    assert np.isfinite(gain_of_choosing({"as it is": predictions, "halved": halved}, 20, 0).value)
+
+
+def test_certain_events_are_ranked_by_their_logits():
+    event = cal.Predictions.from_logits([1, 0, 1, 1], [90.0, 40.0, 60.0, -50.0])
+    assert diagnostics.risk_coverage(event).risk.tolist() == pytest.approx([0, 0, 1 / 3, 1 / 2])
 
 
 def brier(outputs, truth):
