@@ -19,7 +19,7 @@ def large(n=6000, k=1000, dtype=np.float32):
     return p.astype(dtype), y
 
 
-@pytest.mark.parametrize("name", ["ECE", "SCE", "CWECE", "MCS", "ECE_SWEEP", "ACCURACY"])
+@pytest.mark.parametrize("name", ["ECE", "SCE", "CWECE", "MCS", "ECE_SWEEP", "ACCURACY", "BRIER", "LOG_LOSS"])
 def test_no_temporary_is_as_large_as_the_matrix(name):
     p, y = large()
     metric = cal.RECIPES[name]

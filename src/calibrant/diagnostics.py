@@ -138,9 +138,7 @@ def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> Ris
     if predictions.weight is not None:
         raise CalibrationInputError("risk_coverage", "ranks samples one by one", got="sample weights")
     if predictions.kind == "event":
-        p = np.asarray(predictions.probabilities, np.float64)
-        labels = predictions.hard_labels("risk_coverage")
-        predictions = Predictions.from_probs(labels, np.column_stack([1.0 - p, p]), copy=False)
+        predictions = _two_classes(predictions)
     correct = hit(Ranked(1)(predictions))[:, 0]
     scores = np.asarray(uncertainty(Full()(predictions)))[:, 0]
     levels, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
@@ -160,3 +158,10 @@ def doubt(view: View) -> Floats:
     [[0.25]]
     """
     return 1.0 - view.outputs.max(axis=2).astype(np.float64)
+
+
+def _two_classes(event: Predictions) -> Predictions:
+    labels, values = event.hard_labels("risk_coverage"), event.values.astype(np.float64)
+    if event.logits:
+        return Predictions.from_logits(labels, np.column_stack([np.zeros_like(values), values]), copy=False)
+    return Predictions.from_probs(labels, np.column_stack([1.0 - values, values]), copy=False)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant import kernels
+from calibrant import kernels, logs
 from calibrant.arrays import Array
 from calibrant.checks import class_name, whole
 from calibrant.exceptions import CalibrationInputError
@@ -97,13 +97,13 @@ class InTopK:
     def __call__(self, predictions: Predictions) -> View:
         _check_k(self.k, predictions, "InTopK")
         leaders = predictions.leaders(self.k)
-        outputs = kernels.row_sums(predictions.probability_of(leaders))
+        outputs = kernels.row_sums(predictions.probability_of(leaders))[:, None, None]
         if predictions.soft is None:
             found = (leaders == _labels(predictions)[:, None]).any(axis=1)
             targets: Array = np.where(found, 0, -1)
         else:
             targets = np.take_along_axis(predictions.soft, leaders, axis=1).sum(axis=1)[:, None, None]
-        return _view(predictions, outputs[:, None, None], targets, str(self), summed=True)
+        return _view(predictions, outputs, targets, str(self), logs.of_some(predictions, leaders), summed=True)
 
     def __str__(self) -> str:
         return f"truth in top {self.k}"
@@ -151,7 +151,7 @@ class Classwise:
         predictions.require_classes("Classwise")
         outputs = predictions.probabilities[:, :, None]
         targets = _labels(predictions) if predictions.soft is None else predictions.soft[:, :, None]
-        return _view(predictions, outputs, targets, str(self), names=predictions.classes)
+        return _view(predictions, outputs, targets, str(self), logs.of_each(predictions), names=predictions.classes)
 
     def __str__(self) -> str:
         return "every class"
@@ -177,7 +177,7 @@ class Flat:
             targets[np.arange(len(predictions)) * predictions.n_classes + _labels(predictions)] = 0
         else:
             targets = predictions.soft.reshape(-1, 1, 1)
-        view = _view(predictions, outputs, targets, str(self))
+        view = _view(predictions, outputs, targets, str(self), logs.of_pool(predictions))
         if predictions.weight is None:
             return view
         return dataclasses.replace(view, weight=np.repeat(predictions.weight, predictions.n_classes))
@@ -203,7 +203,7 @@ class Full:
             return _event(predictions)
         outputs = predictions.probabilities[:, None, :]
         targets = _labels(predictions) if predictions.soft is None else predictions.soft[:, None, :]
-        return _view(predictions, outputs, targets, str(self))
+        return _view(predictions, outputs, targets, str(self), logs.of_all(predictions))
 
     def __str__(self) -> str:
         return "full distribution"
@@ -233,14 +233,14 @@ class TopK:
         _check_k(self.k, predictions, "TopK")
         leaders = predictions.leaders(self.k)
         top = predictions.probability_of(leaders)
-        outputs = np.column_stack([top, 1.0 - kernels.row_sums(top)])
+        outputs = np.column_stack([top, 1.0 - kernels.row_sums(top)])[:, None, :]
         if predictions.soft is None:
             found = leaders == _labels(predictions)[:, None]
             targets: Array = np.where(found.any(axis=1), found.argmax(axis=1), self.k)
         else:
             mass = np.take_along_axis(predictions.soft, leaders, axis=1)
             targets = np.column_stack([mass, 1.0 - kernels.row_sums(mass)])[:, None, :]
-        return _view(predictions, outputs[:, None, :], targets, str(self))
+        return _view(predictions, outputs, targets, str(self), logs.of_leaders(predictions, leaders))
 
     def __str__(self) -> str:
         return f"top {self.k} and the rest"
@@ -268,12 +268,13 @@ class Groups:
 
     def __call__(self, predictions: Predictions) -> View:
         home = self.home(predictions)
-        outputs = self._sums(predictions.probabilities, home)
+        members = [np.flatnonzero(home == group) for group in range(len(self.groups))]
+        outputs = _sums(predictions.probabilities, members)
         if predictions.soft is None:
             targets: Array = home[_labels(predictions)]
         else:
-            targets = self._sums(predictions.soft, home)[:, None, :]
-        return _view(predictions, outputs[:, None, :], targets, str(self), summed=True)
+            targets = _sums(predictions.soft, members)
+        return _view(predictions, outputs, targets, str(self), logs.of_groups(predictions, members), summed=True)
 
     def home(self, predictions: Predictions) -> Ints:
         """The group of each class."""
@@ -295,10 +296,6 @@ class Groups:
             raise CalibrationInputError("Groups", "must cover every class", got=f"no group for {missing!r}")
         return home
 
-    def _sums(self, values: Array, home: Ints) -> Floats:
-        members = (np.flatnonzero(home == group) for group in range(len(self.groups)))
-        return np.column_stack([kernels.row_sums(values[:, columns]) for columns in members])
-
     def __str__(self) -> str:
         return f"groups {', '.join(name for name, _ in self.groups)}"
 
@@ -308,6 +305,7 @@ def _view(
     outputs: Array,
     targets: Array,
     question: str,
+    logits: logs.Logs | None,
     *,
     names: tuple[str, ...] = (),
     summed: bool = False,
@@ -321,15 +319,14 @@ def _view(
         fractional=predictions.fractional_rows,
         remarks=predictions.remarks,
     )
-    return View(about, outputs, targets, precision, weight=predictions.weight)
+    return View(about, outputs, targets, precision, weight=predictions.weight, logits=logits)
 
 
 def _event(predictions: Predictions) -> View:
     question = "event" if predictions.kind == "event" else "top answer"
     outputs = predictions.probabilities[:, None, None]
-    if predictions.soft is None:
-        return _view(predictions, outputs, _labels(predictions) - 1, question)
-    return _view(predictions, outputs, predictions.soft[:, None, None], question)
+    targets = _labels(predictions) - 1 if predictions.soft is None else predictions.soft[:, None, None]
+    return _view(predictions, outputs, targets, question, logs.of_event(predictions))
 
 
 def _picked(predictions: Predictions, classes: Ints, question: str) -> View:
@@ -337,8 +334,15 @@ def _picked(predictions: Predictions, classes: Ints, question: str) -> View:
     predictions.require_classes(question)
     outputs = predictions.probability_of(classes)[:, :, None]
     if predictions.soft is None:
-        return _view(predictions, outputs, np.where(classes[:, 0] == _labels(predictions), 0, -1), question)
-    return _view(predictions, outputs, np.take_along_axis(predictions.soft, classes, axis=1)[:, :, None], question)
+        targets: Array = np.where(classes[:, 0] == _labels(predictions), 0, -1)
+    else:
+        targets = np.take_along_axis(predictions.soft, classes, axis=1)[:, :, None]
+    return _view(predictions, outputs, targets, question, logs.of_some(predictions, classes))
+
+
+def _sums(values: Array, members: list[Ints]) -> Floats:
+    """Sums over groups of classes: (n, 1, groups)."""
+    return np.column_stack([kernels.row_sums(values[:, columns]) for columns in members])[:, None, :]
 
 
 def _labels(predictions: Predictions) -> Ints:

@@ -56,7 +56,7 @@ class KDTree:
     def summarise(self, view: View) -> View:
         """The rows themselves: the tree depends on all of them."""
         view.require_whole_weights("KDTree")
-        return dataclasses.replace(view, outputs=view.outputs.copy())  # a batch's buffer may be used again
+        return dataclasses.replace(view, outputs=view.outputs.copy(), logits=None)  # a batch's buffer may be used again
 
     def conclude(self, summary: View) -> Bins:
         """Grow a tree for each question."""

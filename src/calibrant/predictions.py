@@ -238,7 +238,12 @@ class Predictions:
             return self.values
         if self.values.ndim == 1:
             return sigmoid(self.values)
-        return kernels.softmax(self.values, *self._normalisers)
+        return kernels.softmax(self.values, *self.normalisers)
+
+    @cached_property
+    def normalisers(self) -> tuple[Floats, Floats]:
+        """The largest logit of each row, and the sum of exp(z - largest) over the other classes."""
+        return kernels.normalisers(self.values)
 
     def leaders(self, k: int) -> Ints:
         """The k likeliest classes of each row, likeliest first; ties go to the lowest class."""
@@ -247,7 +252,7 @@ class Predictions:
     def probability_of(self, classes: Ints) -> Array:
         """The probability of some classes of each row: (n, k) indices to (n, k) probabilities."""
         taken = np.take_along_axis(self.values, classes, axis=1)
-        return kernels.softmax(taken, *self._normalisers) if self.logits else taken
+        return kernels.softmax(taken, *self.normalisers) if self.logits else taken
 
     @property
     def predicted(self) -> Ints:
@@ -311,10 +316,6 @@ class Predictions:
     @cached_property
     def _top(self) -> Ints:
         return read_only(kernels.leaders(self.values, 1))
-
-    @cached_property
-    def _normalisers(self) -> tuple[Floats, Floats]:
-        return kernels.normalisers(self.values)
 
 
 def require_predictions(given: object, parameter: str = "predictions", where: str | None = None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.logs import Given, Logs
 from calibrant.precision import Precision
 from calibrant.predictions import sentences
 from calibrant.totals import Floats, Ints
@@ -120,7 +121,8 @@ class View(Summary):
 
     `targets` is the index, among the row's v * d coordinates, of the one that came true (-1: none),
     or an array like `outputs` for soft labels. `keep` (n, v) drops answers. `group` (n,) sends the
-    rows to copies of the stack of questions: row i counts for questions group[i] * v .. + v - 1.
+    rows to copies of the stack of questions: row i counts for questions group[i] * v .. + v - 1. `logits` knows the
+    logarithms of outputs that came from logits; who replaces the outputs makes it None.
 
     >>> import calibrant as cal
     >>> view = cal.TopLabel()(cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]]))
@@ -135,6 +137,7 @@ class View(Summary):
     group: Ints | None = None
     groups: int = 1
     weight: Floats | None = None
+    logits: Logs | None = None
 
     @property
     def v(self) -> int:
@@ -165,6 +168,7 @@ class View(Summary):
             keep=_joined([view.keep for view in both], [view.outputs.shape[:2] for view in both]),
             group=None if self.group is None else np.concatenate([self.group, _there(other.group)]),
             weight=_joined([view.weight for view in both], [view.outputs.shape[:1] for view in both]),
+            logits=None,
         )
 
     def require_event(self, piece: str, instead: str) -> None:
@@ -207,6 +211,11 @@ class View(Summary):
             return [np.arange(len(self.outputs))]
         order = np.argsort(self.group, kind="stable")
         return np.split(order, np.searchsorted(self.group[order], np.arange(1, self.groups)))
+
+    @property
+    def logs(self) -> Logs:
+        """The logarithms of the outputs."""
+        return self.logits or Given(self.outputs)
 
     @property
     def truth_rows(self) -> Array:

@@ -180,7 +180,7 @@ class KernelError(Asking[View]):
     def summarise_view(self, view: View) -> View:
         """The rows that the lens saw: every pair of them counts."""
         view.require_whole_weights("KernelError")
-        return dataclasses.replace(view, outputs=view.outputs.copy())  # a batch's buffer may be used again
+        return dataclasses.replace(view, outputs=view.outputs.copy(), logits=None)  # a batch's buffer may be used again
 
     def answer(self, summary: View) -> Result:
         """Sort and count each question's rows, so that no order of them can matter; then average over pairs."""

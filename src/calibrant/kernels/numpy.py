@@ -40,24 +40,46 @@ def row_sums(values: Array) -> Floats:
     return np.minimum(units(values).sum(axis=1), 1 << 52) * 2.0**-52
 
 
+def brier(outputs: Array, targets: Array) -> Floats:
+    """Squares of outputs (n, v, d) less the truth, summed over the d coordinates: exact in units of 2^-52.
+
+    `targets` is the index of the coordinate that happened (-1: none) or, for soft labels, an array like the outputs.
+    """
+    n, v, d = outputs.shape
+    sums = np.empty((n, v), np.int64)
+    for rows in blocks(n, v * d):
+        block = outputs[rows].astype(np.float64)
+        if targets.ndim > 1:
+            block -= targets[rows]
+        else:
+            hit = np.flatnonzero(targets[rows] >= 0)
+            block[hit, *np.divmod(targets[rows][hit], d)] -= 1.0
+        np.square(block, out=block)
+        block *= 2.0**52
+        sums[rows] = np.rint(block, out=block).astype(np.int64).sum(axis=2)
+    return sums * np.float64(2.0**-52)
+
+
 def normalisers(logits: Array) -> tuple[Floats, Floats]:
-    """The maximum of each row, and the sum of exp(z - maximum)."""
-    top, total = np.empty((2, len(logits)))
-    for rows in _blocks(*logits.shape):
-        block = logits[rows].astype(np.float64)
-        top[rows] = block.max(axis=1)
+    """The maximum of each row, and the sum of exp(z - maximum) over the other classes."""
+    top, rest = np.empty((2, len(logits)))
+    for rows in blocks(*logits.shape):
+        block = logits[rows].astype(np.float64, order="C")  # sums along rows depend on nothing but the row
+        first = np.arange(len(block)), block.argmax(axis=1)
+        top[rows] = block[first]
         with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
             block -= top[rows, None]
-        total[rows] = np.exp(block, out=block).sum(axis=1)
-    return top, total
+        block[first] = -np.inf
+        rest[rows] = np.exp(block, out=block).sum(axis=1)
+    return top, rest
 
 
-def softmax(logits: Array, top: Floats, total: Floats) -> Floats:
-    """exp(z - maximum) / total, in float64 whatever the logits are."""
+def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
+    """exp(z - maximum) / (1 + rest), in float64 whatever the logits are."""
     with np.errstate(over="ignore"):
         scores = np.subtract(logits, top[:, None], dtype=np.float64)
     np.exp(scores, out=scores)
-    scores /= total[:, None]
+    scores /= 1.0 + rest[:, None]
     return scores
 
 
@@ -73,7 +95,7 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
     def work(part: slice) -> None:
         width = logits.shape[1]
         shifted, raised = np.empty((2, min(max(1, BLOCK // width), part.stop - part.start), width), dtype)
-        for rows in _blocks(part.stop - part.start, width):
+        for rows in blocks(part.stop - part.start, width):
             rows = slice(part.start + rows.start, part.start + rows.stop)
             u, e, block = shifted[: rows.stop - rows.start], raised[: rows.stop - rows.start], logits[rows]
             np.subtract(block, block.max(axis=1, keepdims=True), out=u, dtype=dtype)
@@ -110,7 +132,7 @@ def leaders(scores: Array, k: int) -> Ints:
     if k == 1:
         return searchable(scores).argmax(axis=1)[:, None]
     order = np.empty((n, k), np.int64)
-    for rows in _blocks(n, width):
+    for rows in blocks(n, width):
         block = scores[rows]
         if k > 16:
             order[rows] = np.argsort(-block, axis=1, kind="stable")[:, :k]
@@ -160,7 +182,7 @@ def scalar_totals(
         tally.add_mostly_first(outputs, targets, edges, closed, precision)
         return tally.totals
     columns = np.arange(v) * bins
-    for rows in _blocks(n, v):
+    for rows in blocks(n, v):
         cells = scalar_codes(outputs[rows], edges, closed, precision) + columns
         if group is not None:
             cells += (group[rows] * (v * bins))[:, None]
@@ -235,7 +257,7 @@ class _Tally:
         self.size.hi[::bins] += n << 26
         work = np.empty(min(n * width, max(BLOCK, width)))
         waiting: list[tuple[Ints, Array]] = []
-        for rows in _blocks(n, width):
+        for rows in blocks(n, width):
             block = outputs[rows]
             everything = _column_sums(block, work)
             self.outputs.hi[::bins] += everything.hi
@@ -279,7 +301,7 @@ def column_totals(
     n, d = values.shape[0] if rows is None else len(rows), values.shape[1]
     total = Totals.zeros(d)
     work = np.empty(min(n * d, max(BLOCK, d)))
-    for part in _blocks(n, d):
+    for part in blocks(n, d):
         block = values[part] if rows is None else values[rows[part]]
         if square:
             block = np.square(block, dtype=np.float64)
@@ -307,7 +329,7 @@ def _part(array: Array | None, rows: slice) -> Array | None:
     return None if array is None else array[rows]
 
 
-def _blocks(n: int, width: int) -> Iterator[slice]:
+def blocks(n: int, width: int) -> Iterator[slice]:
     """Slices of rows that make blocks of at most BLOCK elements."""
     step = max(1, BLOCK // max(1, width))
     for start in range(0, n, step):

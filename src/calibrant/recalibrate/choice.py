@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from calibrant.checks import whole
+from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters
 from calibrant.inference.progress import shown
+from calibrant.lenses import Full
 from calibrant.metric import Interval, Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate.folds import cross_fit
-from calibrant.recalibrate.recalibrator import Recalibrator, probability_of
+from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.table import Table
 from calibrant.totals import Floats
@@ -190,8 +192,7 @@ def gain_of_choosing(
 
 def _losses(made: Predictions) -> Floats:
     """The log loss of every row."""
-    with np.errstate(divide="ignore"):
-        return -np.log(probability_of(np.asarray(made.probabilities, np.float64), made.hard_labels("log loss")))
+    return log_score(Full()(made))[:, 0]
 
 
 def _means(losses: Floats, weight: Floats) -> Floats:

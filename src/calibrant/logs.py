@@ -1,0 +1,170 @@
+"""Logarithms of outputs: of probabilities as they were given, of logits by log-sum-exp and softplus.
+
+The logarithm of a probability that was rounded to 0 or 1 is wrong, so what a lens asks of logits keeps the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.arrays import Array
+from calibrant.predictions import Predictions, sigmoid
+from calibrant.totals import Floats, Ints
+
+
+class Logs(Protocol):
+    """Logarithms of the outputs (n, v, d) of a view."""
+
+    def of_truth(self, targets: Ints) -> Floats:
+        """Logarithms (n, v) of the probability of what happened; 0 where no coordinate of a question (d > 1) did."""
+
+    def complete(self) -> tuple[Floats, Floats]:
+        """Outputs and their logarithms; an event (d = 1) and its opposite are two coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Outputs that were given as probabilities.
+
+    >>> Given(np.array([[[0.5, 0.0]]])).of_truth(np.array([1])).tolist()
+    [[-inf]]
+    """
+
+    outputs: Array
+
+    def of_truth(self, targets: Ints) -> Floats:
+        """Logarithms of the entries that happened, alone."""
+        n, v, d = self.outputs.shape
+        rows, question, coordinate = _places(targets, d)
+        with np.errstate(divide="ignore"):
+            logs = self._of_opposites() if d == 1 else np.zeros((n, v))
+            logs[rows, question] = np.log(self.outputs[rows, question, coordinate], dtype=np.float64)
+        return logs
+
+    def complete(self) -> tuple[Floats, Floats]:
+        """Outputs and their logarithms."""
+        outputs = self.outputs.astype(np.float64)
+        with np.errstate(divide="ignore"):
+            if self.outputs.shape[2] > 1:
+                return outputs, np.log(outputs)
+            both = np.concatenate([outputs, 1.0 - outputs], axis=2)
+            return both, np.stack([np.log(outputs[:, :, 0]), self._of_opposites()], axis=2)
+
+    def _of_opposites(self) -> Floats:
+        return np.log1p(np.negative(self.outputs[:, :, 0], dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid:
+    """Outputs (n, v, 1) that are the sigmoid of log-odds.
+
+    >>> Sigmoid(partial(np.array, [[800.0]])).of_truth(np.array([-1])).tolist()
+    [[-800.0]]
+    """
+
+    make: Callable[[], Floats]
+    """What makes the log-odds (n, v), when they are asked for."""
+
+    def of_truth(self, targets: Ints) -> Floats:
+        """-log(1 + exp(a)), and -log(1 + exp(-a)) where the event happened."""
+        rows, question, _ = _places(targets, 1)
+        signed = self._odds.copy()
+        signed[rows, question] *= -1.0
+        return -kernels.softplus(signed)
+
+    def complete(self) -> tuple[Floats, Floats]:
+        """Events and their opposites."""
+        signed = np.stack([self._odds, -self._odds], axis=2)
+        return sigmoid(signed), -kernels.softplus(-signed)
+
+    @cached_property
+    def _odds(self) -> Floats:
+        return self.make()
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    """Outputs (n, 1, d) that are the softmax of logits.
+
+    >>> Softmax(partial(np.array, [[0.0, 800.0]])).of_truth(np.array([0])).tolist()
+    [[-800.0]]
+    """
+
+    make: Callable[[], Array]
+    """What makes the logits (n, d), when they are asked for."""
+    known: tuple[Floats, Floats] | None = None
+    """The normalisers of the logits, where they are known."""
+
+    def of_truth(self, targets: Ints) -> Floats:
+        """The true logit less the log-sum-exp of its row."""
+        logits, top, rest = self._parts
+        rows, question, coordinate = _places(targets, logits.shape[1])
+        logs = np.zeros((len(logits), 1))
+        with np.errstate(over="ignore"):
+            logs[rows, question] = (logits[rows, coordinate] - top[rows]) - np.log1p(rest[rows])
+        return logs
+
+    def complete(self) -> tuple[Floats, Floats]:
+        """The whole distribution."""
+        logits, top, rest = self._parts
+        with np.errstate(over="ignore"):
+            logs = (logits - top[:, None]) - np.log1p(rest)[:, None]
+        return kernels.softmax(logits, top, rest)[:, None, :], logs[:, None, :]
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Floats, Floats]:
+        logits = self.make()
+        return logits, *(self.known or kernels.normalisers(logits))
+
+
+def of_event(predictions: Predictions) -> Sigmoid | None:
+    """Of the event itself; None where forecasts are probabilities, here and below."""
+    return Sigmoid(partial(np.expand_dims, predictions.values, 1)) if predictions.logits else None
+
+
+def of_some(predictions: Predictions, classes: Ints) -> Sigmoid | None:
+    """Of the event that the truth is among some classes (n, k) of each row."""
+    return Sigmoid(partial(kernels.log_odds, predictions.values, classes)) if predictions.logits else None
+
+
+def of_each(predictions: Predictions) -> Sigmoid | None:
+    """Of every class, a question each."""
+    return Sigmoid(partial(kernels.every_log_odds, predictions.values)) if predictions.logits else None
+
+
+def of_pool(predictions: Predictions) -> Sigmoid | None:
+    """Of every class of every row, a row each."""
+    return Sigmoid(partial(_pool, predictions.values)) if predictions.logits else None
+
+
+def of_all(predictions: Predictions) -> Softmax | None:
+    """Of the whole distribution."""
+    if not predictions.logits:
+        return None
+    return Softmax(partial(np.asarray, predictions.values), predictions.normalisers)
+
+
+def of_leaders(predictions: Predictions, leaders: Ints) -> Softmax | None:
+    """Of some classes (n, k) of each row one by one, and of the rest as one."""
+    return Softmax(partial(kernels.apart, predictions.values, leaders)) if predictions.logits else None
+
+
+def of_groups(predictions: Predictions, members: list[Ints]) -> Softmax | None:
+    """Of groups of classes."""
+    return Softmax(partial(kernels.pooled, predictions.values, members)) if predictions.logits else None
+
+
+def _pool(logits: Array) -> Floats:
+    return kernels.every_log_odds(logits).reshape(-1, 1)
+
+
+def _places(targets: Ints, d: int) -> tuple[Ints, Ints, Ints]:
+    """Rows, questions and coordinates of what happened."""
+    rows = np.flatnonzero(targets >= 0)
+    return rows, *np.divmod(targets[rows], d)
