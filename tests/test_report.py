@@ -16,7 +16,6 @@ import calibrant as cal
 from calibrant import io, recipes
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import NOISE
-from calibrant.metric import Interval
 from calibrant.predictions import Predictions
 from calibrant.report import Report, study
 from calibrant.report.page import Grid
@@ -32,6 +31,7 @@ from calibrant.report.sections.scores import scores_section
 from calibrant.report.study import Study
 from calibrant.report.verdict import verdict
 from calibrant.report.words import Quoted
+from calibrant.result import Interval
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 

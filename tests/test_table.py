@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.table import inert
+from calibrant.text import inert
 from toy import P, y
 
 PREDICTIONS = cal.Predictions.from_probs(y, P, region=np.array(["north", "=cmd"])[y % 2], age=np.arange(12) // 6)

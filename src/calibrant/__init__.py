@@ -68,7 +68,7 @@ from calibrant.lenses import (
     TopK,
     TopLabel,
 )
-from calibrant.metric import Interval, Metric, Result, from_json
+from calibrant.metric import Metric, from_json
 from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
 from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
@@ -103,6 +103,7 @@ from calibrant.recipes import (
     WSMCS,
     likert,
 )
+from calibrant.result import Interval, Result
 from calibrant.selections import (
     confidence_between,
     everything,

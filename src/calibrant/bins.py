@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.text import aligned
 from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import About, Summary
+
+if TYPE_CHECKING:
+    import pandas
 
 MOST_BYTES = 4 << 30
 """A table larger than this is refused before it is allocated."""
@@ -30,6 +34,11 @@ class Bins(Summary):
     >>> bins = cal.ECE([1, 0, 1], [.9, .2, .85]).bins
     >>> bins.counts[0, 12:].tolist(), bins.forecast[0, 12:, 0].round(10).tolist(), bins.frequency[0, 12:, 0].tolist()
     ([1.0, 1.0, 0.0], [0.85, 0.9, nan], [1.0, 1.0, nan])
+    >>> print(bins)
+    bin  low     high    count  forecast  frequency  gap
+    2    0.1333  0.2     1      0.2       0          0.2
+    12   0.8     0.8667  1      0.85      1          -0.15
+    13   0.8667  0.9333  1      0.9       1          -0.1
     """
 
     size: Totals
@@ -129,6 +138,38 @@ class Bins(Summary):
             for name, mine, theirs in self._both_totals(other)
         }
         return dataclasses.replace(self, about=about, cells=cells, **wide)  # type: ignore[arg-type]
+
+    def _columns(self) -> dict[str, Sequence[str] | Sequence[float]]:
+        """One entry a question and bin; a coordinate's name is added where there are several."""
+        v, b, d = self.shape
+        question, place = np.divmod(np.arange(v * b), b)
+        names = self.about.names or ("",)
+        columns: dict[str, Sequence[str] | Sequence[float]] = {}
+        if len(names) > 1:
+            columns["question"] = [names[index] for index in question.tolist()]
+        columns["bin"] = place.tolist()
+        for name, ends in (("low", self.low), ("high", self.high)):
+            if ends is not None:
+                columns[name] = ends.ravel().tolist()
+        columns["count"] = self.counts.ravel().tolist()
+        for name, means in (("forecast", self.forecast), ("frequency", self.frequency), ("gap", self.gap)):
+            for coordinate in range(d):
+                columns[f"{name} {coordinate}" if d > 1 else name] = means[:, :, coordinate].ravel().tolist()
+        return columns
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a bin: where it is, how many samples it holds, their mean forecast and mean outcome."""
+        import pandas
+
+        return pandas.DataFrame(self._columns())
+
+    def __str__(self) -> str:
+        """The bins that hold samples, as a table."""
+        columns = self._columns()
+        rows = [row for row in zip(*columns.values(), strict=True) if row[list(columns).index("count")]]
+        return aligned(
+            list(columns), [[cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row] for row in rows]
+        )
 
     def _mean(self, totals: Totals) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -11,9 +11,13 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.bins import Bins, check_memory
+from calibrant.exceptions import CalibrationInputError
 from calibrant.precision import Precision
 from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import About, Summary, View
+
+MOST_SAMPLES = float(1 << 62)
+"""Ranks beyond this would leave their range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,9 @@ class Forecasts(Summary):
 
     def _joined(self, other: Forecasts, about: About) -> Forecasts:
         both = (self, other)
+        total = sum(float(table.counts.sum(dtype=np.float64)) for table in both)
+        if total >= MOST_SAMPLES:
+            raise CalibrationInputError("samples", "of sorted forecasts must be fewer than 2^62", got=f"{total:.3g}")
         question = np.concatenate([table._question for table in both])
         order = np.argsort(question, kind="stable")
         whole = isinstance(self.targets, np.ndarray) and isinstance(other.targets, np.ndarray)

@@ -10,9 +10,10 @@ from calibrant.checks import number
 from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import Facts
 from calibrant.inference.consistency import consistency
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
+from calibrant.result import Result
 
 
 def assert_calibrated(

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self, final
 
-import numpy as np
-
 from calibrant import specification
-from calibrant.bins import Bins
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.facts import UNKNOWN, Facts
 from calibrant.predictions import Predictions
-from calibrant.totals import Floats, Totals
-from calibrant.views import About, S
+from calibrant.result import Result
+from calibrant.views import S
 
 
 class Metric(ABC, Generic[S]):
@@ -164,172 +159,6 @@ def checked(
     return Predictions.from_probs(y_true, y_proba, copy=False, **options)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Where a number may lie: from low to high, at a level; and how that was found.
-
-    >>> import calibrant as cal
-    >>> print(cal.Interval(0.03, 0.05, 0.9, "basic", "exact", 1000))
-    [0.0300, 0.0500] at 90%
-    """
-
-    low: float
-    high: float
-    level: float
-    kind: str
-    engine: str
-    n: int
-
-    def __str__(self) -> str:
-        return f"[{self.low:.4f}, {self.high:.4f}] at {100 * self.level:g}%"
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """A number with its specification, its n, and the table it was concluded from.
-
-    >>> import calibrant as cal
-    >>> result = cal.ECE([1, 0, 1, 1], [.9, .2, .6, .6])
-    >>> print(result)
-    ECE 0.2750 (n=4, event, 15 equal-width bins)
-    >>> float(result) == result.value == cal.Result.from_json(result.to_json()).value
-    True
-    """
-
-    metric: Metric
-    value: float
-    about: About
-    choices: str
-    """The metric's choices in words, without the question."""
-    bins: Bins | None = None
-    details: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    values: tuple[float, ...] = ()
-    """The values of the questions, where there are several; `parts` names them."""
-    sizes: tuple[float, ...] = ()
-    interval: Interval | None = None
-    intervals: tuple[Interval, ...] = ()
-    """The intervals of the questions, where there are several."""
-
-    @property
-    def n(self) -> int:
-        """Rows that were summarised."""
-        return self.about.n
-
-    @property
-    def question(self) -> str:
-        """What was asked, in words."""
-        return self.about.question
-
-    @property
-    def name(self) -> str:
-        """The metric's name."""
-        return self.metric.name
-
-    @property
-    def parts(self) -> dict[str, Result]:
-        """Each question's own result, by class name or the like; empty where there is only one.
-
-        >>> import calibrant as cal
-        >>> parts = cal.SCE([0, 1], [[.9, .1], [.6, .4]]).parts
-        >>> list(parts), round(parts["1"].value, 10)
-        (['0', '1'], 0.35)
-        """
-        return {name: self._part(index) for index, name in enumerate(self.about.names)}
-
-    def _part(self, index: int) -> Result:
-        bins = None if self.bins is None else self.bins.question(index)
-        name = self.about.names[index]
-        about = dataclasses.replace(
-            self.about, n=round(self.sizes[index]), names=(), question=f"{self.about.question}: {name}"
-        )
-        details: dict[str, float] = {}
-        if self.bins is not None and len(set(self.bins.requested.tolist())) > 1:  # the data chose how many bins
-            details = {"n_bins": int(self.bins.requested[index])}
-        interval = self.intervals[index] if self.intervals else None
-        return Result(self.metric, self.values[index], about, self.choices, bins, details, interval=interval)
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __format__(self, how: str) -> str:
-        return format(self.value, how) if how else str(self)
-
-    def __str__(self) -> str:
-        words = ", ".join(word for word in (f"n={self.n}", self.question, self.choices) if word)
-        between = f" {self.interval}" if self.interval else ""
-        return f"{self.name} {self.value:.4f}{between} ({words})"
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
-
-    def _repr_html_(self) -> str:
-        """The result as a notebook shows it."""
-        between = f" {self.interval}" if self.interval else ""
-        rows = [("value", f"{self.value:.4f}{between}"), ("n", f"{self.n:,}"), ("question", self.question)]
-        rows += [("choices", self.choices)] if self.choices else []
-        rows += [(name.replace("_", " "), f"{number:.4g}") for name, number in self.details.items()]
-        rows += [("note", note) for note in self.notes]
-        worst = sorted(zip(self.about.names, self.values, strict=True), key=lambda part: -abs(np.nan_to_num(part[1])))
-        rows += [(f"part {name}", f"{value:.4f}") for name, value in worst[:5]]
-        if len(worst) > 5:
-            rows.append(("parts", f"{len(worst) - 5} more, each nearer 0"))
-        body = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
-        return f"<table><caption>{html.escape(self.name)}</caption>{body}</table>"
-
-    def to_dict(self, *, bins: bool = True) -> dict[str, Any]:
-        """Plain numbers and strings, ready for JSON (nan and infinities as strings)."""
-        made: dict[str, Any] = {
-            "name": self.name,
-            "value": specification.number(self.value),
-            "n": self.n,
-            "question": self.question,
-            "choices": self.choices,
-            "details": {name: specification.number(value) for name, value in self.details.items()},
-            "notes": list(self.notes),
-            "parts": {
-                name: {"value": specification.number(value), "size": specification.number(size)}
-                for name, value, size in zip(self.about.names, self.values, self.sizes, strict=True)
-            },
-            "metric": specification.encode(self.metric),
-        }
-        if self.interval is not None:
-            made["interval"] = _interval_to_dict(self.interval)
-            made["part_intervals"] = [_interval_to_dict(interval) for interval in self.intervals]
-        if bins and self.bins is not None:
-            made["bins"] = _bins_to_dict(self.bins)
-        return made
-
-    def to_json(self, *, bins: bool = True) -> str:
-        """The result as JSON, exact; `Result.from_json` rebuilds it."""
-        return json.dumps(self.to_dict(bins=bins), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Result:
-        """A result from its JSON; `pieces` names pieces that are not calibrant's own."""
-        try:
-            made = json.loads(text)
-            parts = made["parts"]
-        except (ValueError, KeyError, TypeError) as reason:
-            raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
-        about = About(n=made["n"], question=made["question"], names=tuple(parts))
-        return cls(
-            metric=_named(specification.decode(made["metric"], pieces or {}), made["name"]),
-            value=float(made["value"]),
-            about=about,
-            choices=made["choices"],
-            bins=_bins_from_dict(made["bins"], about) if "bins" in made else None,
-            details={
-                name: value if isinstance(value, int) else float(value) for name, value in made["details"].items()
-            },
-            notes=tuple(made["notes"]),
-            values=tuple(float(part["value"]) for part in parts.values()),
-            sizes=tuple(float(part["size"]) for part in parts.values()),
-            interval=_interval_from_dict(made["interval"]) if "interval" in made else None,
-            intervals=tuple(_interval_from_dict(interval) for interval in made.get("part_intervals", ())),
-        )
-
-
 def from_json(text: str, pieces: Mapping[str, Any] | None = None) -> Metric:
     """A metric from its JSON; `pieces` maps names of pieces that are not calibrant's own to them.
 
@@ -344,52 +173,3 @@ def from_json(text: str, pieces: Mapping[str, Any] | None = None) -> Metric:
     if not isinstance(made, Metric):
         raise CalibrationInputError("text", "must specify a metric", got=repr(made)[:80])
     return made
-
-
-def _named(metric: Metric, name: str) -> Metric:
-    """The recipe of that name, where it is this one: two recipes may make the same choices."""
-    from calibrant.recipes import RECIPES  # the names are known last
-
-    recipe = RECIPES.get(name)
-    return recipe if recipe is not None and recipe == metric else metric
-
-
-def _interval_to_dict(interval: Interval) -> dict[str, Any]:
-    return {
-        name: specification.number(value) if isinstance(value, float) else value
-        for name, value in vars(interval).items()
-    }
-
-
-def _interval_from_dict(made: dict[str, Any]) -> Interval:
-    return Interval(**{**made, "low": float(made["low"]), "high": float(made["high"])})
-
-
-_TOTALS = ("size", "outputs", "targets", "squares")
-
-
-def _bins_to_dict(bins: Bins) -> dict[str, Any]:
-    made: dict[str, Any] = {"requested": bins.requested.tolist()}
-    for name in _TOTALS:
-        totals: Totals | None = getattr(bins, name)
-        if totals is not None:
-            limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
-            made[name] = {limb: array.tolist() for limb, array in limbs.items() if array is not None}
-    for name in ("low", "high"):
-        ends: Floats | None = getattr(bins, name)
-        if ends is not None:
-            made[name] = [[None if np.isnan(end) else float(end) for end in row] for row in ends]
-    if bins.cells is not None:
-        made["cells"] = bins.cells.tolist()
-    return made
-
-
-def _bins_from_dict(made: dict[str, Any], about: About) -> Bins:
-    totals = {
-        name: Totals(**{limb: np.array(array, np.int64) for limb, array in made[name].items()})
-        for name in _TOTALS
-        if name in made
-    }
-    low, high = (np.array(made[name], np.float64) if name in made else None for name in ("low", "high"))
-    cells = np.array(made["cells"], np.int64) if "cells" in made else None
-    return Bins(about, requested=np.array(made["requested"]), low=low, high=high, cells=cells, **totals)

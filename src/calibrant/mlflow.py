@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, MCS
+from calibrant.result import Result
 
 
 def log_calibration(

@@ -6,23 +6,24 @@ import csv
 import html
 import io
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.exceptions import CalibrationInputError, printable
+from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.result import Result
+from calibrant.text import aligned, p_value, safe_cell
+
+if TYPE_CHECKING:
+    import pandas
 
 MOST_GROUPS = 1000
-SMALLEST_P = 1e-3
-"""Computed p-values below this are only said to be below it: no approximation is good for more."""
-_DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +75,25 @@ class Table:
         return list(dict.fromkeys(name for found in every for name in found))
 
     def __str__(self) -> str:
-        cells = [[inert(cell) for cell in row] for row in [self.header, *self.rows()]]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        ]
-        return "\n".join(lines)
+        return aligned(self.header, self.rows())
 
     def _repr_html_(self) -> str:
         def row(cells: list[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
         return f"<table>{row(self.header, 'th')}{''.join(row(cells, 'td') for cells in self.rows())}</table>"
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a group: its n, and each metric's value with what stands beside it."""
+        import pandas
+
+        rows: dict[str, dict[str, float]] = {}
+        for name, results in self.results.items():
+            rows[name] = {"n": max(result.n for result in results.values())}
+            for metric, result in results.items():
+                beside = {f"{metric} {what}": number for what, number in found_beside(result).items()}
+                rows[name] |= {metric: result.value, **beside}
+        return pandas.DataFrame.from_dict(rows, orient="index").rename_axis(self.by or "rows")
 
     def to_csv(self) -> str:
         """Comma-separated, every digit; text that a spreadsheet would run as a formula is quoted."""
@@ -190,59 +198,6 @@ def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: 
     if metric.facts.calibrated is None or not len(rows):
         return result
     return consistency(metric, rows, n=n, seed=seed, result=result).annotated()
-
-
-def safe_cell(text: str) -> str:
-    """A cell of text that no spreadsheet takes for a formula.
-
-    >>> safe_cell("=cmd"), safe_cell("cat")
-    ("'=cmd", 'cat')
-    """
-    text = inert(text, len(text) * 10)
-    return f"'{text}" if text.removeprefix("'").startswith(_DANGEROUS) else text
-
-
-def restored_cell(text: str) -> str:
-    """A cell as it was before it was made safe.
-
-    >>> restored_cell("'=cmd"), restored_cell("'tis")
-    ('=cmd', "'tis")
-    """
-    return text[1:] if text.startswith("'") and text[1:].startswith(_DANGEROUS) else text
-
-
-def p_value(p: float, redraws: int | None = None, tests: int = 1) -> str:
-    """A p-value as it is quoted: never smaller than its redraws, or its approximation, can tell.
-
-    One that was corrected for the number of `tests` cannot be smaller than that many times what redraws can tell.
-
-    >>> p_value(1 / 201, 200), p_value(0.3184, 200), p_value(1e-9), p_value(1 / 161, 160), p_value(1.0, 20, 28)
-    ('p < 0.005', 'p = 0.32', 'p < 0.001', 'p < 0.007', 'p = 1')
-    """
-    if math.isnan(p):
-        return "p unknown"
-    least = SMALLEST_P if redraws is None else tests / (redraws + 1)
-    if redraws is None and p < least:
-        return f"p < {least:g}"
-    if redraws is not None and p <= least * (1 + 1e-9) and _above(least) < 1:
-        return f"p < {_above(least):g}"
-    return f"p = {p:.2g}"
-
-
-def inert(text: str, most: int = 60) -> str:
-    """Text that cannot steer a terminal: control and direction marks are spelled out, long names cut.
-
-    >>> inert("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
-    """
-    shown = printable(text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
-
-
-def _above(value: float) -> float:
-    """The next number of one digit above: what can be said to be larger."""
-    grain = 10.0 ** math.floor(math.log10(value))
-    return (math.floor(value / grain + 1e-9) + 1) * grain
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

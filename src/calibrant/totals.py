@@ -85,14 +85,14 @@ class Totals:
     @classmethod
     def exactly(cls, units: Any) -> Totals:
         """Sums in units of 2^-52 that were made in Python's whole numbers."""
-        units = np.asarray(units, object)
+        shape, units = np.shape(units), np.asarray(units, object).reshape(-1)
         try:
             top = (units >> HALF + HIGH).astype(np.int64)
         except OverflowError:
             largest = max(abs(int(each)) for each in units.flat) >> 2 * HALF
             raise CalibrationInputError("sum", "must stay below 2^99", got=f"about 2^{largest.bit_length()}") from None
         hi, lo = (units >> HALF & _REST).astype(np.int64), (units & _MASK).astype(np.int64)
-        return cls._narrowed(hi, lo, top)
+        return cls._narrowed(hi.reshape(shape), lo.reshape(shape), top.reshape(shape))
 
     @classmethod
     def from_units(cls, units: Ints) -> Totals:
@@ -133,7 +133,7 @@ class Totals:
     @property
     def units(self) -> NDArray[Any]:
         """The sums in units, as whole numbers of Python."""
-        units = (self.hi.astype(object) << HALF) + self.lo
+        units = (self.hi.astype(object) << HALF) + self.lo.astype(object)
         return units if self.top is None else units + (self.top.astype(object) << HALF + HIGH)
 
     @property

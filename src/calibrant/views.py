@@ -102,9 +102,10 @@ class Summary:
     def __add__(self, other: Self | int) -> Self:
         if isinstance(other, int) and other == 0:
             return self
-        if type(self) is not type(other) or not isinstance(other, Summary):
+        if not isinstance(other, Summary):
             return NotImplemented
-        return self._joined(other, self.about + other.about)
+        about = self.about + other.about
+        return self._joined(other, about) if type(self) is type(other) else NotImplemented
 
     def __radd__(self, zero: int) -> Self:
         """`0 + summary`, so that `sum` works."""

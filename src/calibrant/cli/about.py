@@ -18,7 +18,8 @@ from calibrant.cli.showing import show
 from calibrant.facts import facts_of
 from calibrant.metric import Metric
 from calibrant.specification import fields_of
-from calibrant.table import inert, table
+from calibrant.table import table
+from calibrant.text import inert
 
 
 @click.command(short_help="Report on the predictions that come with calibrant.")

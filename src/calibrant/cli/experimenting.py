@@ -14,7 +14,7 @@ from calibrant.cli.group import DATA, FAILED, INTERRUPTED, IO, stop
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.formats.writing import write_text
-from calibrant.table import inert
+from calibrant.text import inert
 
 
 @click.group(short_help="Run a study: train, recalibrate, measure, tabulate, draw.")

@@ -11,7 +11,7 @@ import click
 
 import calibrant
 from calibrant.exceptions import CalibrationInputError
-from calibrant.table import inert
+from calibrant.text import inert
 
 FAILED, USAGE, DATA, IO, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: a threshold was passed, the call is wrong, the data are, a file cannot be read."""

@@ -22,7 +22,8 @@ from calibrant.inference.draws import check_seed
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.selections import Selection, everything
-from calibrant.table import Table, inert, table
+from calibrant.table import Table, table
+from calibrant.text import inert
 
 _ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
 USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")

@@ -19,11 +19,11 @@ from calibrant.cli.reading import described, read, reading_options
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.formats.writing import write_text
-from calibrant.metric import Result
 from calibrant.recalibrate import methods
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.table import inert
+from calibrant.result import Result
+from calibrant.text import inert
 
 _METHODS = ", ".join(methods.SHORT)
 

@@ -26,7 +26,7 @@ from calibrant.inference.comparison import Comparison, compare
 from calibrant.inference.draws import check_seed
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.table import inert
+from calibrant.text import inert
 
 
 @click.command(short_help="Write a page that says whether probabilities can be trusted.")

@@ -11,8 +11,9 @@ from io import StringIO
 import click
 
 import calibrant
-from calibrant.metric import Result
-from calibrant.table import Table, found_beside, inert, null_p, safe_cell
+from calibrant.result import Result
+from calibrant.table import Table, found_beside, null_p
+from calibrant.text import inert, safe_cell
 
 WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""

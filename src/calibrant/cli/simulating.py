@@ -11,7 +11,7 @@ from calibrant.cli.group import usage
 from calibrant.cli.reading import read, reading_options
 from calibrant.formats.writing import whole_file
 from calibrant.inference.draws import check_seed
-from calibrant.table import inert
+from calibrant.text import inert
 
 
 @click.group(short_help="How biased are calibration numbers for a model like this?")

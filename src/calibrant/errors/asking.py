@@ -18,8 +18,9 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import Facts, facts_of
 from calibrant.forecasts import Forecasts
 from calibrant.lenses import Lens
-from calibrant.metric import Metric, Result, checked
+from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions
+from calibrant.result import Result
 from calibrant.selections import Selection
 from calibrant.specification import identity, spoken
 from calibrant.totals import Floats, Ints

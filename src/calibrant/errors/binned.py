@@ -14,7 +14,7 @@ from calibrant.distances import Distance, tvd
 from calibrant.errors.asking import OfBins
 from calibrant.facts import Facts, facts_of
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Result
+from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats
 

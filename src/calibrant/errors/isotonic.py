@@ -14,8 +14,8 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import Facts, declare, facts_of
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Result
 from calibrant.pooling import rising_corners
+from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification import spoken
 from calibrant.totals import Floats, Ints

@@ -18,7 +18,7 @@ from calibrant.errors.similarity import Kernel, Radial, Residuals, exponential
 from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import Facts, declare, facts_of
 from calibrant.lenses import Full, Lens
-from calibrant.metric import Result
+from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification import spoken
 from calibrant.totals import Floats, Ints

@@ -16,7 +16,7 @@ from calibrant.errors.asking import OfScores
 from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import Facts, declare, facts_of
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Result
+from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification import identity, spoken
 from calibrant.totals import Totals

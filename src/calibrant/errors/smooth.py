@@ -12,7 +12,7 @@ from calibrant.errors.asking import OfTable, error
 from calibrant.facts import Facts
 from calibrant.forecasts import Forecasts, Ladder
 from calibrant.lenses import Lens, TopLabel
-from calibrant.metric import Result
+from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.totals import Floats
 

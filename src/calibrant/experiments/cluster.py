@@ -30,7 +30,7 @@ from calibrant.experiments.store import Store, is_full
 from calibrant.experiments.study import Study
 from calibrant.experiments.trials import Trial
 from calibrant.formats.writing import whole_file
-from calibrant.table import inert
+from calibrant.text import inert
 
 ADRIFT = 5.0
 """Seconds after which a task that no worker has is taken back."""

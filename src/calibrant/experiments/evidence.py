@@ -17,10 +17,11 @@ from calibrant.experiments.store import DONE, Row, Store
 from calibrant.experiments.study import Study
 from calibrant.experiments.trials import BASE
 from calibrant.experiments.tuning import Candidate, Choice, choose, lowest_admissible
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.methods import spelled as method_spelled
 from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.result import Result
 from calibrant.totals import Floats
 
 _FAILURES = (CalibrationInputError, ArithmeticError, np.linalg.LinAlgError, ValueError, RuntimeError)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from calibrant.experiments.store import DONE, FAILED, RUNNING, Row, Store
-from calibrant.table import inert
+from calibrant.text import inert
 
 
 def display(store: Store) -> Lines | Bars:

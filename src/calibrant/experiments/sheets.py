@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.table import inert, safe_cell
+from calibrant.text import inert, safe_cell
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.formats.columns import Columns, refuse_twice
 from calibrant.formats.jsonl import parse, stacked
-from calibrant.table import restored_cell
+from calibrant.text import restored_cell
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "inf", "-inf", "+inf", "infinity", "-infinity"}
 """What stands for no number even in a column that might be names."""

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from calibrant.arrays import Array
-from calibrant.table import safe_cell
+from calibrant.text import safe_cell
 
 
 @contextmanager

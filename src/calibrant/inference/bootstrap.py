@@ -14,8 +14,9 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import BLOCK, RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, RowsInCells, exact
 from calibrant.inference.pivots import pivot
-from calibrant.metric import Interval, Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
+from calibrant.result import Interval, Result
 from calibrant.totals import Floats, Ints
 
 JACKKNIFE_BLOCKS = 100

@@ -14,8 +14,9 @@ from calibrant.inference.bootstrap import basic
 from calibrant.inference.draws import RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Engine, exact
 from calibrant.inference.pivots import pivot
-from calibrant.metric import Interval, Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.result import Interval, Result
 from calibrant.totals import Floats
 
 

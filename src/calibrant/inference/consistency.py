@@ -14,8 +14,9 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import Facts, facts_of
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draws import Work, check_seed, redrawn_labels, replicate
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.result import Result
 from calibrant.totals import Floats
 from calibrant.views import Summary, View
 

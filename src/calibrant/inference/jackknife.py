@@ -10,8 +10,9 @@ from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import left_out
 from calibrant.inference.engines import exact
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
+from calibrant.result import Result
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,9 @@ from calibrant.checks import number, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import resampled
 from calibrant.inference.draws import RowDraws, check_seed, replicate
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.result import Result
 from calibrant.specification import fields_of
 from calibrant.totals import Floats
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.exceptions import printable
-from calibrant.metric import Result
+from calibrant.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,12 +12,13 @@ import numpy as np
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import Comparison, compare, compare_all, holm
-from calibrant.metric import Interval, Metric, Result
+from calibrant.metric import Metric
 from calibrant.plots import colours
 from calibrant.plots.inputs import models_of
 from calibrant.plots.panels import WIDTH, Display, several_panels
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
+from calibrant.result import Interval, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

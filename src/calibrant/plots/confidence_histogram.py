@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from calibrant.binning import EqualWidth
 from calibrant.errors.binned import BinnedError
-from calibrant.metric import Metric, Result, checked
+from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.result import Result
 from calibrant.totals import Floats
 
 if TYPE_CHECKING:

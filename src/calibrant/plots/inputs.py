@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant.arrays import as_array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.metric import Result
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.result import Result
 
 
 def estimated(estimator: Any, X: Any, y: Any) -> Predictions:  # noqa: N803 - the world of fit(X, y)

@@ -10,10 +10,11 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.metric import Metric, Result, checked
+from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from calibrant.checks import whole
 from calibrant.errors.isotonic import IsotonicError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import check_level, check_seed
-from calibrant.metric import Metric, Result, checked
+from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.curves import Curve, CurveOf
 from calibrant.plots.inputs import estimated, one_event
@@ -17,6 +17,7 @@ from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.plots.spread import calibrated_frequencies, resampled_frequencies
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
+from calibrant.result import Result
 from calibrant.totals import Floats
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.inference.draws import check_level
-from calibrant.metric import Metric, Result, checked
+from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.plots.ranking import Ranking
 from calibrant.plots.spread import middle
 from calibrant.recipes import CWMCS
+from calibrant.result import Result
 from calibrant.totals import Floats
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from calibrant.checks import whole
 from calibrant.errors.asking import OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.facts import facts_of
-from calibrant.metric import Metric, Result, checked
+from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.plots.spread import calibrated_frequencies
 from calibrant.recipes import SCE
+from calibrant.result import Result
 from calibrant.specification import fields_of
 from calibrant.totals import Floats, Ints
 

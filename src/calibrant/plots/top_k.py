@@ -16,11 +16,12 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.lenses import Lens, TopK
-from calibrant.metric import Result, checked
+from calibrant.metric import checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
 from calibrant.recipes import FULL_ECE
+from calibrant.result import Result
 from calibrant.totals import Floats
 
 if TYPE_CHECKING:

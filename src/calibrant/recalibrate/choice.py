@@ -16,11 +16,12 @@ from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters
 from calibrant.inference.progress import shown
 from calibrant.lenses import Full
-from calibrant.metric import Interval, Metric
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate.folds import cross_fit
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
+from calibrant.result import Interval
 from calibrant.table import Table
 from calibrant.totals import Floats
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from calibrant.report.svg import Plane, element, picture
 from calibrant.report.words import amount
-from calibrant.table import inert
+from calibrant.text import inert
 from calibrant.totals import Floats
 
 Z = 1.6448536269514722

@@ -20,9 +20,10 @@ from calibrant.inference.bootstrap import basic
 from calibrant.inference.consistency import Null
 from calibrant.inference.pivots import pivot
 from calibrant.lenses import TopLabel
-from calibrant.metric import Interval, Metric, Result
+from calibrant.metric import Metric
 from calibrant.precision import Precision
 from calibrant.predictions import Predictions
+from calibrant.result import Interval, Result
 from calibrant.totals import Floats, Ints
 
 MOST_BINS = 50

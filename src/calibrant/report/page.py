@@ -16,7 +16,7 @@ from markupsafe import Markup
 from calibrant.report.charts import hatches
 from calibrant.report.words import Quoted
 from calibrant.specification import number
-from calibrant.table import inert
+from calibrant.text import inert
 
 Cell = str | float | int | Quoted
 

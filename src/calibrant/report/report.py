@@ -28,7 +28,7 @@ from calibrant.report.sections.repair import repair_section
 from calibrant.report.sections.scores import scores_section
 from calibrant.report.study import Study
 from calibrant.report.verdict import Verdict, verdict
-from calibrant.table import inert
+from calibrant.text import inert
 
 _SECTIONS = (
     card_section, reliability_section, noise_section, family_section, classes_section, ranks_section, groups_section,

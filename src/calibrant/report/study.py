@@ -21,7 +21,7 @@ from calibrant.facts import facts_of
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import Null, consistency
-from calibrant.metric import Interval, Metric, Result
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.methods import spelled
@@ -40,6 +40,7 @@ from calibrant.report.beside import beside
 from calibrant.report.charts import Z
 from calibrant.report.gaps import gaps
 from calibrant.report.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
+from calibrant.result import Interval, Result
 
 T = TypeVar("T")
 

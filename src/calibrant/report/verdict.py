@@ -12,7 +12,7 @@ from calibrant.report.sections.models import lowest
 from calibrant.report.sections.repair import gained
 from calibrant.report.study import Study, redraws
 from calibrant.report.words import counted, percent, points, sides
-from calibrant.table import p_value
+from calibrant.text import p_value
 
 LEVEL = 0.05
 """The p-value below which a finding is called more than noise."""

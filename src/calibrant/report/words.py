@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.table import inert, p_value
+from calibrant.text import inert, p_value
 
 
 @dataclass(frozen=True)

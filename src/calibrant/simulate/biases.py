@@ -18,7 +18,8 @@ from calibrant.simulate.named import Named
 from calibrant.simulate.replicated import values_of
 from calibrant.simulate.samples import Law, check_law, sampled
 from calibrant.simulate.targets import Target, true_value
-from calibrant.simulate.text import aligned, to_json
+from calibrant.simulate.text import to_json
+from calibrant.text import aligned
 from calibrant.totals import Floats
 
 BLOCK = 1 << 17
@@ -75,7 +76,7 @@ class Biases(Named[Estimate]):
     """Estimates by name; prints as a table."""
 
     def __str__(self) -> str:
-        return aligned(HEADER, [cells(estimate) for estimate in self.values()])
+        return aligned(HEADER, [cells(estimate) for estimate in self.values()], right=True)
 
     def to_json(self) -> str:
         """The estimates as JSON."""

@@ -14,7 +14,7 @@ from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.simulate.curves import CalibrationCurve, parted, transformed
 from calibrant.simulate.outcomes import scores_and_hits
-from calibrant.simulate.text import aligned
+from calibrant.text import aligned
 from calibrant.totals import Floats, Ints
 
 FAMILIES = ("log_log", "logflip_logflip", "logit_logit", "logit_logflip")
@@ -75,7 +75,7 @@ class CurveFits:
             [fit.name, f"{fit.curve.b0:.4f}", f"{fit.curve.b1:.4f}", f"{fit.nll:.4f}", f"{fit.aic:.4f}"]
             for fit in self.fits
         ]
-        return aligned(["curve", "b0", "b1", "nll", "AIC"], rows)
+        return aligned(["curve", "b0", "b1", "nll", "AIC"], rows, right=True)
 
 
 def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILIES) -> CurveFits:

@@ -21,8 +21,9 @@ from calibrant.simulate.named import Named
 from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.scores import Scores
 from calibrant.simulate.targets import order_of
-from calibrant.simulate.text import aligned, to_json
+from calibrant.simulate.text import to_json
 from calibrant.simulate.truth import curve_with_error
+from calibrant.text import aligned
 from calibrant.totals import Floats
 
 RESAMPLES = 200
@@ -62,7 +63,7 @@ class Detections(Named[Detection]):
             [one.name, str(one.n), f"{one.level:g}", f"{one.critical:.4f}", f"{one.power:.3f}", f"{one.mc_error:.3f}"]
             for one in self.values()
         ]
-        return aligned(["metric", "n", "level", "critical", "power", "mc error"], rows)
+        return aligned(["metric", "n", "level", "critical", "power", "mc error"], rows, right=True)
 
     def to_json(self) -> str:
         """The detections as JSON."""

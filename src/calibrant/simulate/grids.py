@@ -17,8 +17,9 @@ from calibrant.simulate.curves import described
 from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.store import Store
 from calibrant.simulate.targets import true_value
-from calibrant.simulate.text import aligned, to_json
+from calibrant.simulate.text import to_json
 from calibrant.specification import encode, fields_of
+from calibrant.text import aligned
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 
@@ -52,7 +53,7 @@ class BiasGrid:
     def table(self, what: str = "bias") -> str:
         """One attribute of the estimates, such as "sd", "mean" or "n_bins", by name and value."""
         rows = [[name, *(_shown(getattr(self[name, value], what)) for value in self.values)] for name in self.names]
-        return aligned([f"{what}, by {self.over}", *(f"{value:g}" for value in self.values)], rows)
+        return aligned([f"{what}, by {self.over}", *(f"{value:g}" for value in self.values)], rows, right=True)
 
     def __str__(self) -> str:
         return self.table()

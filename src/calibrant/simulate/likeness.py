@@ -15,7 +15,8 @@ from calibrant.predictions import Predictions
 from calibrant.simulate.biases import Biases, Estimate, bias
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.outcomes import outcomes_of
-from calibrant.simulate.text import aligned, to_json
+from calibrant.simulate.text import to_json
+from calibrant.text import aligned
 
 USUAL: dict[str, Metric] = {
     name: recipes.RECIPES[name] for name in ("ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "SMECE", "ECE_KDE")
@@ -58,7 +59,7 @@ class Like:
 
     def __str__(self) -> str:
         header = ("estimator", "of", "observed", "truth", "mean", "bias", "sd", "rmse/truth", "less bias")
-        table = aligned(header, [self._cells(name, estimate) for name, estimate in self.biases.items()])
+        table = aligned(header, [self._cells(name, estimate) for name, estimate in self.biases.items()], right=True)
         best = self.trusted
         off = f"{100 * self.relative(best):.0f}% of the truth"
         if not self.relative(best) <= HOPELESS:

@@ -1,31 +1,11 @@
-"""Text: rows of cells as aligned lines, and JSON without bare nan."""
+"""Text: JSON without bare nan."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from calibrant.specification import number
-from calibrant.table import inert
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lines whose cells stand under each other: the first to the left, the others to the right.
-
-    >>> print(aligned(["name", "n"], [["ece", "100"], ["mce", "20"]]))
-    name    n
-    ece   100
-    mce    20
-    """
-    cells = [[inert(cell) for cell in row] for row in [header, *rows]]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in cells
-    )
 
 
 def to_json(made: Any) -> str:

@@ -15,7 +15,7 @@ from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, points, quoted_p
-from calibrant.table import inert
+from calibrant.text import inert
 
 NAMED = 10
 """Classes that are drawn at each end where there are more than twice as many."""

@@ -6,10 +6,11 @@ import math
 
 from calibrant import recipes
 from calibrant.inference.bootstrap import NOISE
-from calibrant.metric import Metric, Result
+from calibrant.metric import Metric
 from calibrant.report.page import Cell, Grid, Section
 from calibrant.report.study import Study, redraws
 from calibrant.report.words import listed, quoted_p
+from calibrant.result import Result
 
 HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p", "rows", "what it asks")
 

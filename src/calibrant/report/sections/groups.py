@@ -13,7 +13,7 @@ from calibrant.report.grouped import bin_numbers
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, listed, points, quoted_p
-from calibrant.table import inert
+from calibrant.text import inert
 from calibrant.totals import Floats, Ints
 
 MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20

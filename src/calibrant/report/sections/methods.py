@@ -11,7 +11,7 @@ from calibrant.report.grouped import MOST_ROWS
 from calibrant.report.page import Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, listed, percent
-from calibrant.table import inert
+from calibrant.text import inert
 
 REFERENCES = (
     "Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks: ECE, MCE, temperature scaling.",

@@ -16,7 +16,7 @@ from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.sections.reliability import FEW, axis, compared
 from calibrant.report.study import Study, tried
 from calibrant.report.words import listed, quoted_p
-from calibrant.table import inert
+from calibrant.text import inert
 from calibrant.totals import Ints
 
 DRAWN, PAIRED = 4, 8

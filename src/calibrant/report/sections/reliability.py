@@ -8,7 +8,6 @@ import numpy as np
 
 from calibrant.binning import EqualWidth
 from calibrant.bins import Bins
-from calibrant.metric import Result
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.report.charts import Bar, Line, histogram, reliability
@@ -16,7 +15,8 @@ from calibrant.report.grouped import bin_numbers, by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study, redraws
 from calibrant.report.words import Quoted, amount, counted, sides
-from calibrant.table import p_value
+from calibrant.result import Result
+from calibrant.text import p_value
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
 FEW = 10
