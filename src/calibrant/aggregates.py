@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -198,5 +197,5 @@ def _unbounded(facts: Facts) -> Facts:
     return dataclasses.replace(facts, low=UNKNOWN.low, high=UNKNOWN.high)
 
 
-def _ratio(above: Any, below: Any) -> float:
+def _ratio(above: float, below: float) -> float:
     return float(above / below) if below > 0 else float("nan")

@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.text import aligned
 from calibrant.totals import Floats, Ints, Totals
@@ -188,5 +189,5 @@ def check_memory(questions: int, bins: int, coordinates: int) -> None:
         )
 
 
-def _known(array: Any) -> Any:
+def _known(array: Array | None) -> Array:
     return np.zeros(0) if array is None else array

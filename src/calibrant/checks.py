@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number by its type: 2.0 is not.
 
     >>> is_whole(2), is_whole(np.int64(2)), is_whole(2.0), is_whole(True)
@@ -19,7 +19,7 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a real number by its type.
 
     >>> is_number(2), is_number(np.float32(0.5)), is_number("2"), is_number(True)

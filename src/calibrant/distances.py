@@ -6,9 +6,9 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.bins import Bins
 from calibrant.checks import interval, numbers, order
@@ -175,7 +175,7 @@ class mahalanobis:  # noqa: N801
 
     M: tuple[tuple[float, ...], ...]
 
-    def __init__(self, M: Any) -> None:  # noqa: N803 - the paper's letter
+    def __init__(self, M: ArrayLike) -> None:  # noqa: N803 - the paper's letter
         matrix = _square(M)
         if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-12 * max(1.0, np.abs(matrix).max())):
             raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not")
@@ -258,7 +258,7 @@ class interval_tvd:  # noqa: N801
         return np.where((rate >= self.low) & (rate <= self.high), 0.0, tvd(bins))
 
 
-def _square(values: Any) -> Floats:
+def _square(values: ArrayLike) -> Floats:
     try:
         matrix = np.asarray(values)
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -120,26 +120,28 @@ class Forecasts(Summary):
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
         for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
-            yield Ladder.of(self, slice(start, stop))
+            yield Ladder.of(self, start, stop)
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:
         """The bins when each question's samples, in order of forecast, are cut at the ranks that `cuts` names."""
-        rows: list[Any] = []
+        sums, ends = [], []
         for ladder in self.ladders():  # one in memory at a time
             ranks = cuts(ladder)
             check_memory(len(self.starts) - 1, len(ranks) - 1, 1)
-            rows.append(ladder.cut(ranks))
-        width = max(len(low) for *_, low, _ in rows)
-        size, outputs, targets = (Totals.stack([row[part] for row in rows], width) for part in range(3))
-        low, high = np.full((2, len(rows), width), np.nan)
-        for index, row in enumerate(rows):
-            low[index, : len(row[3])], high[index, : len(row[4])] = row[3:]
+            size, outputs, targets, *borders = ladder.cut(ranks)
+            sums.append((size, outputs, targets))
+            ends.append(borders)
+        width = max(len(low) for low, _ in ends)
+        size, outputs, targets = (Totals.stack(parts, width) for parts in zip(*sums, strict=True))
+        low, high = np.full((2, len(ends), width), np.nan)
+        for index, borders in enumerate(ends):
+            low[index, : len(borders[0])], high[index, : len(borders[1])] = borders
         return Bins(
             self.about,
             size,
             outputs.reshape(*outputs.shape, 1),
             targets.reshape(*targets.shape, 1),
-            np.array([len(row[3]) for row in rows]),
+            np.array([len(low) for low, _ in ends]),
             low,
             high,
         )
@@ -157,11 +159,11 @@ class Ladder:
     precision: Precision
 
     @classmethod
-    def of(cls, forecasts: Forecasts, entries: slice) -> Ladder:
+    def of(cls, forecasts: Forecasts, start: int, stop: int) -> Ladder:
         """The part of a table that belongs to one question."""
-        values = forecasts.values[entries]
-        counts = forecasts.counts[entries].astype(np.int64)
-        targets = _totals(forecasts.targets[entries])
+        values = forecasts.values[start:stop]
+        counts = forecasts.counts[start:stop].astype(np.int64)
+        targets = _totals(forecasts.targets[start:stop])
         ranks = np.concatenate([[0], np.cumsum(counts)])
         outputs = Totals.of(values).times(counts).cumulative()
         return cls(values, ranks, outputs, targets.cumulative(), forecasts.precision)

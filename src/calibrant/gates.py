@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from calibrant.checks import number
 from calibrant.exceptions import CalibrationInputError
@@ -17,8 +18,8 @@ from calibrant.result import Result
 
 
 def assert_calibrated(
-    y_true: Any,
-    y_proba: Any = None,
+    y_true: object,
+    y_proba: object = None,
     *,
     metric: Metric = ECE,
     at_most: float | None = None,
@@ -59,6 +60,15 @@ def assert_calibrated(
     return result
 
 
+class Classifier(Protocol):
+    """What scikit-learn calls a fitted classifier with probabilities."""
+
+    classes_: Sequence[object]
+
+    def predict_proba(self, X: object, /) -> object:  # noqa: N803
+        """Probabilities (n, K)."""
+
+
 @dataclass(frozen=True)
 class Scorer:
     """A metric as scikit-learn's model selection wants it: called with a fitted classifier, X and y; greater is better.
@@ -78,7 +88,7 @@ class Scorer:
     metric: Metric = ECE
     greater_is_better: bool | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+    def __call__(self, estimator: Classifier, X: object, y: object, sample_weight: object = None) -> float:  # noqa: N803
         """The score of a fitted classifier on rows."""
         if not hasattr(estimator, "predict_proba"):
             got = type(estimator).__name__

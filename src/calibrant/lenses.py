@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -263,7 +263,7 @@ class Groups:
 
     facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all")
 
-    def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[Any]) -> None:
+    def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[object]) -> None:
         object.__setattr__(self, "groups", _named_groups(groups))
 
     def __call__(self, predictions: Predictions) -> View:
@@ -349,8 +349,11 @@ def _labels(predictions: Predictions) -> Ints:
     return predictions.hard_labels("this lens")
 
 
-def _named_groups(groups: Any) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
-    pairs = list(groups.items() if isinstance(groups, Mapping) else groups) if np.iterable(groups) else []
+def _named_groups(
+    groups: Mapping[str, Sequence[int | str]] | Sequence[object],
+) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
+    known = list(groups.items() if isinstance(groups, Mapping) else groups) if np.iterable(groups) else []
+    pairs = cast(list[tuple[str, Sequence[int | str]]], known)
     if len(pairs) < 2:
         raise CalibrationInputError("Groups", "needs at least two groups", got=repr(groups))
     for pair in pairs:

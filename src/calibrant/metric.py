@@ -6,7 +6,7 @@ import dataclasses
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, Self, final
+from typing import Generic, Literal, Self, final
 
 from calibrant import specification
 from calibrant.exceptions import CalibrationInputError, nearest
@@ -159,7 +159,7 @@ def checked(
     return Predictions.from_probs(y_true, y_proba, copy=False, **options)  # type: ignore[arg-type]
 
 
-def from_json(text: str, pieces: Mapping[str, Any] | None = None) -> Metric:
+def from_json(text: str, pieces: Mapping[str, object] | None = None) -> Metric:
     """A metric from its JSON; `pieces` maps names of pieces that are not calibrant's own to them.
 
     >>> import calibrant as cal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -232,8 +232,8 @@ class _Node:
         return (rest, summed) if small else (summed, rest)
 
 
-def _count(rows: Ints, weight: Floats | None) -> Any:
-    return np.int64(len(rows)) if weight is None else np.int64(weight[rows].sum())
+def _count(rows: Ints, weight: Floats | None) -> int:
+    return len(rows) if weight is None else int(weight[rows].sum())
 
 
 def _leaf_sums(view: View, question: int, rows: Ints) -> tuple[Totals, ...]:

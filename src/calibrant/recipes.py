@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,9 @@ True
 
 
 @declare(Facts("metrics"))
-def likert(edges: Sequence[Any], *, lens: Lens = ECE.lens, binning: Binning = ECE.binning) -> dict[str, BinnedError]:
+def likert(
+    edges: Sequence[float] | Sequence[tuple[float, float]], *, lens: Lens = ECE.lens, binning: Binning = ECE.binning
+) -> dict[str, BinnedError]:
     """One metric a category of a Likert scale: do samples shown in a category belong to it?
 
     `edges` of neighbouring categories, such as [0, .33, .66, 1], or (low, high) pairs. Each metric takes the
@@ -115,8 +116,8 @@ def likert(edges: Sequence[Any], *, lens: Lens = ECE.lens, binning: Binning = EC
     >>> round(scale["[0, 0.33)"]([1, 0, 1, 1], [.31, .31, .31, .9]).value, 10)
     0.3366666667
     """
-    given = list(edges) if np.iterable(edges) else []
-    pairs = list(pairwise(given)) if all(map(is_number, given)) else given
+    known: list[object] = list(edges) if np.iterable(edges) else []
+    pairs = cast(list[tuple[float, float]], list(pairwise(known)) if all(map(is_number, known)) else known)
     if not pairs or not all(np.shape(pair) == (2,) for pair in pairs):
         raise CalibrationInputError("likert", "needs at least two edges, or (low, high) pairs", got=repr(edges))
     for low, high in pairs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from calibrant.precision import Precision
 from calibrant.predictions import Predictions
 
 Mask = NDArray[np.bool_]
+Value = str | bool | int | float
+"""What a sample column can be asked for."""
 
 
 class Selection(ABC):
@@ -188,9 +189,9 @@ class where(Selection):  # noqa: N801
     [True, False]
     """
 
-    columns: tuple[tuple[str, Any], ...]
+    columns: tuple[tuple[str, Value], ...]
 
-    def __init__(self, **columns: Any) -> None:
+    def __init__(self, **columns: Value) -> None:
         if not columns:
             raise CalibrationInputError("where", "needs at least one argument", got="none")
         for name, value in columns.items():
@@ -300,7 +301,7 @@ def _classes(classes: tuple[int | str, ...], parameter: str) -> tuple[int | str,
     return classes
 
 
-def _equal(column: Array, value: Any) -> Mask:
+def _equal(column: Array, value: Value) -> Mask:
     """Equality that never warns: a text column holds no number and the other way round."""
     if (column.dtype.kind in "US") != isinstance(value, str):
         value = str(value) if column.dtype.kind in "US" else value

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -253,13 +253,13 @@ def _apart(here: str, there: str) -> str:
     return " and ".join(f"{'…' * (start > 0)}{text[start : start + 56]}" for text in (here, there))
 
 
-def _there(array: Any) -> Any:
+def _there(array: Ints | None) -> Ints:
     if array is None:
         raise CalibrationInputError("summaries", "must come from the same lens to be added", got="one without groups")
     return array
 
 
-def _joined(parts: list[Any], shapes: list[tuple[int, ...]]) -> Any:
+def _joined(parts: list[Array | None], shapes: list[tuple[int, ...]]) -> Array | None:
     """Concatenated, where None stands for ones; None if all are."""
     if all(part is None for part in parts):
         return None

@@ -7,7 +7,7 @@ import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,12 +27,10 @@ from calibrant.views import View
 Estimator = Callable[[Residuals, Kernel], dict[str, float]]
 
 
-def _squared(**facts: Any) -> Facts:
-    """What is known of an estimate of the squared kernel error."""
-    return Facts("estimator", "KernelError", sides=1, calibrated=0.0, lower_is_better=True, **facts)
+_SQUARED = Facts("estimator", "KernelError", sides=1, calibrated=0.0, lower_is_better=True)
 
 
-@declare(_squared(low=0.0, high=2.0, cost=math.inf))
+@declare(dataclasses.replace(_SQUARED, low=0.0, high=2.0, cost=math.inf))
 def biased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
     r"""The mean over all pairs, each sample with itself too: :math:`\frac1{n^2} \sum_{i, j} h(i, j)`; never negative.
 
@@ -50,7 +48,7 @@ def biased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
     return {"value": value, "p_value_bound": math.exp(-(excess**2) / 2)}
 
 
-@declare(_squared(tends_to=biased, cost=math.inf))
+@declare(dataclasses.replace(_SQUARED, tends_to=biased, cost=math.inf))
 def unbiased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
     r"""The mean over pairs of two samples: :math:`\frac2{n (n - 1)} \sum_{i < j} h(i, j)`; may be negative.
 
@@ -94,7 +92,7 @@ class unbiased_blocks:  # noqa: N801 - an estimator reads as a function
 
     size: int = 2
     seed: int = 0
-    facts: ClassVar[Facts] = _squared(tends_to=biased)
+    facts: ClassVar[Facts] = dataclasses.replace(_SQUARED, tends_to=biased)
 
     def __post_init__(self) -> None:
         whole(self.size, "size", 2)
@@ -121,7 +119,7 @@ class unbiased_blocks:  # noqa: N801 - an estimator reads as a function
 
     def _values(self, sample: Residuals, blocks: Ints, kernel: Kernel) -> Floats:
         """The mean of h over the pairs within each block."""
-        alone = dataclasses.replace(sample[blocks.ravel()], counts=np.ones(blocks.size, np.int64))
+        alone = dataclasses.replace(sample.some(blocks.ravel()), counts=np.ones(blocks.size, np.int64))
         if len(blocks) == 1:
             return np.array([unbiased(alone, kernel)["value"]])
         block, (first, second) = np.arange(len(blocks)), np.triu_indices(self.size, 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.arrays import as_numbers
 from calibrant.binning import TABLE
@@ -147,7 +147,7 @@ class LocalCurves:
     values: Floats
     """One row a class, or one for the event: (v, cells + 1)."""
 
-    def __call__(self, p: Any, of: int | str | None = None) -> Floats:
+    def __call__(self, p: ArrayLike, of: int | str | None = None) -> Floats:
         """How often the event, or the class `of` (index or name), happens near each probability."""
         row = self.values[self._row(of)]
         points = as_numbers(np.atleast_1d(p), "p")[0].reshape(np.shape(p))
@@ -155,7 +155,7 @@ class LocalCurves:
             raise CalibrationInputError("p", "must lie in [0, 1]", got=f"{points.min():g} to {points.max():g}")
         return np.interp(points, self.grid, row)
 
-    def gap(self, p: Any, of: int | str | None = None) -> Floats:
+    def gap(self, p: ArrayLike, of: int | str | None = None) -> Floats:
         """What happens near each probability, less the probability: above 0 where too little is promised."""
         return self(p, of) - np.asarray(p, np.float64)
 

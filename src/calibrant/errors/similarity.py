@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -115,7 +115,8 @@ class Residuals:
         points = np.ascontiguousarray(distinct[:, : view.d])
         return cls(points, distinct[:, view.d :] - points, counts)
 
-    def __getitem__(self, rows: Any) -> Residuals:
+    def some(self, rows: Ints) -> Residuals:
+        """Some of the samples."""
         return Residuals(self.points[rows], self.residuals[rows], self.counts[rows])
 
     @property
@@ -137,7 +138,8 @@ class Residuals:
     def sums(self, kernel: Kernel) -> tuple[float, float]:
         """The sums of h over all n^2 ordered pairs, and over the n samples paired with themselves."""
         heavy = dataclasses.replace(self, residuals=self.residuals * self.counts[:, None])
-        tiles = [heavy[start : start + TILE] for start in range(0, len(self.counts), TILE)]
+        every = np.arange(len(self.counts))
+        tiles = [heavy.some(every[start : start + TILE]) for start in range(0, len(every), TILE)]
         pairs, selves = [], []
         for index, tile in enumerate(tiles):
             terms = tile.terms(tile, kernel)

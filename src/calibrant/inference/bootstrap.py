@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import BLOCK, RowDraws, check_level, check_seed, clusters, replicate
+from calibrant.inference.draws import BLOCK, RowDraws, Work, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, RowsInCells, exact
 from calibrant.inference.pivots import pivot
 from calibrant.metric import Metric
@@ -114,7 +114,7 @@ class Bootstrap:
         return clusters(predictions, self.groups)
 
 
-def resampled(metric: Metric, predictions: Predictions, draws: RowDraws) -> Callable[..., Floats]:
+def resampled(metric: Metric, predictions: Predictions, draws: RowDraws) -> Work:
     """Work for `replicate`: by way of the cells where rows are drawn one by one and all of them, else by counts."""
     if draws.cluster is None and draws.share == 1:
         in_cells = RowsInCells.of(metric, predictions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def redrawn_labels(probabilities: Array, rng: np.random.Generator, block: int = 
     return labels
 
 
-def check_seed(seed: Any) -> None:
+def check_seed(seed: object) -> None:
     """Refuse what does not make a run repeatable."""
     if not is_whole(seed) or seed < 0:
         raise CalibrationInputError(
@@ -123,7 +122,7 @@ def check_seed(seed: Any) -> None:
         )
 
 
-def check_level(level: Any) -> None:
+def check_level(level: object) -> None:
     """Refuse a level that is none, percentages above all."""
     if not is_number(level) or not 0 < level < 1:
         hint = f"{level}% is level={level / 100:g}" if is_number(level) and 1 < level < 100 else None

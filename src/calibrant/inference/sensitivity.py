@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from calibrant.inference.draws import RowDraws, check_seed, replicate
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
+from calibrant.selections import Mask
 from calibrant.specification import fields_of
 from calibrant.totals import Floats
 
@@ -61,7 +61,7 @@ class Sensitivity:
         return np.array(made)
 
     @property
-    def stable(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def stable(self) -> Mask:
         """Where the value lies within one standard deviation of every neighbouring setting's value."""
         values, steady = self.values, np.ones(len(self.settings), bool)
         for left in range(len(values) - 1):
