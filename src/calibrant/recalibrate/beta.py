@@ -44,6 +44,7 @@ class BetaCalibration(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "beta"
     learns: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
 
     def _learn(self, given: Lesson) -> Ending:

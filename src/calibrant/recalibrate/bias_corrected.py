@@ -42,6 +42,8 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "bcts"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "bias_")
 
     def _learn(self, given: Lesson) -> Ending:
@@ -52,6 +54,11 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
 
     def _map(self, given: Scores) -> Floats:
         return given.restored(softmax(given.logits.astype(np.float64) / self.temperature_ + self.bias_))
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.eye(len(self.classes_)) / self.temperature_, self.bias_
 
 
 def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[float, Floats, Ending]:

@@ -67,6 +67,9 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
     clip_iqr: bool = False
     keep_accuracy: bool = False
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "cwmcs"
+    of_events: ClassVar[bool] = False
+    costly: ClassVar[bool] = True
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "gamma_", "scores_", "temperatures_")
 
     def _check(self) -> None:
@@ -94,6 +97,11 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
 
     def _map(self, given: Scores) -> Floats:
         return given.restored(softmax(given.logits.astype(np.float64) / self.temperatures_))
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.diag(1.0 / self.temperatures_), np.zeros(len(self.classes_))
 
 
 def class_scores(logits: Floats, labels: Ints, weight: Floats) -> Floats:

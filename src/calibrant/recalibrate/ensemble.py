@@ -42,6 +42,8 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "ensemble"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
     def _learn(self, given: Lesson) -> Ending:

@@ -67,6 +67,8 @@ class GPCalibration(Recalibrator):
     n_inducing: int = 10
     seed: int = 0
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "gp"
+    costly: ClassVar[bool] = True
     learns: ClassVar[tuple[str, ...]] = ("inducing_", "weights_", "lengthscale_", "output_scale_", "noise_")
 
     def _check(self) -> None:

@@ -27,6 +27,8 @@ class Mixture(Recalibrator):
     off_diagonal: float | None = None
     intercept: float | None = None
     classes: Sequence[Any] | None = None
+    of_events: ClassVar[bool] = False
+    costly: ClassVar[bool] = True
     learns: ClassVar[tuple[str, ...]] = ("weights_", "bias_", "off_diagonal_", "intercept_")
 
     @staticmethod
@@ -88,6 +90,13 @@ class MatrixScaling(Mixture):
     [[0.99, -0.045, 0.304], [0.32, 0.734, -0.304], [-0.32, 0.045, 0.978]]
     """
 
+    short: ClassVar[str] = "matrix"
+
     @staticmethod
     def _features(logits: Array) -> Floats:
         return logits.astype(np.float64)
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return self.weights_, self.bias_

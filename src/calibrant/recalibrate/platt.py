@@ -54,6 +54,7 @@ class PlattScaling(Recalibrator):
     input: str = "logits"
     smooth_targets: bool = False
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "platt"
     learns: ClassVar[tuple[str, ...]] = ("slope_", "intercept_")
 
     def _check(self) -> None:

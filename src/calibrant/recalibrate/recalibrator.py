@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
@@ -29,7 +29,7 @@ class Recalibrator(ABC):
     not hold their indices.
 
     Subclasses are dataclasses of their options; they say what they learn (`learns`), how (`_learn`), and what the
-    map is (`_map`).
+    map is (`_map`). What else is to be known of them they declare: `short`, `of_events`, `costly`, `affine`.
 
     >>> import calibrant as cal
     >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
@@ -41,6 +41,12 @@ class Recalibrator(ABC):
     classes: Sequence[Any] | None
     learns: ClassVar[tuple[str, ...]]
     """Names of what `fit` sets: numbers and arrays of numbers."""
+    short: ClassVar[str] = ""
+    """The name that people type."""
+    of_events: ClassVar[bool] = True
+    """Whether it is of use for one event: not where it needs several classes, or a simpler method does as much."""
+    costly: ClassVar[bool] = False
+    """Whether its cost runs away with rows and classes."""
     certificate_: Certificate
     classes_: Any
 
@@ -51,6 +57,11 @@ class Recalibrator(ABC):
     @abstractmethod
     def _map(self, given: Scores) -> Floats:
         """Probabilities in the shape of the scores."""
+
+    @property
+    def affine(self) -> tuple[Floats, Floats] | None:
+        """W (K, K) and b (K,) where the fitted map is softmax(W z + b), else None; an event has the logits (0, z)."""
+        return None
 
     def _check(self) -> None:
         """Refuse options that cannot be."""
@@ -112,11 +123,11 @@ class Recalibrator(ABC):
 
     @final
     def to_json(self) -> str:
-        """The fitted map as JSON, exact; `from_json` rebuilds it."""
+        """The fitted map as JSON, exact; `from_json` rebuilds it. A class of one's own goes by "module.name"."""
         self.require_fitted()
         return saved.write(
             {
-                "method": type(self).__name__,
+                "method": saved.name_of(type(self)),
                 "options": {name: saved.option(value) for name, value in self.get_params().items()},
                 "kind": "classes" if self._width else "event",
                 "classes": self.classes_.tolist(),
@@ -129,7 +140,7 @@ class Recalibrator(ABC):
     @final
     def as_torch(self) -> Any:
         """The fitted map as a torch module, for maps of the form softmax(W z + b)."""
-        from calibrant.recalibrate.export import as_torch  # which knows the methods
+        from calibrant.recalibrate.export import as_torch
 
         return as_torch(self)
 
@@ -141,11 +152,14 @@ class Recalibrator(ABC):
         to_onnx(self, path)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """A fitted map from its JSON; asked of a method, it must be that method's."""
+    def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Self:
+        """A fitted map from its JSON; asked of a method, it must be that method's.
+
+        `pieces` holds classes that are not calibrant's own, under their names, with or without the module's.
+        """
         made = saved.read(text)
-        method = saved.method(made["method"])
-        if not issubclass(method, cls):
+        method = saved.method(made["method"], pieces or {})
+        if not (isinstance(method, type) and issubclass(method, cls)):
             raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=made["method"])
         return saved.rebuilt(method, made)
 

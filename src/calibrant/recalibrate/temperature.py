@@ -51,6 +51,7 @@ class TemperatureScaling(Recalibrator):
     input: str = "logits"
     objective: str = "nll"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "temperature"
     learns: ClassVar[tuple[str, ...]] = ("temperature_",)
 
     def _check(self) -> None:
@@ -73,6 +74,11 @@ class TemperatureScaling(Recalibrator):
     def _map(self, given: Scores) -> Floats:
         logits = given.logits
         return given.restored(softmax(logits / logits.dtype.type(self.temperature_)))
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.eye(len(self.classes_)) / self.temperature_, np.zeros(len(self.classes_))
 
 
 def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float, Certificate]:

@@ -56,6 +56,8 @@ class TopLabelCalibration(Recalibrator):
     method: str = "histogram"
     n_bins: int = 15
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "top_label"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("curves_",)
 
     def _check(self) -> None:

@@ -52,6 +52,8 @@ class VectorScaling(Recalibrator):
     input: str = "logits"
     l2: float = 0.0
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "vector"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("weights_", "bias_")
 
     def _check(self) -> None:
@@ -67,6 +69,11 @@ class VectorScaling(Recalibrator):
 
     def _map(self, given: Scores) -> Floats:
         return given.restored(softmax(given.logits.astype(np.float64) * self.weights_ + self.bias_))
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.diag(self.weights_), self.bias_
 
 
 def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0) -> tuple[Floats, Floats, Ending]:
