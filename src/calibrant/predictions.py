@@ -98,7 +98,7 @@ class Predictions:
         door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
         values = door.logits()
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, logits=True)
+        made = cls._through(door, values, truth, columns, sample_weight, logits=True, notes=leaks.notes(logits))
         return made._without(truth.kept, ignore_index)
 
     @classmethod

@@ -12,7 +12,6 @@ import numpy as np
 
 from calibrant.cli import spelling
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.experiments.outcomes import Outcome
 from calibrant.experiments.store import DONE, Row, Store
 from calibrant.experiments.study import Study
 from calibrant.experiments.trials import BASE
@@ -191,10 +190,7 @@ class Evidence:
 
     def _recalibrated(self, trial: str, method: str) -> Predictions:
         """Test answers through a method that was fitted on the validation rows."""
-        outcome: Outcome = self.outcome(trial)
-        test = outcome.predictions("test")
-        probabilities = self.fitted(trial, method).predict_proba(test.values)
-        return Predictions.from_probs(test.hard_labels("testing"), probabilities, classes=list(outcome.classes))
+        return self.fitted(trial, method).recalibrate(self.outcome(trial).predictions("test"))
 
     def fitted(self, trial: str, method: str) -> Recalibrator:
         """A method fitted on a trial's validation rows, and on no other; fitted once, and kept."""

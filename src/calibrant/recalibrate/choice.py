@@ -17,7 +17,8 @@ from calibrant.inference.progress import shown
 from calibrant.metric import Interval, Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate.folds import cross_fit
-from calibrant.recalibrate.recalibrator import Recalibrator, probability_of
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Scores
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.table import Table
 from calibrant.totals import Floats
@@ -118,14 +119,13 @@ def choose(
         raise CalibrationInputError("predictions", "need at least two classes that occur", got="one")
     units = len(predictions) if groups is None else len(np.unique(predictions.column(groups)))
     whole(folds, "folds", 2, units)
-    input = "logits" if predictions.logits else "probabilities"
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}
     column = None if groups is None else predictions.column(groups)
     for name, method in shown(chosen.items(), len(chosen), "methods"):
         try:
             made = cross_fit(
-                method.copy(input=input, classes=None),
+                method.copy(input=Scores.of(predictions).input, classes=None),
                 predictions.values,
                 predictions.labels,
                 folds=folds,
@@ -190,8 +190,7 @@ def gain_of_choosing(
 
 def _losses(made: Predictions) -> Floats:
     """The log loss of every row."""
-    with np.errstate(divide="ignore"):
-        return -np.log(probability_of(np.asarray(made.probabilities, np.float64), made.hard_labels("log loss")))
+    return Scores.of(made).log_losses(made.hard_labels("log loss"))
 
 
 def _means(losses: Floats, weight: Floats) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import ZERO
+from calibrant.arrays import Array
 from calibrant.binning import EqualWidth
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
@@ -17,7 +18,7 @@ from calibrant.precision import DOUBLE
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recalibrate.temperature import fit_temperature
 from calibrant.recipes import CWMCS
 from calibrant.totals import Floats, Ints
@@ -95,8 +96,8 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
             message = "; ".join(filter(None, [message, f"gamma ended at {self.gamma_:g}, the end of what is tried"]))
         return Ending(found.converged, found.gradient_norm, found.iterations + len(GAMMAS), at_bound, message)
 
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(given.logits.astype(np.float64) / self.temperatures_))
+    def _logits(self, given: Scores) -> Array:
+        return given.restored(given.logits.astype(np.float64) / self.temperatures_)
 
     @property
     def affine(self) -> tuple[Floats, Floats]:

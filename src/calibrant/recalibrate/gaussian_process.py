@@ -83,11 +83,10 @@ class GPCalibration(Recalibrator):
         self.lengthscale_, self.output_scale_, self.noise_ = kernel.lengthscale, kernel.output_scale, kernel.noise
         return ending
 
-    def _map(self, given: Scores) -> Floats:
+    def _logits(self, given: Scores) -> Floats:
         z = _latents(given)
         kernel = Kernel(self.lengthscale_, self.output_scale_, self.noise_)
-        g = z + (kernel.between(z, self.inducing_) * self.weights_).sum(axis=-1)  # the same bits in any company of rows
-        return sigmoid(g) if given.event else softmax(g)
+        return z + (kernel.between(z, self.inducing_) * self.weights_).sum(axis=-1)  # the same bits in any company
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.likelihood import Rows, require_every_class
 from calibrant.recalibrate.mixing import chosen_strengths, fit_matrix
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.totals import Floats
 
 
@@ -50,8 +50,8 @@ class Mixture(Recalibrator):
         self.weights_, self.bias_, ending = fit_matrix(rows, self.off_diagonal_, self.intercept_)
         return ending
 
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(self._features(given.logits) @ self.weights_.T + self.bias_))
+    def _logits(self, given: Scores) -> Array:
+        return given.restored(self._features(given.logits) @ self.weights_.T + self.bias_)
 
 
 class MatrixScaling(Mixture):
