@@ -84,8 +84,7 @@ class GPCalibration(Recalibrator):
         return ending
 
     def _logits(self, given: Scores) -> Floats:
-        z = _latents(given)
-        kernel = Kernel(self.lengthscale_, self.output_scale_, self.noise_)
+        z, kernel = _latents(given), Kernel(self.lengthscale_, self.output_scale_, self.noise_)
         return z + (kernel.between(z, self.inducing_) * self.weights_).sum(axis=-1)  # the same bits in any company
 
 
