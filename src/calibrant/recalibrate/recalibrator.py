@@ -111,15 +111,15 @@ class Recalibrator(ABC):
     def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
         """Logarithms of recalibrated probabilities, without rounding those where the map has logits.
 
-        (n, K), or (n,) for one event. Where a probability is 0, minus infinity.
+        (n, K), or (n,) for one event: ln p, which is no logit; `recalibrate` keeps those. Minus infinity where p is 0.
 
         >>> import calibrant as cal
         >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
         >>> fitted.predict_log_proba([[8000., 0.]]).round(1).tolist()
         [[0.0, -1826.1]]
         """
-        made = self.log_rows(X)
-        return made[:, 1] if self.is_event else made
+        logs = self.log_rows(X)
+        return logs[:, 1] if self.is_event else logs
 
     @final
     def log_rows(self, X: Any) -> Floats:  # noqa: N803
@@ -139,19 +139,19 @@ class Recalibrator(ABC):
         Predictions(n=2, 2 classes, logits)
         """
         require_predictions(predictions)
-        got = Scores.of(predictions).input
-        if got != self.input:
-            raise CalibrationInputError("predictions", f"must hold {self.input}, as the map was fitted on", got=got)
+        kind = Scores.of(predictions).input
+        if kind != self.input:
+            raise CalibrationInputError("predictions", f"must hold {self.input}, as the map was fitted on", got=kind)
         given = self._checked(predictions.values)
-        made = self.map_scores(given)
-        values = self._marked(made.values.view(), given)
-        entered = Scores(values, made.input).predictions(np.zeros(len(made), np.int64))
+        mapped = self.map_scores(given)
+        values = self._marked(mapped.values.view(), given)
+        checked = Scores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
         return dataclasses.replace(
             predictions,
-            values=entered.values,
-            logits=entered.logits,
-            precision=entered.precision,
-            notes=predictions.notes + entered.notes,
+            values=checked.values,
+            logits=checked.logits,
+            precision=checked.precision,
+            notes=predictions.notes + checked.notes,
         )
 
     @final
