@@ -199,3 +199,20 @@ def test_wrapped_classifiers_give_both_logarithms():
         far = one.predict_log_proba(np.full((1, 3), 1e4))
         assert np.isfinite(far).all()
         assert far.min() < -1000
+
+
+def test_logarithms_follow_the_map_where_every_curve_says_0(fitted):
+    one = cal.PlattScaling.from_json(fitted["PlattScaling"][0].to_json())
+    one.slope_, one.intercept_ = np.ones(3), np.full(3, -2000.0)
+    rows = np.array([[2.0, 0.0, 1.0], [0.5, 0.0, 3.0]])
+    assert one.predict_proba(rows) == pytest.approx(Scores(rows, "logits").probabilities, abs=1e-12)
+    assert np.exp(one.predict_log_proba(rows)) == pytest.approx(one.predict_proba(rows), abs=1e-12)
+
+
+def test_logarithms_follow_the_map_where_all_others_are_0(fitted):
+    one = fitted["TopLabelCalibration"][0]
+    rows = np.array([[0.0, -1.0, 900.0], [0.0, 850.0, -40.0], [0.0, 700.0, -40.0]])
+    assert np.exp(one.predict_log_proba(rows)) == pytest.approx(one.predict_proba(rows), abs=1e-12)
+    first, second, _ = one.predict_log_proba(rows)
+    assert first[0] == first[1]  # the others share equally
+    assert second[0] == second[2]
