@@ -89,7 +89,7 @@ class Studied:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", cal.CalibrationWarning)
                     fitted = SHORT[method](input=kind).fit(validation.values, validation.labels)
-                self.made[method] = cal.Predictions.from_probs(test.labels, fitted.predict_proba(test.values))
+                self.made[method] = fitted.recalibrate(test)
             except cal.CalibrationInputError as reason:
                 self.failed[method] = str(reason)
             print(f"# {name}: {method} {time.perf_counter() - started:.1f} s", flush=True)
@@ -150,10 +150,7 @@ def over_correction(studied: dict[str, Studied]) -> list[str]:
             searched = cal.TemperatureScaling(input=kind, objective="ece")
             by_ece = searched.fit(one.validation.values, one.validation.labels)
         by_nll = cal.TemperatureScaling(input=kind).fit(one.validation.values, one.validation.labels)
-        after = [
-            cal.Predictions.from_probs(one.test.labels, fitted.predict_proba(one.test.values))
-            for fitted in (by_nll, by_ece)
-        ]
+        after = [fitted.recalibrate(one.test) for fitted in (by_nll, by_ece)]
         tests = [cal.consistency(cal.MCS, predictions, n=400, seed=0).p_value for predictions in after]
         values = [one.values[UNCHANGED]["MCS"], *(cal.MCS(predictions).value for predictions in after)]
         turned += values[0] > 0 > values[1] and tests[0] < 0.05

@@ -122,11 +122,20 @@ def _documented(module: str) -> set[str]:
 
 
 def _exported(path: Path) -> list[str]:
-    """`__all__` of a module, read and not imported: it may need torch or matplotlib."""
+    """`__all__` of a module, else what is imported under its own name; read and not imported: it may need torch."""
+    names: list[str] = []
     for node in ast.parse(_read(path)).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            return ast.literal_eval(node.value)
-    raise AssertionError(f"{path} has no __all__")
+        if isinstance(node, ast.Assign):
+            name = getattr(node.targets[0], "id", "")
+            if name == "__all__":
+                return ast.literal_eval(node.value)
+            names.append(name)
+        elif isinstance(node, ast.ImportFrom):
+            names += [alias.name for alias in node.names if alias.asname == alias.name]
+            if node.names[0].name == "*":
+                names += _exported(ROOT / "src" / f"{node.module.replace('.', '/')}.py")
+    assert len(names) > 1, f"{path} exports nothing"
+    return names
 
 
 def _anchors(page: Path) -> set[str]:

@@ -13,7 +13,7 @@ from calibrant import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
 from calibrant.recalibrate.choice import gain_of_choosing
 from calibrant.recalibrate.folds import fold_of
-from calibrant.recalibrate.methods import SHORT, named, spelled
+from calibrant.recalibrate.methods import SHORT, named, spelled, usual
 from calibrant.recalibrate.scores import lesson
 from toy import Z, y
 
@@ -380,6 +380,18 @@ def test_methods_have_short_names():
     assert {named(name) for name in SHORT} == set(METHODS.values())
     assert named("TemperatureScaling") is cal.TemperatureScaling
     assert spelled("histogram(n_bins=7)").n_bins == 7
+
+
+def test_every_method_of_the_catalogue_is_public():
+    assert set(METHODS) <= set(cal.__all__)
+    assert all(getattr(cal, name) is method for name, method in METHODS.items())
+    assert all(SHORT[method.short] is method for method in METHODS.values())
+
+
+def test_costly_methods_are_left_out_where_there_is_much_to_do():
+    small, large = (cal.Predictions.from_logits(np.zeros(n, int), np.zeros((n, 1001))) for n in (2, 1000))
+    assert list(usual(small)) == list(SHORT)
+    assert set(usual(small)) - set(usual(large)) == {"matrix", "cwmcs", "gp", "dirichlet"}
 
 
 def test_probabilities_that_are_taken_for_logits_are_warned_of():

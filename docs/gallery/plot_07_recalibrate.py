@@ -14,7 +14,7 @@ validation = read(SHIPPED / "fashion_mnist_validation.npz")
 test = read(SHIPPED / "fashion_mnist_test.npz")
 
 scaling = cal.TemperatureScaling(input="logits").fit(validation.values, validation.labels)
-after = cal.Predictions.from_probs(test.labels, scaling.predict_proba(test.values), classes=test.classes)
+after = scaling.recalibrate(test)
 display = plots.BeforeAfterDisplay.from_predictions(test, after, interval=cal.Bootstrap(200, seed=0))
 print(scaling.certificate_)
 

@@ -118,25 +118,10 @@ from calibrant.views import Summary, View
 
 if TYPE_CHECKING:
     from calibrant import recalibrate
-    from calibrant.recalibrate import (
-        BBQ,
-        BetaCalibration,
-        BiasCorrectedTemperatureScaling,
-        ClasswiseMCSTemperatureScaling,
-        DirichletCalibration,
-        EnsembleTemperatureScaling,
-        GPCalibration,
-        HistogramBinning,
-        IsotonicCalibration,
-        MatrixScaling,
-        PlattScaling,
-        TemperatureScaling,
-        TopLabelCalibration,
-        VectorScaling,
-        cross_fit,
-    )
+    from calibrant.recalibrate import cross_fit
+    from calibrant.recalibrate.catalogue import *
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ACCURACY",
@@ -290,27 +275,15 @@ __all__ = [
 _MODULES = ("experiments", "plots", "recalibrate", "report", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
-    "recalibrate": (
-        "Recalibrated",
-        "BBQ",
-        "BetaCalibration",
-        "BiasCorrectedTemperatureScaling",
-        "ClasswiseMCSTemperatureScaling",
-        "DirichletCalibration",
-        "EnsembleTemperatureScaling",
-        "GPCalibration",
-        "HistogramBinning",
-        "IsotonicCalibration",
-        "MatrixScaling",
-        "PlattScaling",
-        "TemperatureScaling",
-        "TopLabelCalibration",
-        "VectorScaling",
-        "cross_fit",
-    ),
+    "recalibrate": ("Recalibrated",),
     "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }
-"""Names that are loaded when they are asked for, by the module that has them."""
+"""Names beside the public list that are loaded when they are asked for, by the module that has them."""
+
+
+def __dir__() -> list[str]:
+    """Every public name, those that are loaded later included."""
+    return sorted({*globals(), *__all__, *_MODULES, *(name for names in _LATER.values() for name in names)})
 
 
 def __getattr__(name: str) -> object:
@@ -320,4 +293,6 @@ def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
             return getattr(importlib.import_module(f"calibrant.{module}"), name)
+    if name in __all__:  # what the list names and nothing above has made is about recalibration
+        return getattr(importlib.import_module("calibrant.recalibrate"), name)
     raise AttributeError(f"module 'calibrant' has no attribute {name!r}")

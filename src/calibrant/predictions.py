@@ -124,7 +124,9 @@ class Predictions:
         door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
         values = door.logits()
         truth = door.labels(classes, ignore_index)
-        made = cls._through(door, values, truth, columns, sample_weight, copy, logits=True)
+        flags = leaks.flags(logits, door.n)
+        made = cls._through(door, values, truth, columns, sample_weight, copy, logits=True, flags=flags)
+        leaks.follow(logits, made.values)
         return made._without(truth.kept, ignore_index)
 
     @classmethod

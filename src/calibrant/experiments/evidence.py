@@ -12,7 +12,6 @@ import numpy as np
 
 from calibrant.cli import spelling
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.experiments.outcomes import Outcome
 from calibrant.experiments.store import DONE, Row, Store
 from calibrant.experiments.study import Study
 from calibrant.experiments.trials import BASE
@@ -192,11 +191,7 @@ class Evidence:
 
     def _recalibrated(self, trial: str, method: str) -> Predictions:
         """Test answers through a method that was fitted on the validation rows."""
-        outcome: Outcome = self.outcome(trial)
-        test = outcome.predictions("test")
-        probabilities = self.fitted(trial, method).predict_proba(test.values)
-        labels = test.hard_labels("testing")
-        return Predictions.from_probs(labels, probabilities, classes=list(outcome.classes), copy=False)
+        return self.fitted(trial, method).recalibrate(self.outcome(trial).predictions("test"))
 
     def fitted(self, trial: str, method: str) -> Recalibrator:
         """A method fitted on a trial's validation rows, and on no other; fitted once, and kept."""

@@ -54,6 +54,7 @@ class BBQ(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "bbq"
     learns: ClassVar[tuple[str, ...]] = ("thresholds_", "values_")
 
     def _learn(self, given: Lesson) -> Ending:

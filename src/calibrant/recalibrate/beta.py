@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.predictions import sigmoid
 from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import Event, events, gathered, mapped, together
+from calibrant.recalibrate.one_vs_all import Event, events, gathered, logits_of, mapped, together
 from calibrant.recalibrate.platt import endless, fit_logistic, one_sided, parting
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.recalibrate.scores import LARGEST, Lesson, Scores, logarithms
 from calibrant.totals import Floats
 
 
@@ -44,6 +44,7 @@ class BetaCalibration(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "beta"
     learns: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
 
     def _learn(self, given: Lesson) -> Ending:
@@ -55,6 +56,20 @@ class BetaCalibration(Recalibrator):
     def _map(self, given: Scores) -> Floats:
         return mapped(given, given.log_odds, beta_curve, self.a_, self.b_, self.c_)
 
+    def _logits(self, given: Scores) -> Floats:
+        return logits_of(given, given.log_odds, beta_odds, self.a_, self.b_, self.c_)
+
+
+def beta_odds(log_odds: Floats, a: float, b: float, c: float) -> Floats:
+    """a ln p - b ln(1 - p) + c at the log-odds of p, within the range of floats.
+
+    >>> beta_odds(np.array([0., 1e308, -1e308]), 2., 2., 1.).tolist()
+    [1.0, 1.7976931348623157e+308, -1.7976931348623157e+308]
+    """
+    happened, failed = logarithms(log_odds)
+    with np.errstate(over="ignore"):  # only one of the logarithms is ever large
+        return np.clip(a * happened + b * failed + c, -LARGEST, LARGEST)
+
 
 def beta_curve(log_odds: Floats, a: float, b: float, c: float) -> Floats:
     """sigmoid(a ln p - b ln(1 - p) + c) at the log-odds of p.
@@ -62,19 +77,7 @@ def beta_curve(log_odds: Floats, a: float, b: float, c: float) -> Floats:
     >>> beta_curve(np.array([0., 1e308, -1e308]), 2., 2., 0.).tolist()
     [0.5, 1.0, 0.0]
     """
-    happened, failed = logarithms(log_odds)
-    with np.errstate(over="ignore"):  # infinite log-odds are sure; only one of the logarithms is ever large
-        return sigmoid(a * happened + b * failed + c)
-
-
-def logarithms(log_odds: Floats) -> Floats:
-    """ln p and -ln(1 - p), one a row, from the log-odds of p.
-
-    >>> logarithms(np.array([0., 800.])).round(4).tolist()
-    [[-0.6931, 0.0], [0.6931, 800.0]]
-    """
-    small = np.log1p(np.exp(-np.abs(log_odds)))
-    return np.stack([np.minimum(log_odds, 0.0) - small, np.maximum(log_odds, 0.0) + small])
+    return sigmoid(beta_odds(log_odds, a, b, c))
 
 
 def fit_beta(event: Event) -> tuple[float, float, float, Ending]:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.likelihood import Likelihood, Point, Rows, minimised, require_every_class, solved
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
 from calibrant.totals import Floats, Ints
 
@@ -42,6 +43,8 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "bcts"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "bias_")
 
     def _learn(self, given: Lesson) -> Ending:
@@ -50,8 +53,13 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
         self.temperature_, self.bias_, ending = made
         return ending
 
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(given.logits.astype(np.float64) / self.temperature_ + self.bias_))
+    def _logits(self, given: Scores) -> Array:
+        return given.restored(given.logits.astype(np.float64) / self.temperature_ + self.bias_)
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.eye(len(self.classes_)) / self.temperature_, self.bias_
 
 
 def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[float, Floats, Ending]:

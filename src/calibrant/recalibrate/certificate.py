@@ -28,7 +28,7 @@ class Certificate(Ending):
     """How well a fit converged, and what it did on the rows it was fitted on.
 
     The log losses and accuracies are those of the fitting rows: they prove the fit, not the model; for an honest
-    before and after use `cross_fit`. Probabilities below 2^-53 count as that in a log loss; logits are as they are.
+    before and after use `cross_fit`. A log loss is infinite where the truth was given probability 0.
 
     >>> import calibrant as cal
     >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
@@ -53,6 +53,11 @@ class Certificate(Ending):
             changed = f" -> {self.accuracy_after:.4f}" if self.accuracy_after != self.accuracy_before else ""
             said.append(f"accuracy {self.accuracy_before:.4f}{changed}")
         return f"{', '.join(said)} (n={self.n})"
+
+    @property
+    def ending(self) -> Ending:
+        """How the search ended, and nothing else."""
+        return Ending(self.converged, self.gradient_norm, self.iterations, self.at_bound, self.message)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

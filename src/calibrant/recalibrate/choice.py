@@ -20,6 +20,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate.folds import cross_fit
 from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Scores
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.result import Interval
 from calibrant.table import Table
@@ -121,14 +122,13 @@ def choose(
         raise CalibrationInputError("predictions", "need at least two classes that occur", got="one")
     units = len(predictions) if groups is None else len(np.unique(predictions.column(groups)))
     whole(folds, "folds", 2, units)
-    input = "logits" if predictions.logits else "probabilities"
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}
     column = None if groups is None else predictions.column(groups)
     for name, method in shown(chosen.items(), len(chosen), "methods"):
         try:
             made = cross_fit(
-                method.copy(input=input, classes=None),
+                method.copy(input=Scores.of(predictions).input, classes=None),
                 predictions.values,
                 predictions.labels,
                 folds=folds,

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import ZERO
+from calibrant.arrays import Array
 from calibrant.binning import EqualWidth
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
@@ -17,7 +18,7 @@ from calibrant.precision import DOUBLE
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recalibrate.temperature import fit_temperature
 from calibrant.recipes import CWMCS
 from calibrant.totals import Floats, Ints
@@ -67,6 +68,9 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
     clip_iqr: bool = False
     keep_accuracy: bool = False
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "cwmcs"
+    of_events: ClassVar[bool] = False
+    costly: ClassVar[bool] = True
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "gamma_", "scores_", "temperatures_")
 
     def _check(self) -> None:
@@ -92,8 +96,13 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
             message = "; ".join(filter(None, [message, f"gamma ended at {self.gamma_:g}, the end of what is tried"]))
         return Ending(found.converged, found.gradient_norm, found.iterations + len(GAMMAS), at_bound, message)
 
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(given.logits.astype(np.float64) / self.temperatures_))
+    def _logits(self, given: Scores) -> Array:
+        return given.restored(given.logits.astype(np.float64) / self.temperatures_)
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.diag(1.0 / self.temperatures_), np.zeros(len(self.classes_))
 
 
 def class_scores(logits: Floats, labels: Ints, weight: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from calibrant.arrays import Array
 from calibrant.recalibrate.matrix import Mixture
 from calibrant.recalibrate.scores import log_softmax
@@ -23,6 +25,8 @@ class DirichletCalibration(Mixture):
     >>> fitted.weights_.round(3).tolist()
     [[1.001, -0.144, 0.242], [0.257, 0.836, -0.242], [-0.257, 0.144, 2.049]]
     """
+
+    short: ClassVar[str] = "dirichlet"
 
     @staticmethod
     def _features(logits: Array) -> Floats:

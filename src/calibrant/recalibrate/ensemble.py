@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.likelihood import FLAT
-from calibrant.recalibrate.recalibrator import Recalibrator, probability_of
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.scores import Lesson, Scores, log_softmax, softmax
 from calibrant.recalibrate.temperature import fit_temperature
 from calibrant.totals import Floats
 
@@ -42,12 +43,15 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "ensemble"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
     def _learn(self, given: Lesson) -> Ending:
         logits = given.scores.logits.astype(np.float64)
         self.temperature_, ending = fit_temperature(logits, given.labels, given.weight)
-        parts = [probability_of(softmax(each), given.labels) for each in (logits / self.temperature_, logits)]
+        rows = np.arange(len(logits))
+        parts = [softmax(each)[rows, given.labels] for each in (logits / self.temperature_, logits)]
         truth = np.column_stack([*parts, np.full(len(logits), 1 / given.width)])
         self.weights_, mixed = fit_mixture(truth, given.weight)
         return dataclasses.replace(
@@ -61,7 +65,14 @@ class EnsembleTemperatureScaling(Recalibrator):
         logits = given.logits.astype(np.float64)
         first, second, third = self.weights_
         mixed = first * softmax(logits / self.temperature_) + second * softmax(logits) + third / logits.shape[1]
-        return given.restored(mixed)
+        return mixed[:, 1] if given.event else mixed
+
+    def _logits(self, given: Scores) -> Array:
+        logits = given.logits.astype(np.float64)
+        with np.errstate(divide="ignore"):
+            first, second, third = np.log(self.weights_)  # minus infinity takes no part
+        mixed = np.logaddexp(first + log_softmax(logits / self.temperature_), second + log_softmax(logits))
+        return given.restored(np.logaddexp(mixed, third - np.log(logits.shape[1])))
 
 
 def fit_mixture(truth: Floats, weight: Floats) -> tuple[Floats, Ending]:

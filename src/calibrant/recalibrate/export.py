@@ -9,13 +9,8 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.formats.writing import whole_file
-from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling
-from calibrant.recalibrate.classwise_mcs import ClasswiseMCSTemperatureScaling
-from calibrant.recalibrate.matrix import MatrixScaling
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.scores import FLOOR
-from calibrant.recalibrate.temperature import TemperatureScaling
-from calibrant.recalibrate.vector import VectorScaling
 from calibrant.totals import Floats
 
 
@@ -28,24 +23,15 @@ def affine(fitted: Recalibrator) -> tuple[Floats, Floats]:
     [[[0.2283, 0.0], [0.0, 0.2283]], [0.0, 0.0]]
     """
     fitted.require_fitted()
-    width = len(fitted.classes_)
-    match fitted:
-        case TemperatureScaling():
-            return np.eye(width) / fitted.temperature_, np.zeros(width)
-        case BiasCorrectedTemperatureScaling():
-            return np.eye(width) / fitted.temperature_, fitted.bias_
-        case VectorScaling():
-            return np.diag(fitted.weights_), fitted.bias_
-        case MatrixScaling():
-            return fitted.weights_, fitted.bias_
-        case ClasswiseMCSTemperatureScaling():
-            return np.diag(1.0 / fitted.temperatures_), np.zeros(width)
-    raise CalibrationInputError(
-        "export",
-        "needs a map of the form softmax(W z + b)",
-        got=type(fitted).__name__,
-        hint="temperature, bcts, vector, matrix and cwmcs have one; the others travel as JSON",
-    )
+    parts = fitted.affine
+    if parts is None:
+        raise CalibrationInputError(
+            "export",
+            "needs a map of the form softmax(W z + b)",
+            got=type(fitted).__name__,
+            hint="every map travels as JSON, by to_json()",
+        )
+    return parts
 
 
 def as_torch(fitted: Recalibrator) -> Any:

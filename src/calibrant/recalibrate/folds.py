@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -14,7 +15,7 @@ from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, lesson
+from calibrant.recalibrate.scores import Lesson, Scores, lesson
 from calibrant.totals import Ints
 
 
@@ -42,7 +43,7 @@ def cross_fit(
     (0.848, 0.627)
     """
     given = lesson(X, y, input=method.input, classes=method.classes, sample_weight=sample_weight)
-    made = np.empty(given.scores.values.shape)
+    made, input = np.empty(given.scores.values.shape), ""
     dealt = fold_of(given, folds, seed, groups)
     endings = []
     for fold in shown(range(folds), folds, f"cross-fitting {type(method).__name__}"):
@@ -52,19 +53,15 @@ def cross_fit(
             if not rest.weight.sum() > 0:
                 raise CalibrationInputError("sample_weight", "must leave every fold something to learn from", got="0")
             endings.append(fitted.fit_lesson(rest))
-            made[held_out] = fitted.map_scores(given.scores[held_out])
+            part = fitted.map_scores(given.scores[held_out])
+            made[held_out], input = part.values, part.input
     doubtful = [ending for ending in endings if not ending.converged or ending.at_bound]
     if doubtful:
         said = f"in {len(doubtful)} of {len(endings)} folds, {doubtful[0].message}"
         warnings.warn(f"{type(method).__name__}: {said}", CalibrationWarning, stacklevel=2)
-    return Predictions(
-        values=made,
-        labels=given.labels,
-        soft=None,
-        kind="event" if given.scores.event else "classes",
-        classes=tuple(map(str, given.classes)),
-        weight=None if sample_weight is None else given.weight,
-    )
+    weight = None if sample_weight is None else given.weight
+    mapped = Scores(made, input).predictions(given.labels)
+    return dataclasses.replace(mapped, classes=tuple(map(str, given.classes)), weight=weight)
 
 
 def fold_of(given: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:

@@ -67,6 +67,8 @@ class GPCalibration(Recalibrator):
     n_inducing: int = 10
     seed: int = 0
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "gp"
+    costly: ClassVar[bool] = True
     learns: ClassVar[tuple[str, ...]] = ("inducing_", "weights_", "lengthscale_", "output_scale_", "noise_")
 
     def _check(self) -> None:
@@ -81,11 +83,9 @@ class GPCalibration(Recalibrator):
         self.lengthscale_, self.output_scale_, self.noise_ = kernel.lengthscale, kernel.output_scale, kernel.noise
         return ending
 
-    def _map(self, given: Scores) -> Floats:
-        z = _latents(given)
-        kernel = Kernel(self.lengthscale_, self.output_scale_, self.noise_)
-        g = z + (kernel.between(z, self.inducing_) * self.weights_).sum(axis=-1)  # the same bits in any company of rows
-        return sigmoid(g) if given.event else softmax(g)
+    def _logits(self, given: Scores) -> Floats:
+        z, kernel = _latents(given), Kernel(self.lengthscale_, self.output_scale_, self.noise_)
+        return z + (kernel.between(z, self.inducing_) * self.weights_).sum(axis=-1)  # the same bits in any company
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ class HistogramBinning(Recalibrator):
     input: str = "logits"
     n_bins: int | None = None
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "histogram"
     learns: ClassVar[tuple[str, ...]] = ("n_bins_", "values_")
 
     def _check(self) -> None:

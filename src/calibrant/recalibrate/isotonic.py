@@ -43,6 +43,7 @@ class IsotonicCalibration(Recalibrator):
 
     input: str = "logits"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "isotonic"
     learns: ClassVar[tuple[str, ...]] = ("thresholds_", "values_")
 
     def _learn(self, given: Lesson) -> Ending:

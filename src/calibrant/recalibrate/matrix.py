@@ -15,7 +15,7 @@ from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.likelihood import Rows, require_every_class
 from calibrant.recalibrate.mixing import chosen_strengths, fit_matrix
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.totals import Floats
 
 
@@ -27,6 +27,8 @@ class Mixture(Recalibrator):
     off_diagonal: float | None = None
     intercept: float | None = None
     classes: Sequence[Any] | None = None
+    of_events: ClassVar[bool] = False
+    costly: ClassVar[bool] = True
     learns: ClassVar[tuple[str, ...]] = ("weights_", "bias_", "off_diagonal_", "intercept_")
 
     @staticmethod
@@ -48,8 +50,8 @@ class Mixture(Recalibrator):
         self.weights_, self.bias_, ending = fit_matrix(rows, self.off_diagonal_, self.intercept_)
         return ending
 
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(self._features(given.logits) @ self.weights_.T + self.bias_))
+    def _logits(self, given: Scores) -> Array:
+        return given.restored(self._features(given.logits) @ self.weights_.T + self.bias_)
 
 
 class MatrixScaling(Mixture):
@@ -88,6 +90,13 @@ class MatrixScaling(Mixture):
     [[0.99, -0.045, 0.304], [0.32, 0.734, -0.304], [-0.32, 0.045, 0.978]]
     """
 
+    short: ClassVar[str] = "matrix"
+
     @staticmethod
     def _features(logits: Array) -> Floats:
         return logits.astype(np.float64)
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return self.weights_, self.bias_

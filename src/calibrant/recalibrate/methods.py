@@ -6,41 +6,15 @@ import ast
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.bbq import BBQ
-from calibrant.recalibrate.beta import BetaCalibration
-from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling
-from calibrant.recalibrate.classwise_mcs import ClasswiseMCSTemperatureScaling
-from calibrant.recalibrate.dirichlet import DirichletCalibration
-from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling
-from calibrant.recalibrate.gaussian_process import GPCalibration
-from calibrant.recalibrate.histogram import HistogramBinning
-from calibrant.recalibrate.isotonic import IsotonicCalibration
-from calibrant.recalibrate.matrix import MatrixScaling
-from calibrant.recalibrate.platt import PlattScaling
+from calibrant.recalibrate import catalogue
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.temperature import TemperatureScaling
-from calibrant.recalibrate.top_label import TopLabelCalibration
-from calibrant.recalibrate.vector import VectorScaling
 
-SHORT: dict[str, type[Recalibrator]] = {
-    "temperature": TemperatureScaling,
-    "bcts": BiasCorrectedTemperatureScaling,
-    "vector": VectorScaling,
-    "matrix": MatrixScaling,
-    "platt": PlattScaling,
-    "beta": BetaCalibration,
-    "isotonic": IsotonicCalibration,
-    "histogram": HistogramBinning,
-    "bbq": BBQ,
-    "cwmcs": ClasswiseMCSTemperatureScaling,
-    "gp": GPCalibration,
-    "dirichlet": DirichletCalibration,
-    "ensemble": EnsembleTemperatureScaling,
-    "top_label": TopLabelCalibration,
+METHODS: dict[str, type[Recalibrator]] = {
+    name: method for name, method in vars(catalogue).items() if isinstance(method, type)
 }
-"""The methods by short name."""
-METHODS: dict[str, type[Recalibrator]] = {method.__name__: method for method in SHORT.values()}
 """The methods by class name."""
+SHORT: dict[str, type[Recalibrator]] = {method.short: method for method in METHODS.values()}
+"""The methods by short name."""
 
 
 def named(name: str) -> type[Recalibrator]:
@@ -83,19 +57,12 @@ def spelled(text: str) -> Recalibrator:
 def usual(predictions: Predictions) -> dict[str, Recalibrator]:
     """Methods worth comparing on these predictions, by short name: all, but for those whose cost would run away.
 
-    Matrices of many classes, the Gaussian process and the search for class temperatures are left out where rows times
-    classes exceed a million; so is what needs several classes where there is one event.
+    Costly ones are left out where rows times classes exceed a million, and so is what is of no use for events where
+    there is one.
 
     >>> list(usual(Predictions.from_logits([0, 1], [0.5, 1.0])))
     ['temperature', 'platt', 'beta', 'isotonic', 'histogram', 'bbq', 'gp']
     """
-    names = list(SHORT)
-    if predictions.kind != "classes":
-        names = [name for name in names if name not in _OF_CLASSES]
-    if predictions.values.size > 1_000_000:
-        names = [name for name in names if name not in _SLOW]
-    return {name: SHORT[name]() for name in names}
-
-
-_OF_CLASSES = ("bcts", "vector", "matrix", "cwmcs", "dirichlet", "ensemble", "top_label")
-_SLOW = ("matrix", "cwmcs", "gp", "dirichlet")
+    event, large = predictions.kind != "classes", predictions.values.size > 1_000_000
+    fitting = (method for method in METHODS.values() if not (event and not method.of_events))
+    return {method.short: method() for method in fitting if not (large and method.costly)}

@@ -20,7 +20,7 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.recalibrate.scores import LARGEST, Lesson, Scores, logarithms
 from calibrant.totals import Floats
 
 LEAST_SHARE = 1e-100
@@ -115,12 +115,34 @@ def mapped(given: Scores, scores: Array, curve: Callable[..., Floats], *learnt: 
     >>> mapped(given, given.values, lambda p, power: p**power, np.array([1., 2.])).round(3).tolist()
     [[0.667, 0.333], [0.923, 0.077]]
     """
-    if given.event:
+    made = _curved(scores, curve, *learnt)
+    return made if given.event else divided(made, given)
+
+
+def logits_of(given: Scores, scores: Array, odds: Callable[..., Floats], *learnt: Any) -> Floats:
+    """The same by curves of log-odds: those of an event; for classes the logarithm of what each curve says.
+
+    >>> given = Scores(np.array([[0., 0.], [0., 800.]]), "logits")
+    >>> logits_of(given, given.values, lambda z, slope: slope * z, np.array([-1., -1.])).round(3).tolist()
+    [[-0.693, -0.693], [-0.693, -800.0]]
+    """
+    made = _curved(scores, odds, *learnt)
+    if not given.event:
+        for column in made.T:
+            column[:] = logarithms(column)[0]
+        lost = np.flatnonzero(np.exp(made.max(axis=1)) == 0)
+        made[lost] = np.maximum(given[lost].log_probabilities, -LARGEST)
+    return made
+
+
+def _curved(scores: Array, curve: Callable[..., Floats], *learnt: Any) -> Floats:
+    """What the curve of each class says of its column, or the one curve of an event."""
+    if scores.ndim == 1:
         return curve(scores, *learnt)
     made = np.empty(scores.shape)
     for index, column in enumerate(np.ascontiguousarray(scores.T)):
         made[:, index] = curve(column, *(part[index] for part in learnt))
-    return divided(made, given)
+    return made
 
 
 def divided(made: Floats, given: Scores) -> Floats:

@@ -12,9 +12,9 @@ import numpy as np
 from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import sigmoid
 from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import Event, events, gathered, mapped, together
+from calibrant.recalibrate.one_vs_all import Event, events, gathered, logits_of, mapped, together
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.recalibrate.scores import LARGEST, Lesson, Scores
 from calibrant.totals import Floats
 
 SPREAD = 1e-12
@@ -54,6 +54,7 @@ class PlattScaling(Recalibrator):
     input: str = "logits"
     smooth_targets: bool = False
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "platt"
     learns: ClassVar[tuple[str, ...]] = ("slope_", "intercept_")
 
     def _check(self) -> None:
@@ -70,6 +71,19 @@ class PlattScaling(Recalibrator):
     def _map(self, given: Scores) -> Floats:
         return mapped(given, given.log_odds, platt_curve, self.slope_, self.intercept_)
 
+    def _logits(self, given: Scores) -> Floats:
+        return logits_of(given, given.log_odds, platt_odds, self.slope_, self.intercept_)
+
+
+def platt_odds(log_odds: Floats, slope: float, intercept: float) -> Floats:
+    """slope z + intercept, within the range of floats.
+
+    >>> platt_odds(np.array([0., 1e308]), 2., 1.).tolist()
+    [1.0, 1.7976931348623157e+308]
+    """
+    with np.errstate(over="ignore"):
+        return np.clip(slope * log_odds + intercept, -LARGEST, LARGEST)
+
 
 def platt_curve(log_odds: Floats, slope: float, intercept: float) -> Floats:
     """sigmoid(slope z + intercept).
@@ -77,8 +91,7 @@ def platt_curve(log_odds: Floats, slope: float, intercept: float) -> Floats:
     >>> platt_curve(np.array([0., 1e308, -1e308]), 2., 0.).tolist()
     [0.5, 1.0, 0.0]
     """
-    with np.errstate(over="ignore"):  # infinite log-odds are sure
-        return sigmoid(slope * log_odds + intercept)
+    return sigmoid(platt_odds(log_odds, slope, intercept))
 
 
 def fit_platt(event: Event, *, smooth: bool = False) -> tuple[float, float, Ending]:

@@ -77,6 +77,12 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             leaks.mark(both)
         return both
 
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Their logarithms, without rounding the probabilities where the method's map has logits."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=False)  # noqa: N806
+        return self.recalibrator_.log_rows(scores_of(self.estimator_, X))
+
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The likeliest class."""
         likeliest = self.predict_proba(X).argmax(axis=1)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
 from calibrant import leaks
+from calibrant.arrays import Array
 from calibrant.checks import word
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
 from calibrant.kernels.numpy import BLOCK
+from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate import saved
 from calibrant.recalibrate.certificate import Certificate, Ending
-from calibrant.recalibrate.scores import Lesson, Scores, lesson, log_softmax, scores
+from calibrant.recalibrate.scores import Lesson, Scores, lesson, scores
 from calibrant.totals import Floats, Ints
 
 
@@ -29,7 +31,8 @@ class Recalibrator(ABC):
     not hold their indices.
 
     Subclasses are dataclasses of their options; they say what they learn (`learns`), how (`_learn`), and what the
-    map is (`_map`).
+    map is: its logits (`_logits`) or, where it is no softmax, its probabilities (`_map`). What else is to be known of
+    them they declare: `short`, `of_events`, `costly`, `affine`.
 
     >>> import calibrant as cal
     >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
@@ -41,6 +44,12 @@ class Recalibrator(ABC):
     classes: Sequence[Any] | None
     learns: ClassVar[tuple[str, ...]]
     """Names of what `fit` sets: numbers and arrays of numbers."""
+    short: ClassVar[str] = ""
+    """The name that people type."""
+    of_events: ClassVar[bool] = True
+    """Whether it is of use for one event: not where it needs several classes, or a simpler method does as much."""
+    costly: ClassVar[bool] = False
+    """Whether its cost runs away with rows and classes."""
     certificate_: Certificate
     classes_: Any
 
@@ -48,9 +57,21 @@ class Recalibrator(ABC):
     def _learn(self, given: Lesson) -> Ending:
         """Set what is learnt, and say how the search ended."""
 
-    @abstractmethod
     def _map(self, given: Scores) -> Floats:
-        """Probabilities in the shape of the scores."""
+        """Probabilities in the shape of the scores; those of `_logits`, where it is not said otherwise."""
+        logits = self._logits(given)
+        if logits is None:
+            raise NotImplementedError(f"{type(self).__name__} must say what its map is, by _map or _logits")
+        return Scores(logits, "logits").probabilities
+
+    def _logits(self, given: Scores) -> Array | None:
+        """What the map is the softmax of, (n, K), or for one event the sigmoid, (n,); None where there is no such."""
+        return None
+
+    @property
+    def affine(self) -> tuple[Floats, Floats] | None:
+        """W (K, K) and b (K,) where the fitted map is softmax(W z + b), else None; an event has the logits (0, z)."""
+        return None
 
     def _check(self) -> None:
         """Refuse options that cannot be."""
@@ -73,7 +94,7 @@ class Recalibrator(ABC):
     def fit_lesson(self, given: Lesson) -> Certificate:
         """Learn the map from what has been checked."""
         ending = self._learn(given)
-        self.certificate_ = ending if isinstance(ending, Certificate) else certified(given, self._map, ending)
+        self.certificate_ = ending if isinstance(ending, Certificate) else certified(given, self, ending)
         self.classes_ = np.array(given.classes)
         self._width = 0 if given.scores.event else given.width
         self.n_features_in_ = self._width or 1
@@ -83,17 +104,71 @@ class Recalibrator(ABC):
     @final
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Recalibrated probabilities: (n, K), or (n,) for one event."""
+        given = self._checked(X)
+        return self._marked(self._map(given), given)
+
+    @final
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Logarithms of recalibrated probabilities, without rounding those where the map has logits.
+
+        (n, K), or (n,) for one event: ln p, which is no logit; `recalibrate` keeps those. Minus infinity where p is 0.
+
+        >>> import calibrant as cal
+        >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
+        >>> fitted.predict_log_proba([[8000., 0.]]).round(1).tolist()
+        [[0.0, -1826.1]]
+        """
+        logs = self.log_rows(X)
+        return logs[:, 1] if self.is_event else logs
+
+    @final
+    def log_rows(self, X: Any) -> Floats:  # noqa: N803
+        """The same with two columns (not, so) for an event."""
+        given = self._checked(X)
+        return self._marked(self.map_scores(given).log_probabilities, given)
+
+    @final
+    def recalibrate(self, predictions: Predictions) -> Predictions:
+        """The same samples with recalibrated forecasts, ready to be measured.
+
+        They are logits where the map has them, so that log losses are exact, and probabilities otherwise.
+
+        >>> import calibrant as cal
+        >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
+        >>> fitted.recalibrate(cal.Predictions.from_logits([0, 1], [[4., 0.], [0., 3.]], classes=["cat", "dog"]))
+        Predictions(n=2, 2 classes, logits)
+        """
+        require_predictions(predictions)
+        kind = Scores.of(predictions).input
+        if kind != self.input:
+            raise CalibrationInputError("predictions", f"must hold {self.input}, as the map was fitted on", got=kind)
+        given = self._checked(predictions.values)
+        mapped = self.map_scores(given)
+        values = self._marked(mapped.values.view(), given)
+        checked = Scores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
+        return dataclasses.replace(
+            predictions,
+            values=checked.values,
+            logits=checked.logits,
+            precision=checked.precision,
+            flags={**predictions.flags, **checked.flags},
+        )
+
+    @final
+    def map_scores(self, given: Scores) -> Scores:
+        """What scores that have been checked become: logits where the map has them, else probabilities."""
+        logits = self._logits(given)
+        return Scores(self._map(given), "probabilities") if logits is None else Scores(logits, "logits")
+
+    def _checked(self, X: Any) -> Scores:  # noqa: N803
         self.require_fitted()
-        given = scores(X, input=self.input, width=self._width)
-        made = self.map_scores(given)
+        return scores(X, input=self.input, width=self._width)
+
+    def _marked(self, made: Array, given: Scores) -> Any:
+        """What was made of the scores, marked where the map was fitted on these."""
         if given.digest == self._fitted_on:
             leaks.mark(made)
         return made
-
-    @final
-    def map_scores(self, given: Scores) -> Floats:
-        """Probabilities of scores that have been checked."""
-        return self._map(given)
 
     @final
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -112,11 +187,11 @@ class Recalibrator(ABC):
 
     @final
     def to_json(self) -> str:
-        """The fitted map as JSON, exact; `from_json` rebuilds it."""
+        """The fitted map as JSON, exact; `from_json` rebuilds it. A class of one's own goes by "module.name"."""
         self.require_fitted()
         return saved.write(
             {
-                "method": type(self).__name__,
+                "method": saved.name_of(type(self)),
                 "options": {name: saved.option(value) for name, value in self.get_params().items()},
                 "kind": "classes" if self._width else "event",
                 "classes": self.classes_.tolist(),
@@ -129,7 +204,7 @@ class Recalibrator(ABC):
     @final
     def as_torch(self) -> Any:
         """The fitted map as a torch module, for maps of the form softmax(W z + b)."""
-        from calibrant.recalibrate.export import as_torch  # which knows the methods
+        from calibrant.recalibrate.export import as_torch
 
         return as_torch(self)
 
@@ -141,11 +216,14 @@ class Recalibrator(ABC):
         to_onnx(self, path)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """A fitted map from its JSON; asked of a method, it must be that method's."""
+    def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Self:
+        """A fitted map from its JSON; asked of a method, it must be that method's.
+
+        `pieces` holds classes that are not calibrant's own, under their names, with or without the module's.
+        """
         made = saved.read(text)
-        method = saved.method(made["method"])
-        if not issubclass(method, cls):
+        method = saved.method(made["method"], pieces or {})
+        if not (isinstance(method, type) and issubclass(method, cls)):
             raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=made["method"])
         return saved.rebuilt(method, made)
 
@@ -183,60 +261,25 @@ class Recalibrator(ABC):
         )
 
 
-LEAST = 2.0**-53
-"""A probability near one is rounded to this: its complement is not known to be smaller."""
-
-
-def certified(given: Lesson, mapped: Callable[[Scores], Floats], ending: Ending) -> Certificate:
+def certified(given: Lesson, fitted: Recalibrator, ending: Ending) -> Certificate:
     """What a map did on the rows it was fitted on, block by block."""
     step = max(1, BLOCK // given.width)
     losses, right = np.empty((2, 2, len(given.labels)))
     for start in range(0, len(given.labels), step):
         rows = slice(start, start + step)
         part = given[rows]
-        made = mapped(part.scores)
-        losses[0, rows] = log_losses(part.scores, part.labels)
-        losses[1, rows] = log_losses(Scores(made, "probabilities"), part.labels)
-        for index, each in enumerate((part.scores.probabilities, made)):
-            right[index, rows] = likeliest(each) == part.labels
+        for index, each in enumerate((part.scores, fitted.map_scores(part.scores))):
+            losses[index, rows] = each.log_losses(part.labels)
+        for index, made in enumerate((part.scores.probabilities, fitted._map(part.scores))):
+            right[index, rows] = likeliest(made) == part.labels
     return Certificate(
         **vars(ending),
         n=len(given.labels),
-        log_loss_before=_mean_loss(given, losses[0]),
-        log_loss_after=_mean_loss(given, losses[1]),
+        log_loss_before=given.mean_loss(losses[0]),
+        log_loss_after=given.mean_loss(losses[1]),
         accuracy_before=given.mean(right[0]),
         accuracy_after=given.mean(right[1]),
     )
-
-
-def _mean_loss(given: Lesson, losses: Floats) -> float:
-    """The weighted mean of losses that may be infinite, or too large to be added; rows without weight are not there."""
-    counted = given.weight > 0
-    with np.errstate(over="ignore"):
-        return float((losses[counted] * (given.weight[counted] / given.weight.sum())).sum())
-
-
-def log_losses(given: Scores, labels: Ints) -> Floats:
-    """Minus the logarithm of what each row gave to its true class; of a probability at least that of its rounding.
-
-    >>> log_losses(Scores(np.array([[0.0, 800.0]]), "logits"), np.array([0])).tolist()
-    [800.0]
-    """
-    if given.input == "logits":
-        raw = np.column_stack([np.zeros(len(given)), given.values]) if given.event else given.values
-        return -log_softmax(raw)[np.arange(len(labels)), labels]
-    return -np.log(np.maximum(probability_of(given.probabilities, labels), LEAST))
-
-
-def probability_of(probabilities: Floats, labels: Ints) -> Floats:
-    """What each row gave to its true class.
-
-    >>> probability_of(np.array([0.9, 0.2]), np.array([1, 0])).tolist()
-    [0.9, 0.8]
-    """
-    if probabilities.ndim == 1:
-        return np.where(labels == 1, probabilities, 1.0 - probabilities)
-    return probabilities[np.arange(len(labels)), labels]
 
 
 def likeliest(probabilities: Floats) -> Ints:

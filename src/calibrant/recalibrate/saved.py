@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,20 +47,39 @@ def read(text: str) -> dict[str, Any]:
     return made
 
 
-def method(name: str) -> Any:
-    """The recalibrator of that name."""
-    from calibrant import recalibrate  # its names are known last
+def name_of(kind: type) -> str:
+    """What a class is called in JSON: its name if it is calibrant's own, else that of its module and its own.
 
-    if name not in recalibrate.METHODS:
-        raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, recalibrate.METHODS))
-    return recalibrate.METHODS[name]
+    >>> from calibrant.recalibrate import TemperatureScaling
+    >>> name_of(TemperatureScaling), name_of(dict)
+    ('TemperatureScaling', 'builtins.dict')
+    """
+    known = _known().get(kind.__name__)
+    if known not in (None, kind):
+        raise CalibrationInputError(
+            "method", "must have a name of its own to be saved", got=kind.__name__, hint="rename the class"
+        )
+    return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def method(name: str, pieces: Mapping[str, Any]) -> Any:
+    """The class of that name: one of calibrant's own, else from `pieces`, under that name or its last word."""
+    known, name = _known(), str(name)
+    for found in (known.get(name), pieces.get(name), pieces.get(name.rpartition(".")[2])):
+        if found is not None:
+            return found
+    hint = nearest(name, known) if "." not in name else "pass pieces={name: class} for a class of your own"
+    raise CalibrationInputError("method", "is unknown", got=repr(name), hint=hint)
 
 
 def rebuilt(kind: Any, made: dict[str, Any]) -> Any:
     """The fitted recalibrator that `made` describes."""
-    fitted = kind(**made["options"])
-    for name in kind.learns:
-        setattr(fitted, name, _array(made["learnt"][name]))
+    try:
+        fitted = kind(**made["options"])
+        for name in kind.learns:
+            setattr(fitted, name, _array(made["learnt"][name]))
+    except (TypeError, KeyError) as reason:
+        raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
     fitted.classes_ = np.array(made["classes"])
     fitted._width = len(made["classes"]) if made["kind"] == "classes" else 0
     fitted.n_features_in_ = fitted._width or 1
@@ -90,6 +110,12 @@ def option(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return [option(item) for item in value] if isinstance(value, (list, tuple, range)) else value
+
+
+def _known() -> dict[str, Any]:
+    from calibrant import recalibrate  # its names are known last
+
+    return recalibrate.METHODS
 
 
 def _array(made: Any) -> Any:

@@ -17,11 +17,13 @@ from calibrant.arrays import Array, as_array
 from calibrant.door import Door
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.labels import ROW_TOLERANCE
-from calibrant.predictions import sigmoid
+from calibrant.predictions import Predictions, sigmoid
 from calibrant.totals import Floats, Ints
 
 HUGE = 1e100
 """Larger logits are refused where they are multiplied: their squares would overflow."""
+LARGEST = float(np.finfo(np.float64).max)
+"""Log-odds beyond this are as sure."""
 FLOOR = 1e-12
 """Probabilities below this are raised to it before a logarithm is taken."""
 
@@ -36,6 +38,11 @@ class Scores:
 
     values: Array
     input: str
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> Scores:
+        """The forecasts of predictions."""
+        return cls(predictions.values, "logits" if predictions.logits else "probabilities")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -72,9 +79,34 @@ class Scores:
             return np.log(np.maximum(p, FLOOR)) - np.log(np.maximum(1.0 - p, FLOOR))
         return self.values.astype(np.float64) if self.event else _log_odds(self.values)
 
-    def restored(self, probabilities: Floats) -> Floats:
-        """Probabilities (n, K) in the shape of the values: of an event, the second column."""
-        return probabilities[:, 1] if self.event else probabilities
+    @property
+    def log_probabilities(self) -> Floats:
+        """Logarithms of probabilities, (n, K), of an event two columns (not, so): of logits without rounding those.
+
+        >>> Scores(np.array([0.0, 800.0]), "logits").log_probabilities.round(3).tolist()
+        [[-0.693, -0.693], [-800.0, 0.0]]
+        """
+        if self.input == "logits":
+            return np.array([-1, 1]) * logarithms(self.log_odds)[::-1].T if self.event else log_softmax(self.values)
+        p = self.probabilities
+        with np.errstate(divide="ignore"):  # where 0 was said, a logarithm is infinite
+            return np.log(np.column_stack([1.0 - p, p]) if self.event else p)
+
+    def log_losses(self, labels: Ints) -> Floats:
+        """Minus the logarithm of what each row gives to its true class; infinite where that is 0.
+
+        >>> Scores(np.array([[0.0, 800.0]]), "logits").log_losses(np.array([0])).tolist()
+        [800.0]
+        """
+        return 0.0 - self.log_probabilities[np.arange(len(labels)), labels]
+
+    def restored(self, logits: Array) -> Array:
+        """Logits (n, K) in the shape of the values: of an event, the second column less the first."""
+        return logits[:, 1] - logits[:, 0] if self.event else logits
+
+    def predictions(self, labels: Ints) -> Predictions:
+        """These as forecasts that can be measured; logits stay logits, so that log losses are exact."""
+        return (Predictions.from_logits if self.input == "logits" else Predictions.from_probs)(labels, self.values)
 
     def __getitem__(self, rows: Any) -> Scores:
         return Scores(self.values[rows], self.input)
@@ -107,6 +139,12 @@ class Lesson:
     def mean(self, values: Array) -> float:
         """The weighted mean of one value per row."""
         return float(values.astype(np.float64) @ self.weight / self.weight.sum())
+
+    def mean_loss(self, losses: Floats) -> float:
+        """The weighted mean of losses that may be infinite, or too large to be added; rows of weight 0 do not count."""
+        counted = self.weight > 0
+        with np.errstate(over="ignore"):
+            return float((losses[counted] * (self.weight[counted] / self.weight.sum())).sum())
 
     def __getitem__(self, rows: Any) -> Lesson:
         return Lesson(self.scores[rows], self.labels[rows], self.weight[rows], self.classes)
@@ -152,9 +190,20 @@ def log_softmax(logits: Array) -> Floats:
     [[-0.693147, -0.693147]]
     """
     made = logits.astype(np.float64)
-    made -= made.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity
+        made -= made.max(axis=1, keepdims=True)
     made -= np.log(np.exp(made).sum(axis=1, keepdims=True))
     return made
+
+
+def logarithms(log_odds: Floats) -> Floats:
+    """ln p and -ln(1 - p), one a row, from the log-odds of p.
+
+    >>> logarithms(np.array([0., 800.])).round(4).tolist()
+    [[-0.6931, 0.0], [0.6931, 800.0]]
+    """
+    small = np.log1p(np.exp(-np.abs(log_odds)))
+    return np.stack([np.minimum(log_odds, 0.0) - small, np.maximum(log_odds, 0.0) + small])
 
 
 def softmax(logits: Array) -> Floats:

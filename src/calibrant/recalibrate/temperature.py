@@ -16,7 +16,7 @@ from calibrant.checks import word
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.certificate import Certificate, Ending
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recipes import ECE
 from calibrant.totals import Floats, Ints
 
@@ -51,6 +51,7 @@ class TemperatureScaling(Recalibrator):
     input: str = "logits"
     objective: str = "nll"
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "temperature"
     learns: ClassVar[tuple[str, ...]] = ("temperature_",)
 
     def _check(self) -> None:
@@ -67,12 +68,17 @@ class TemperatureScaling(Recalibrator):
                 at_bound=("temperature",) if at_end else (),
                 message=f"temperature ended at the end of its grid, {self.temperature_:g}" if at_end else "",
             )
-        self.temperature_, ending = fit_temperature(logits, given.labels, given.weight)
-        return ending
+        self.temperature_, certificate = fit_temperature(logits, given.labels, given.weight)
+        return certificate if self.input == "logits" else certificate.ending  # logits of probabilities were raised
 
-    def _map(self, given: Scores) -> Floats:
+    def _logits(self, given: Scores) -> Array:
         logits = given.logits
-        return given.restored(softmax(logits / logits.dtype.type(self.temperature_)))
+        return given.restored(logits / logits.dtype.type(self.temperature_))
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.eye(len(self.classes_)) / self.temperature_, np.zeros(len(self.classes_))
 
 
 def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float, Certificate]:

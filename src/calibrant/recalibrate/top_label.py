@@ -15,9 +15,9 @@ from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
 from calibrant.recalibrate.isotonic import broken_line, fit_isotonic
 from calibrant.recalibrate.one_vs_all import LEAST_SHARE, Event, together
-from calibrant.recalibrate.platt import fit_platt, platt_curve
+from calibrant.recalibrate.platt import fit_platt, platt_curve, platt_odds
 from calibrant.recalibrate.recalibrator import Recalibrator, likeliest
-from calibrant.recalibrate.scores import Lesson, Scores
+from calibrant.recalibrate.scores import Lesson, Scores, log_softmax, logarithms
 from calibrant.totals import Floats, Ints
 
 MOST_BINS = 1000
@@ -56,6 +56,8 @@ class TopLabelCalibration(Recalibrator):
     method: str = "histogram"
     n_bins: int = 15
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "top_label"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("curves_",)
 
     def _check(self) -> None:
@@ -85,6 +87,15 @@ class TopLabelCalibration(Recalibrator):
             if len(numbers):
                 calibrated[chosen] = _CURVES[self.method](confidence[chosen], numbers)
         return replaced(made, top, calibrated)
+
+    def _logits(self, given: Scores) -> Floats | None:
+        if self.method != "platt" or given.input != "logits":
+            return None
+        top, odds = likeliest(given.probabilities), self._confidence(given)
+        for index, numbers in enumerate(self.curves_):
+            if len(numbers):
+                odds[top == index] = platt_odds(odds[top == index], *numbers)
+        return log_replaced(given.values, top, odds)
 
     def _confidence(self, given: Scores) -> Array:
         """What the map of a predicted class takes: its probability, or its log-odds."""
@@ -134,6 +145,25 @@ def replaced(probabilities: Floats, top: Ints, calibrated: Floats) -> Floats:
     others *= (1.0 - calibrated)[:, None]
     others[rows, top] = calibrated
     return others
+
+
+def log_replaced(logits: Array, top: Ints, odds: Floats) -> Floats:
+    """The logarithms of such rows, from logits and the log-odds of the other entry.
+
+    >>> logits = np.array([[0., -1., 8.], [0., 0., 900.]])
+    >>> log_replaced(logits, np.array([2, 2]), np.array([900., 0.])).round(3).tolist()
+    [[-900.313, -901.313, 0.0], [-1.386, -1.386, -0.693]]
+    """
+    rows = np.arange(len(top))
+    others = logits.astype(np.float64)
+    others -= others[rows, top][:, None]
+    others[rows, top] = -np.inf
+    others[np.exp(others.max(axis=1)) == 0] = 0.0  # equally, where their probabilities are 0
+    others[rows, top] = -np.inf
+    happened, failed = logarithms(odds)
+    made = log_softmax(others) - failed[:, None]
+    made[rows, top] = happened
+    return made
 
 
 _CURVES: dict[str, Callable[[Array, Floats], Floats]] = {

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.checks import number
 from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.likelihood import (
@@ -21,7 +22,7 @@ from calibrant.recalibrate.likelihood import (
     usual_temperature,
 )
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.totals import Floats, Ints
 
 
@@ -52,6 +53,8 @@ class VectorScaling(Recalibrator):
     input: str = "logits"
     l2: float = 0.0
     classes: Sequence[Any] | None = None
+    short: ClassVar[str] = "vector"
+    of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("weights_", "bias_")
 
     def _check(self) -> None:
@@ -65,8 +68,13 @@ class VectorScaling(Recalibrator):
         self.weights_, self.bias_, ending = made
         return ending
 
-    def _map(self, given: Scores) -> Floats:
-        return given.restored(softmax(given.logits.astype(np.float64) * self.weights_ + self.bias_))
+    def _logits(self, given: Scores) -> Array:
+        return given.restored(given.logits.astype(np.float64) * self.weights_ + self.bias_)
+
+    @property
+    def affine(self) -> tuple[Floats, Floats]:
+        """W and b."""
+        return np.diag(self.weights_), self.bias_
 
 
 def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0) -> tuple[Floats, Floats, Ending]:

@@ -24,7 +24,7 @@ from calibrant.inference.consistency import Null, consistency
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
-from calibrant.recalibrate.methods import spelled
+from calibrant.recalibrate.methods import usual
 from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recipes import (
     ADAPTIVE_ECE,
@@ -261,9 +261,9 @@ class Study:
         """Recalibration methods compared on rows they were not fitted on; None where that cannot be."""
         if self.predictions.soft is not None or len(self.predictions) < 20:
             return None
-        names = ["temperature", "vector" if self.predictions.kind == "classes" else "platt", "isotonic"]
-        names = names if self.width <= 100 else names[:1]
-        methods = {name: spelled(name) for name in names}
+        known = usual(self.repaired_rows)
+        names = ["temperature", next(name for name in ("vector", "platt") if name in known), "isotonic"]
+        methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
         resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
