@@ -129,8 +129,10 @@ class Metric(ABC, Generic[S]):
         for name, recipe in alike.items():
             theirs = specification.fields_of(recipe)
             changed = [choice for choice, piece in specification.fields_of(self).items() if piece != theirs[choice]]
-            if len(changed) == 1:
-                return f"{name}({changed[0]}={specification.spelled(getattr(self, changed[0]))})"
+            if len(changed) == 1 and changed[0] != "score":  # a score makes the name
+                piece = getattr(self, changed[0])
+                spelled = specification.spelled(piece, short=True)
+                return f"{name}({changed[0]}={spelled if len(spelled) < 50 else f'{type(piece).__name__}(...)'})"
         return type(self).__name__
 
 

@@ -77,18 +77,23 @@ def fields_of(piece: object) -> dict[str, Any]:
     return {field.name: getattr(piece, field.name) for field in dataclasses.fields(piece)}
 
 
-def spelled(piece: Any) -> str:
-    """A piece as Python would make it; functions by their names.
+def spelled(piece: Any, *, short: bool = False) -> str:
+    """A piece as Python would make it; functions by their names; if `short`, without choices that are the default.
 
     >>> import calibrant as cal
-    >>> spelled(cal.ByLabel(cal.tvd))
-    'ByLabel(lens=tvd)'
+    >>> spelled(cal.ByLabel(cal.tvd)), spelled(cal.EqualWidth(10), short=True)
+    ('ByLabel(lens=tvd)', 'EqualWidth(n_bins=10)')
     """
-    if isinstance(piece, Selection) or not callable(piece):
-        return repr(piece)
     if hasattr(piece, "__name__"):
         return str(piece.__name__)
-    fields = (f"{name}={spelled(value)}" for name, value in fields_of(piece).items())
+    if isinstance(piece, Selection) or not (callable(piece) or fields_of(piece)):
+        return repr(piece)
+    usual = {field.name: field.default for field in dataclasses.fields(piece)} if short and fields_of(piece) else {}
+    fields = [
+        f"{name}={spelled(value, short=short)}"
+        for name, value in fields_of(piece).items()
+        if name not in usual or usual[name] is dataclasses.MISSING or usual[name] != value
+    ]
     return f"{type(piece).__name__}({', '.join(fields)})"
 
 
