@@ -4,4 +4,4 @@ from importlib.util import find_spec
 
 collect_ignore = ["docs/gallery", "docs/examples"]
 if not find_spec("torch"):
-    collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/models"]
+    collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/models"]

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant
-from calibrant.io import SHIPPED
+from calibrant.files import SHIPPED
 
 
 def event(path, rows):
@@ -72,7 +72,7 @@ def measure(path, page):
     """In a process of its own: import, read, report; what it took as JSON."""
     import jinja2
 
-    from calibrant import io
+    from calibrant.files import reading as io
     from calibrant.report import Report
 
     jinja2.Environment().from_string("").render()

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant import io, plots
+from calibrant import plots
+from calibrant.files import reading as io
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 WIDTHS = (7.0, 3.3)

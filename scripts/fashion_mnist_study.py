@@ -21,10 +21,10 @@ from study_claims import CLAIMS, in_short, shared_limits, slow_starts, strengths
 from study_reading import HIGHER, LEVEL, Studied, by_seed, compared_models, keep_tables, markdown, verdict
 from study_training import COURSES
 
-from calibrant.experiments.figures import FIGURES
-from calibrant.experiments.outcomes import write_arrays
-from calibrant.experiments.sheets import Sheet, Spread
-from calibrant.formats.writing import whole_file, write_text
+from calibrant.experiments.findings.figures import FIGURES
+from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.experiments.running.outcomes import write_arrays
+from calibrant.files.writing import whole_file, write_text
 from calibrant.recalibrate.temperature import HOTTEST
 
 

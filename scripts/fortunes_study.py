@@ -18,9 +18,9 @@ from pathlib import Path
 from study_claims import CLAIMS, finer_groups, in_short, shared_limits, slow_starts, strengths, tables
 from study_reading import LEVEL, Studied, by_seed, keep_tables, markdown
 
-from calibrant.experiments import progress, runner
-from calibrant.experiments.checking import text_of
-from calibrant.formats.writing import write_text
+from calibrant.experiments.design.checking import text_of
+from calibrant.experiments.running import progress, runner
+from calibrant.files.writing import write_text
 
 KINDS = (
     "art", "computers", "definitions", "knghtbrd", "men-women", "people", "platitudes", "politics", "science",

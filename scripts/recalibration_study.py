@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant import io
-from calibrant.formats.writing import write_text
+from calibrant.files import reading as io
+from calibrant.files.writing import write_text
 from calibrant.recalibrate.methods import SHORT
 
 METRICS = {

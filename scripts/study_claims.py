@@ -15,10 +15,10 @@ from study_reading import HIGHER, LEVEL, LOWER, SAME, Studied, compared, in_poin
 
 from calibrant import diagnostics
 from calibrant.errors.local import LocalCalibration
-from calibrant.experiments import findings
-from calibrant.experiments.evidence import Variant
-from calibrant.experiments.sheets import Sheet, Spread
-from calibrant.experiments.tables import class_values
+from calibrant.experiments.findings import findings
+from calibrant.experiments.findings.evidence import Variant
+from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.experiments.findings.tables import class_values
 from calibrant.inference.consistency import consistency
 from calibrant.recipes import TACE, likert
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.experiments import findings, over_training, runner
-from calibrant.experiments.evidence import Evidence, Variant
-from calibrant.experiments.sheets import Sheet, Spread
-from calibrant.experiments.tables import TABLES
-from calibrant.formats.writing import write_text
+from calibrant.experiments.findings import findings, over_training
+from calibrant.experiments.findings.evidence import Evidence, Variant
+from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.experiments.findings.tables import TABLES
+from calibrant.experiments.running import runner
+from calibrant.files.writing import write_text
 from calibrant.metric import Metric
 from calibrant.recipes import likert
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from study_reading import Studied, compared_models, in_points, markdown, verdict
 
-from calibrant.experiments import over_training
+from calibrant.experiments.findings import over_training
 
 SURE = "0.9-1.0"
 """The uppermost bin of confidence."""

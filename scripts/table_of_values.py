@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "values.json"

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from calibrant.experiments.datasets.fashion_mnist import CLASSES
-from calibrant.experiments.datasets.idx import read_idx
+from calibrant.experiments.training.datasets.fashion_mnist import CLASSES
+from calibrant.experiments.training.datasets.idx import read_idx
 
 TRAINING_COUNT = 55_000  # the remaining 5,000 training pictures are the validation set
 THREAD_COUNT = 1  # sums split over several threads round differently from one machine to the next

@@ -4,11 +4,11 @@ import csv
 
 import numpy as np
 
-from calibrant.experiments import runner
-from calibrant.experiments.evidence import Evidence
-from calibrant.experiments.outcomes import read_outcome
-from calibrant.experiments.store import DONE
-from calibrant.experiments.tables import tables_of
+from calibrant.experiments.findings.evidence import Evidence
+from calibrant.experiments.findings.tables import tables_of
+from calibrant.experiments.running import runner
+from calibrant.experiments.running.outcomes import read_outcome
+from calibrant.experiments.running.store import DONE
 
 
 def write_clouds(folder):

@@ -19,8 +19,9 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant as cal
-from calibrant.cli import commands, spelling
-from calibrant.io import SHIPPED, read
+from calibrant.cli import commands
+from calibrant.specification import spelling
+from calibrant.files import SHIPPED, read
 from typed import Ended, typed
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant as cal
-from calibrant import io
 from calibrant.cli import commands
+from calibrant.files import reading as io
 from typed import typed
 
 VALIDATION, TEST = (str(io.SHIPPED / f"fashion_mnist_{part}.npz") for part in ("validation", "test"))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
+from calibrant.recalibrate.fitting.scores import softmax
 from calibrant.recalibrate.methods import METHODS
-from calibrant.recalibrate.scores import softmax
 
 WRITTEN = Path(__file__).parent / "written_by_0_1_0"
 MAPS = json.loads((WRITTEN / "maps.json").read_text(encoding="utf-8"))
@@ -76,9 +76,9 @@ def test_a_metric_of_that_version_gives_its_value_again(name):
 def test_the_store_of_a_study_is_read_to_the_same_tables(tmp_path):
     pytest.importorskip("yaml")
     pytest.importorskip("pydantic")
-    from calibrant.experiments import runner
-    from calibrant.experiments.evidence import Evidence
-    from calibrant.experiments.tables import tables_of
+    from calibrant.experiments.findings.evidence import Evidence
+    from calibrant.experiments.findings.tables import tables_of
+    from calibrant.experiments.running import runner
 
     shutil.copytree(WRITTEN / "store", tmp_path / "store")
     study, store = runner.reopen(tmp_path / "store")

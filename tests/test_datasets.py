@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import datasets
-from calibrant.experiments.datasets.cifar10 import CLASSES as CIFAR10
-from calibrant.experiments.datasets.cifar10 import HIERARCHY as CIFAR10_HIERARCHY
-from calibrant.experiments.datasets.cifar100 import CLASSES as CIFAR100
-from calibrant.experiments.datasets.cifar100 import SUPERCLASSES
-from calibrant.experiments.datasets.dataset import Dataset, Split
-from calibrant.experiments.datasets.fashion_mnist import CLASSES as FASHION
-from calibrant.experiments.datasets.fashion_mnist import HIERARCHY as FASHION_HIERARCHY
-from calibrant.experiments.datasets.scaling import standardise
-from calibrant.experiments.datasets.source import Rows, coded
-from calibrant.experiments.datasets.splitting import held_out, stratified_order
-from calibrant.experiments.datasets.words import vocabulary_of, words_of
+from calibrant.experiments.training import datasets
+from calibrant.experiments.training.datasets.cifar10 import CLASSES as CIFAR10
+from calibrant.experiments.training.datasets.cifar10 import HIERARCHY as CIFAR10_HIERARCHY
+from calibrant.experiments.training.datasets.cifar100 import CLASSES as CIFAR100
+from calibrant.experiments.training.datasets.cifar100 import SUPERCLASSES
+from calibrant.experiments.training.datasets.dataset import Dataset, Split
+from calibrant.experiments.training.datasets.fashion_mnist import CLASSES as FASHION
+from calibrant.experiments.training.datasets.fashion_mnist import HIERARCHY as FASHION_HIERARCHY
+from calibrant.experiments.training.datasets.scaling import standardise
+from calibrant.experiments.training.datasets.source import Rows, coded
+from calibrant.experiments.training.datasets.splitting import held_out, stratified_order
+from calibrant.experiments.training.datasets.words import vocabulary_of, words_of
 
 labels_of = st.lists(st.integers(0, 4), min_size=1, max_size=80).map(lambda found: np.array(found, np.int64))
 seeds = st.integers(0, 2**32 - 1)

@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import datasets
-from calibrant.experiments.datasets import bounded, cifar, fashion_mnist
-from calibrant.experiments.datasets.idx import read_idx
-from calibrant.experiments.datasets.netpbm import read_netpbm
-from calibrant.experiments.datasets.pickled import Recorded, array_of, read_pickle
+from calibrant.experiments.training import datasets
+from calibrant.experiments.training.datasets import bounded, cifar, fashion_mnist
+from calibrant.experiments.training.datasets.idx import read_idx
+from calibrant.experiments.training.datasets.netpbm import read_netpbm
+from calibrant.experiments.training.datasets.pickled import Recorded, array_of, read_pickle
 
 NUMPY_ONLY = """
 import sys
 for name in ("torch", "scipy", "sklearn", "PIL", "pandas", "pyarrow", "pydantic", "yaml", "click"):
     sys.modules[name] = None
-from calibrant.experiments import datasets, models
+from calibrant.experiments.training import datasets, models
 print(len(datasets.NAMES), len(models.NAMES))
 """
 
@@ -528,7 +528,7 @@ def test_png_and_jpeg_are_read_by_pillow(tmp_path):
 
 def test_palettes_become_colours(tmp_path):
     image = pytest.importorskip("PIL.Image")
-    from calibrant.experiments.datasets.pictures import read_pictures
+    from calibrant.experiments.training.datasets.pictures import read_pictures
 
     picture = image.new("P", (8, 8))
     picture.putpalette([10, 20, 30] + [0] * 765)
@@ -576,7 +576,7 @@ def test_false_pictures_are_refused_by_name(tmp_path):
 
 def test_pictures_beyond_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
     write_pictures(tmp_path, count=3)
-    monkeypatch.setattr("calibrant.experiments.datasets.pictures.MOST_BYTES", 1000)
+    monkeypatch.setattr("calibrant.experiments.training.datasets.pictures.MOST_BYTES", 1000)
     with pytest.raises(CalibrationInputError, match=r"must fit into memory, got pictures of 1,296 bytes"):
         datasets.load(f"folder:{tmp_path}")
 

@@ -24,16 +24,17 @@ pytest.importorskip("yaml")
 import torch
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import interventions, runner, stepping, training, trial
-from calibrant.experiments.checking import check
-from calibrant.experiments.evidence import Evidence
-from calibrant.experiments.outcomes import read_outcome
-from calibrant.experiments.pictures import augmented
-from calibrant.experiments.runner import DiskFullError, Options
-from calibrant.experiments.store import DONE, FAILED, WAITING, Store
-from calibrant.experiments.tables import accuracy, tables_of
-from calibrant.experiments.training import StoppedError, Surroundings, train
-from calibrant.experiments.trials import Trial, write_trials
+from calibrant.experiments.design.checking import check
+from calibrant.experiments.design.trials import Trial, write_trials
+from calibrant.experiments.findings.evidence import Evidence
+from calibrant.experiments.findings.pictures import augmented
+from calibrant.experiments.findings.tables import accuracy, tables_of
+from calibrant.experiments.running import runner, trial
+from calibrant.experiments.running.outcomes import read_outcome
+from calibrant.experiments.running.runner import DiskFullError, Options
+from calibrant.experiments.running.store import DONE, FAILED, WAITING, Store
+from calibrant.experiments.training import interventions, stepping, training
+from calibrant.experiments.training.training import StoppedError, Surroundings, train
 from studied import assert_same, assert_same_results, results, write_clouds
 
 SOURCES = Path(__file__).parents[1] / "src"
@@ -176,7 +177,7 @@ def test_nothing_is_kept_after_epochs_unless_it_is_asked_for(data):
 
 
 def test_what_modules_draw_goes_on_as_if_nothing_had_been_stopped(data, tmp_path, monkeypatch):
-    from calibrant.experiments import models
+    from calibrant.experiments.training import models
 
     def with_drop_out(name, *, shape, classes, seed, initialisation):
         with torch.random.fork_rng():
@@ -325,8 +326,8 @@ def test_every_row_is_trained_on_once_an_epoch_and_no_batch_is_a_single_row(data
 
 def test_a_study_goes_from_the_file_to_tables_and_figures(finished, tmp_path):
     pytest.importorskip("matplotlib")
-    from calibrant.experiments.figures import FIGURES, save_figures
-    from calibrant.experiments.tables import TABLES
+    from calibrant.experiments.findings.figures import FIGURES, save_figures
+    from calibrant.experiments.findings.tables import TABLES
 
     study, store = runner.reopen(finished)
     evidence = Evidence(study, store)
@@ -356,8 +357,8 @@ def test_a_study_goes_from_the_file_to_tables_and_figures(finished, tmp_path):
 def test_groups_of_classes_are_asked_of_all_samples_and_of_each_group(finished, tmp_path):
     pytest.importorskip("matplotlib")
     from calibrant import diagnostics
-    from calibrant.experiments import findings
-    from calibrant.experiments.figures import save_figures
+    from calibrant.experiments.findings import findings
+    from calibrant.experiments.findings.figures import save_figures
 
     study, store = runner.reopen(finished)
     evidence = Evidence(study, store)
@@ -378,9 +379,9 @@ def test_groups_of_classes_are_asked_of_all_samples_and_of_each_group(finished, 
 
 def test_a_series_has_one_look_in_all_panels_and_the_legend_names_each():
     pytest.importorskip("matplotlib")
-    from calibrant.experiments import findings
-    from calibrant.experiments.figures import Figure
-    from calibrant.experiments.sheets import Sheet, Spread
+    from calibrant.experiments.findings import findings
+    from calibrant.experiments.findings.figures import Figure
+    from calibrant.experiments.findings.sheets import Sheet, Spread
 
     rows = (
         ("mlp", "base", "kind", "all", Spread.of([0.1])),
@@ -493,7 +494,8 @@ ZYGOTE = """
 import os, random, signal, sqlite3, sys, time
 import torch
 from calibrant import train
-from calibrant.experiments import datasets, models, runner, training
+from calibrant.experiments.training import datasets, models, training
+from calibrant.experiments.running import runner
 folder, study, data = sys.argv[1], open(sys.argv[2]).read(), sys.argv[3]
 kills, seconds = int(sys.argv[4]), float(sys.argv[5])
 # load all that a training loads, once; children of this process then begin at once
@@ -648,7 +650,7 @@ def test_missing_data_are_said_before_any_trial_begins(tmp_path):
 
 
 def test_the_bare_worker_makes_what_the_runner_makes(finished, data, tmp_path, capsys):
-    from calibrant.experiments.collecting import collect
+    from calibrant.experiments.running.collecting import collect
 
     study, store = runner.open_study(tmp_path / "store", STUDY)
     for _ in range(2):  # the second round trains the strengths that the first one chose
@@ -695,7 +697,7 @@ def test_a_trial_that_fails_in_the_bare_worker_hinders_no_other(data, tmp_path, 
 def test_two_bare_workers_share_a_folder(data, tmp_path):
     (tmp_path / "trials.jsonl").write_text(write_trials([a_trial(seed=seed) for seed in range(6)]))
     arguments = [tmp_path / "trials.jsonl", tmp_path / "out", "--data", data, "--jobs", "2"]
-    process = python("-m", "calibrant.experiments.trial", *arguments)
+    process = python("-m", "calibrant.experiments.running.trial", *arguments)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert said.count("done in") == 6  # nothing was done twice
@@ -712,9 +714,9 @@ class Refuse:
         if name.split(".")[0] in {"scipy", "yaml", "pydantic", "click", "rich", "sklearn", "pandas", "matplotlib"}:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
-import calibrant.experiments.trial, calibrant.experiments.interventions
-from calibrant.experiments import datasets, models, training
-from calibrant.experiments.trials import Trial
+import calibrant.experiments.running.trial, calibrant.experiments.training.interventions
+from calibrant.experiments.training import datasets, models, training
+from calibrant.experiments.design.trials import Trial
 models.build("mlp", shape=(3,), classes=2)
 training._metrics(Trial({}, {}, {}, {}, 0, {"metrics": ["accuracy", "log_loss", "ece", "sce", "ace", "tace"]}))
 print("yes")
@@ -730,7 +732,7 @@ print("yes")
 def command(monkeypatch):
     click_testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich")
-    from calibrant.cli.experimenting import experiment
+    from calibrant.cli.experiment import experiment
 
     def run(*arguments):
         return click_testing.CliRunner().invoke(experiment, [str(one) for one in arguments])
@@ -798,7 +800,7 @@ def test_trials_are_planned_and_collected_by_the_command(command, data, tmp_path
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(finished, capsys):
-    from calibrant.experiments.progress import Lines
+    from calibrant.experiments.running.progress import Lines
 
     lines = Lines(Store(finished))
     lines.update()
@@ -812,7 +814,7 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(finished, capsys):
 
 def test_progress_is_told_in_bars_in_a_terminal(finished, capsys):
     pytest.importorskip("rich")
-    from calibrant.experiments.progress import Bars
+    from calibrant.experiments.running.progress import Bars
 
     bars = Bars(Store(finished))
     bars.update()

@@ -27,15 +27,15 @@ pytest.importorskip("distributed")
 
 import calibrant
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import cluster, errand, runner, scheduler
-from calibrant.experiments.cluster import take
-from calibrant.experiments.errand import DONE, UNFIT, Errand
-from calibrant.experiments.outcomes import read_outcome, write_outcome
-from calibrant.experiments.runner import DiskFullError, Options
-from calibrant.experiments.scheduler import ClusterError, connected
-from calibrant.experiments.store import FAILED, RUNNING, WAITING, Store
-from calibrant.experiments.training import Surroundings, train
-from calibrant.experiments.trials import Trial
+from calibrant.experiments.design.trials import Trial
+from calibrant.experiments.running import cluster, errand, runner, scheduler
+from calibrant.experiments.running.cluster import take
+from calibrant.experiments.running.errand import DONE, UNFIT, Errand
+from calibrant.experiments.running.outcomes import read_outcome, write_outcome
+from calibrant.experiments.running.runner import DiskFullError, Options
+from calibrant.experiments.running.scheduler import ClusterError, connected
+from calibrant.experiments.running.store import FAILED, RUNNING, WAITING, Store
+from calibrant.experiments.training.training import Surroundings, train
 from studied import assert_same, assert_same_results, write_clouds
 from studied import results as found
 
@@ -399,7 +399,7 @@ def test_a_missing_package_is_said(tmp_path, monkeypatch):
 
 
 def _examples():
-    from calibrant.cli.experimenting import experiment
+    from calibrant.cli.experiment import experiment
 
     texts = [inspect.cleandoc(experiment.commands[name].help or "") for name in ("run", "resume")]
     return [line.strip() for text in texts for line in text.splitlines() if "--scheduler" in line]
@@ -409,7 +409,7 @@ def test_the_examples_in_the_help_run_on_a_cluster(pair, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich")
-    from calibrant.cli.experimenting import experiment
+    from calibrant.cli.experiment import experiment
 
     monkeypatch.chdir(tmp_path)
     examples = _examples()

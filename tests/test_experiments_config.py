@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import markup
-from calibrant.experiments.checking import STUDIES, StudyError, check, read, text_of
-from calibrant.experiments.study import Study
+from calibrant.experiments.design import markup
+from calibrant.experiments.design.checking import STUDIES, StudyError, check, read, text_of
+from calibrant.experiments.design.study import Study
 
 SMALL = """\
 name: small

@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("yaml")
 pytest.importorskip("pydantic")
 
-from calibrant.experiments import findings, over_training, runner
-from calibrant.experiments.evidence import Evidence
-from calibrant.experiments.outcomes import Answers, Outcome, Snapshots, write_outcome
-from calibrant.experiments.study import Study
+from calibrant.experiments.design.study import Study
+from calibrant.experiments.findings import findings, over_training
+from calibrant.experiments.findings.evidence import Evidence
+from calibrant.experiments.running import runner
+from calibrant.experiments.running.outcomes import Answers, Outcome, Snapshots, write_outcome
 from calibrant.predictions import Predictions
 from calibrant.recipes import TACE
 from oracles.local import canonical
@@ -296,7 +297,7 @@ PANELS = {
 @pytest.mark.parametrize("name", PANELS)
 def test_a_figure_has_a_panel_for_everything_that_is_shown_apart(evidence, name):
     pytest.importorskip("matplotlib")
-    from calibrant.experiments.figures import FIGURES
+    from calibrant.experiments.findings.figures import FIGURES
 
     figure = FIGURES[name]
     sheet = figure.find(evidence)
@@ -317,7 +318,7 @@ def test_ordered_series_go_from_dark_to_light(evidence, name):
     pytest.importorskip("matplotlib")
     from matplotlib.colors import to_rgb
 
-    from calibrant.experiments.figures import FIGURES
+    from calibrant.experiments.findings.figures import FIGURES
 
     picture = FIGURES[name].draw(FIGURES[name].find(evidence))
     light = [sum(to_rgb(handle.get_color())) for handle in picture.legends[0].get_lines()]
@@ -326,7 +327,7 @@ def test_ordered_series_go_from_dark_to_light(evidence, name):
 
 def test_figures_without_rows_are_left_out(forgetful, tmp_path):
     pytest.importorskip("matplotlib")
-    from calibrant.experiments.figures import save_figures
+    from calibrant.experiments.findings.figures import save_figures
 
     made = save_figures(forgetful, tmp_path, [*OF_SNAPSHOTS, "hierarchy"], form="png")
     assert [path.name for path in made] == ["hierarchy.csv", "hierarchy.png"]

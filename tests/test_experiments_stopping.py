@@ -21,10 +21,10 @@ pytest.importorskip("yaml")
 pytest.importorskip("click")
 pytest.importorskip("rich")
 
-from calibrant.experiments import runner
-from calibrant.experiments.owners import is_dead
-from calibrant.experiments.runner import polite
-from calibrant.experiments.store import FAILED, RUNNING, WAITING
+from calibrant.experiments.running import runner
+from calibrant.experiments.running.owners import is_dead
+from calibrant.experiments.running.runner import polite
+from calibrant.experiments.running.store import FAILED, RUNNING, WAITING
 
 SOURCES = Path(__file__).parents[1] / "src"
 STUDY = """\

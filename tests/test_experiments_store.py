@@ -24,13 +24,22 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import owners
-from calibrant.experiments.collecting import collect
-from calibrant.experiments.outcomes import Answers, Outcome, Snapshots, pack, read_outcome, sweep, unpack, write_outcome
-from calibrant.experiments.sheets import Sheet, Spread
-from calibrant.experiments.store import DONE, FAILED, RUNNING, WAITING, Store, is_full
-from calibrant.experiments.trials import BLENDS, ORDER, Trial, read_trials, write_trials
-from calibrant.experiments.tuning import Candidate, choose, lowest_admissible
+from calibrant.experiments.design.trials import BLENDS, ORDER, Trial, read_trials, write_trials
+from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.experiments.running import owners
+from calibrant.experiments.running.collecting import collect
+from calibrant.experiments.running.outcomes import (
+    Answers,
+    Outcome,
+    Snapshots,
+    pack,
+    read_outcome,
+    sweep,
+    unpack,
+    write_outcome,
+)
+from calibrant.experiments.running.store import DONE, FAILED, RUNNING, WAITING, Store, is_full
+from calibrant.experiments.training.tuning import Candidate, choose, lowest_admissible
 
 
 def a_trial(seed=0, strength=0.0, kind="none"):
@@ -294,7 +303,7 @@ def test_a_claim_that_is_not_renewed_runs_out(tmp_path):
 
 
 def test_the_claim_of_a_process_that_has_ended_is_void_at_once(store):
-    code = "from calibrant.experiments.owners import new_owner; print(new_owner())"
+    code = "from calibrant.experiments.running.owners import new_owner; print(new_owner())"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert owners.is_dead(ended)
     assert store.claim(ended) == a_trial(0)

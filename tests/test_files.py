@@ -17,7 +17,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import CalibrationInputError, Predictions
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 Y = [0, 2, 1, 2]
 M = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]

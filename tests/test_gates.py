@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.mlflow import log_calibration
+from calibrant.integrations.mlflow import log_calibration
 
 
 def drawn(power, n=800, seed=0):

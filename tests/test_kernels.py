@@ -48,7 +48,7 @@ def test_the_size_of_blocks_changes_no_bit(monkeypatch, block):
     p, y = large(n=300, k=40)
     expected = {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()}
     monkeypatch.setattr(plain, "BLOCK", block)
-    monkeypatch.setattr("calibrant.binning.STREAM", block)
+    monkeypatch.setattr("calibrant.binning.fixed.STREAM", block)
     monkeypatch.setattr("calibrant.errors.asking.STREAM", block)
     assert {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()} == expected
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant import specification
 from calibrant.errors.local import LocalCalibration, by_count, halves
+from calibrant.specification import encoding as specification
 from oracles import local
 from strategies import events, rows
 from toy import P, y

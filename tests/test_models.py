@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.models import NAMES, build
+from calibrant.experiments.training.models import NAMES, build
 
 WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None  # as if it were not installed
-from calibrant.experiments import models
+from calibrant.experiments.training import models
 print(len(models.NAMES))
 try:
     models.build("mlp", shape=(4,), classes=3)
@@ -25,7 +25,7 @@ def test_without_torch_names_are_there_and_building_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         str(len(NAMES)),
-        "calibrant.experiments.models needs torch: pip install 'calibrant[torch]'",
+        "calibrant.experiments.training.models needs torch: pip install 'calibrant[torch]'",
     ]
 
 

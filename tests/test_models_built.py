@@ -7,9 +7,9 @@ import pkgutil
 import pytest
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments import models
-from calibrant.experiments.models import NAMES, build
-from calibrant.experiments.models.building import _maker
+from calibrant.experiments.training import models
+from calibrant.experiments.training.models import NAMES, build
+from calibrant.experiments.training.models.building import _maker
 
 torch = pytest.importorskip("torch")
 
@@ -199,7 +199,7 @@ def test_inverted_bottlenecks_end_without_an_activation():
 
 @torch.no_grad()
 def test_attention_agrees_with_a_plain_loop():
-    from calibrant.experiments.models.vit import Attention
+    from calibrant.experiments.training.models.vit import Attention
 
     attention = Attention().double()
     tokens = torch.randn(2, 5, 192, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

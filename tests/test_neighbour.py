@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant import CalibrationInputError
+from calibrant.binning.ladder import Forecasts
 from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
-from calibrant.forecasts import Forecasts
 from oracles import errors, lenses
 from strategies import events, rows
 

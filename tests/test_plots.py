@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import io
+from calibrant.files import reading as io
 from toy import P, y
 
 matplotlib = pytest.importorskip("matplotlib")

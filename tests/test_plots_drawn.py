@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import diagnostics, io
+from calibrant import diagnostics
+from calibrant.files import reading as io
 from toy import P, y
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import io
+from calibrant.files import reading as io
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 beside = pytest.mark.skipif(not BESIDE.is_dir(), reason="the folder with other people's predictions is not here")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import leaks
+from calibrant.door import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
 from calibrant.recalibrate.choice import gain_of_choosing
+from calibrant.recalibrate.fitting.scores import lesson
 from calibrant.recalibrate.folds import fold_of
 from calibrant.recalibrate.methods import SHORT, named, spelled, usual
-from calibrant.recalibrate.scores import lesson
 from toy import Z, y
 
 _STRENGTHS = {"off_diagonal": 1e-2, "intercept": 1e-2}

@@ -13,11 +13,11 @@ import calibrant as cal
 from calibrant.exceptions import CalibrationWarning
 from calibrant.recalibrate.bbq import BBQ, binnings
 from calibrant.recalibrate.beta import BetaCalibration, beta_curve, logarithms
+from calibrant.recalibrate.fitting.one_vs_all import Event
+from calibrant.recalibrate.fitting.scores import Scores, lesson
 from calibrant.recalibrate.histogram import CELLS, HistogramBinning, cells, left_out_loss
 from calibrant.recalibrate.isotonic import IsotonicCalibration, broken_line, fit_isotonic
-from calibrant.recalibrate.one_vs_all import Event
 from calibrant.recalibrate.platt import PlattScaling, fit_platt
-from calibrant.recalibrate.scores import Scores, lesson
 from oracles import recalibrate_events as oracle
 from strategies import events, rows
 from toy import P, Z, y

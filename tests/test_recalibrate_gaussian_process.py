@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.recalibrate import gaussian_process
+from calibrant.recalibrate.fitting.scores import lesson
 from calibrant.recalibrate.gaussian_process import STEEPEST, Evidence, GPCalibration, Kernel, fit_latent
-from calibrant.recalibrate.scores import lesson
 from toy import P, Z, y
 
 seeds = st.integers(0, 2**32 - 1)

@@ -9,7 +9,7 @@ import pytest
 import calibrant as cal
 from calibrant.recalibrate import METHODS, cross_fit
 from calibrant.recalibrate.choice import gain_of_choosing
-from calibrant.recalibrate.scores import Scores
+from calibrant.recalibrate.fitting.scores import Scores
 from oracles import recalibrate_logs as oracle
 
 STRENGTHS = {"off_diagonal": 1e-2, "intercept": 1e-2}

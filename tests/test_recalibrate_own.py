@@ -17,8 +17,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.recalibrate import METHODS, Recalibrator, choose, cross_fit, from_json
-from calibrant.recalibrate.certificate import Ending
 from calibrant.recalibrate.export import affine
+from calibrant.recalibrate.fitting.certificate import Ending
 from toy import Z, y
 
 FACTS = ("short", "of_events", "costly", "affine")

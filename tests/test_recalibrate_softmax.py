@@ -14,10 +14,10 @@ from calibrant.exceptions import CalibrationWarning
 from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling, Tempered
 from calibrant.recalibrate.dirichlet import DirichletCalibration
 from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling, fit_mixture
-from calibrant.recalibrate.likelihood import Rows, minimised, solved
+from calibrant.recalibrate.fitting.likelihood import Rows, minimised, solved
+from calibrant.recalibrate.fitting.mixing import FOLDS, STRENGTHS, Mixed, Nearby, Trial, folds
+from calibrant.recalibrate.fitting.scores import log_softmax
 from calibrant.recalibrate.matrix import MatrixScaling
-from calibrant.recalibrate.mixing import FOLDS, STRENGTHS, Mixed, Nearby, Trial, folds
-from calibrant.recalibrate.scores import log_softmax
 from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recalibrate.vector import Scaled, VectorScaling
 from toy import Z, y

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant import io, recipes
+from calibrant import recipes
 from calibrant.exceptions import CalibrationInputError
+from calibrant.files import reading as io
 from calibrant.inference.bootstrap import NOISE
 from calibrant.predictions import Predictions
 from calibrant.report import Report, study

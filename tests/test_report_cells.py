@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.lenses import TopLabel
+from calibrant.inference.grouped import Resampling, by_blocks, concluded, edges, grouped, ranks
+from calibrant.lenses.events import TopLabel
 from calibrant.predictions import Predictions
 from calibrant.report import grouped as groups
 from calibrant.report.cells import Cells, squared_weights
-from calibrant.report.grouped import Resampling, by_blocks, concluded, edges, grouped, ranks
 from strategies import events
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 from calibrant.simulate import UNIFORM, BetaScores, EmpiricalScores, Estimate, like, power_curve
 from calibrant.simulate.biases import Biases
 

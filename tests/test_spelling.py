@@ -8,18 +8,18 @@ import pytest
 
 import calibrant as cal
 from calibrant import CalibrationInputError
-from calibrant.cli import spelling
+from calibrant.specification import spelling
 
 MODULES = {
     "calibrant.aggregates",
-    "calibrant.binning",
+    "calibrant.binning.fixed",
     "calibrant.distances",
     "calibrant.errors.mean_score",
-    "calibrant.lenses",
-    "calibrant.narrowing",
-    "calibrant.partitions",
+    "calibrant.lenses.events",
+    "calibrant.lenses.around",
+    "calibrant.binning.vectors",
     "calibrant.selections",
-    "calibrant.sweep",
+    "calibrant.binning.sweep",
 }
 """Where the pieces of a metric live; recipes and estimators are known by being metrics."""
 

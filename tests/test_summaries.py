@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.totals import Totals
+from calibrant.kernels.totals import Totals
 
 RNG = np.random.default_rng(7)
 ROWS = RNG.dirichlet(np.ones(3), 60).round(2)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.kernels.numpy import column_totals, row_sums, sums_by_code, units
-from calibrant.totals import Totals
+from calibrant.kernels.totals import Totals
 
 UNIT = Fraction(1, 2**52)
 probabilities = st.floats(0, 1)

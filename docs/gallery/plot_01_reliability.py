@@ -9,7 +9,7 @@ dot would lie if the model were calibrated.
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")
 display = plots.ReliabilityDisplay.from_predictions(

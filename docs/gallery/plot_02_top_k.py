@@ -8,7 +8,7 @@ outputs and the rest, for growing k, beside the error that noise alone would mak
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")
 display = plots.TopKDisplay.from_predictions(predictions, most=5, consistency=20, seed=0)

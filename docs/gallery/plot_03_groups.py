@@ -8,7 +8,7 @@ own grey bar: 95% of the values of a calibrated model lie below its end.
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")
 display = plots.GroupsDisplay.from_predictions(

@@ -7,7 +7,7 @@ Which classes is it too sure of?
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")
 display = plots.SignedGapsDisplay.from_predictions(predictions, interval=cal.Bootstrap(200, seed=0), seed=0)

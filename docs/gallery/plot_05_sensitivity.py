@@ -8,7 +8,7 @@ does to it.
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")
 display = plots.SensitivityDisplay.from_predictions(predictions, bootstrap=100, seed=0)

@@ -8,7 +8,7 @@ common to both cancels.
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")
 softer = cal.Predictions.from_logits(predictions.labels, predictions.values / 2)

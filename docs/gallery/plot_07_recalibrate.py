@@ -8,7 +8,7 @@ file.
 
 import calibrant as cal
 from calibrant import plots
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 validation = read(SHIPPED / "fashion_mnist_validation.npz")
 test = read(SHIPPED / "fashion_mnist_test.npz")

@@ -7,7 +7,7 @@ are fitted to the predictions; every estimator is then simulated at the same num
 """
 
 from calibrant import simulate
-from calibrant.io import SHIPPED, read
+from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")[:500]
 found = simulate.like(predictions, replicates=50, seed=0)

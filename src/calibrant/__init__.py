@@ -25,7 +25,10 @@ from calibrant.aggregates import (
     uniform,
     weighted_by_size,
 )
-from calibrant.binning import Edges, EqualMass, EqualWidth, Quantiles
+from calibrant.binning.fixed import Edges, EqualWidth
+from calibrant.binning.ranked import EqualMass, Quantiles
+from calibrant.binning.sweep import Sweep
+from calibrant.binning.vectors import Grid, KDTree
 from calibrant.bins import Bins
 from calibrant.distances import (
     debiased_squared,
@@ -51,26 +54,16 @@ from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest
 from calibrant.errors.similarity import exponential, gaussian
 from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.gates import Scorer, assert_calibrated
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.consistency import Null, consistency
+from calibrant.inference.gates import Scorer, assert_calibrated
 from calibrant.inference.jackknife import Jackknife, jackknife
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
-from calibrant.lenses import (
-    Classwise,
-    Flat,
-    Full,
-    Groups,
-    InTopK,
-    OneClass,
-    Ranked,
-    TopK,
-    TopLabel,
-)
+from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
+from calibrant.lenses.events import Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
+from calibrant.lenses.vectors import Full, Groups, TopK
 from calibrant.metric import Metric, from_json
-from calibrant.narrowing import Above, Between, ByLabel, ByPrediction
-from calibrant.partitions import Grid, KDTree
 from calibrant.predictions import Predictions
 from calibrant.recipes import (
     ACCURACY,
@@ -112,7 +105,6 @@ from calibrant.selections import (
     predicted_in,
     where,
 )
-from calibrant.sweep import Sweep
 from calibrant.table import Table, table
 from calibrant.views import Summary, View
 

@@ -15,8 +15,8 @@ import numpy as np
 from calibrant.bins import Bins
 from calibrant.checks import order
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import UNKNOWN, Facts, as_they_are, declare, or_nothing
-from calibrant.totals import Floats
+from calibrant.kernels.totals import Floats
+from calibrant.specification.facts import UNKNOWN, Facts, as_they_are, declare, or_nothing
 
 Aggregate = Callable[[Floats, Bins], Floats]
 ZERO = 1e-7

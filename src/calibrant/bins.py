@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.text import aligned
-from calibrant.totals import Floats, Ints, Totals
 from calibrant.views import About, Summary
 
 if TYPE_CHECKING:

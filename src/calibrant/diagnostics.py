@@ -11,10 +11,12 @@ import numpy as np
 
 from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
 from calibrant.exceptions import CalibrationInputError
-from calibrant.lenses import Full, Groups, InTopK, Lens, Ranked, TopLabel
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import InTopK, Ranked, TopLabel
+from calibrant.lenses.lens import Lens
+from calibrant.lenses.vectors import Full, Groups
 from calibrant.predictions import Predictions
 from calibrant.selections import within
-from calibrant.totals import Floats
 from calibrant.views import View
 
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from calibrant.bins import Bins
 from calibrant.checks import interval, numbers, order
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, declare
-from calibrant.totals import Floats
+from calibrant.kernels.totals import Floats
+from calibrant.specification.facts import Facts, declare
 
 Distance = Callable[[Bins], Floats]
 

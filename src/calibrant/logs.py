@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from calibrant import kernels
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions, sigmoid
-from calibrant.totals import Floats, Ints
 
 
 class Logs(Protocol):

@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, Literal, Self, final
 
-from calibrant import specification
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.facts import UNKNOWN, Facts
 from calibrant.predictions import Predictions
 from calibrant.result import Result
+from calibrant.specification.encoding import decode, encode
+from calibrant.specification.facts import UNKNOWN, Facts
+from calibrant.specification.naming import fields_of, spelled
 from calibrant.views import S
 
 
@@ -83,11 +84,11 @@ class Metric(ABC, Generic[S]):
 
     def _way(self, name: str, value: object) -> str | None:
         """How a choice is changed: by `replace`, of the field itself or of the piece that has it."""
-        choices = specification.fields_of(self)
+        choices = fields_of(self)
         if name in choices:
             return f"{self.name}.replace({name}=...)"
         for choice, piece in choices.items():
-            if name in specification.fields_of(piece):
+            if name in fields_of(piece):
                 return f"{self.name}.replace({choice}={type(piece).__name__}({name}={value!r}))"
         return None
 
@@ -99,7 +100,7 @@ class Metric(ABC, Generic[S]):
         >>> cal.ECE.replace(binning=cal.EqualMass()) == cal.ADAPTIVE_ECE
         True
         """
-        known = specification.fields_of(self)
+        known = fields_of(self)
         for name in choices.keys() - known.keys():
             raise CalibrationInputError(name, f"is no choice of {self.name}", hint=nearest(name, known))
         return dataclasses.replace(self, **choices)  # type: ignore[type-var]
@@ -107,10 +108,10 @@ class Metric(ABC, Generic[S]):
     @final
     def to_json(self) -> str:
         """The specification as JSON; `calibrant.from_json` rebuilds the metric."""
-        return json.dumps(specification.encode(self))
+        return json.dumps(encode(self))
 
     def __repr__(self) -> str:
-        return specification.spelled(self)
+        return spelled(self)
 
     @property
     def name(self) -> str:
@@ -127,12 +128,12 @@ class Metric(ABC, Generic[S]):
         for name in [*exact, *(name for name, recipe in alike.items() if recipe == self)]:
             return name
         for name, recipe in alike.items():
-            theirs = specification.fields_of(recipe)
-            changed = [choice for choice, piece in specification.fields_of(self).items() if piece != theirs[choice]]
+            theirs = fields_of(recipe)
+            changed = [choice for choice, piece in fields_of(self).items() if piece != theirs[choice]]
             if len(changed) == 1 and changed[0] != "score":  # a score makes the name
                 piece = getattr(self, changed[0])
-                spelled = specification.spelled(piece, short=True)
-                return f"{name}({changed[0]}={spelled if len(spelled) < 50 else f'{type(piece).__name__}(...)'})"
+                words = spelled(piece, short=True)
+                return f"{name}({changed[0]}={words if len(words) < 50 else f'{type(piece).__name__}(...)'})"
         return type(self).__name__
 
 
@@ -169,7 +170,7 @@ def from_json(text: str, pieces: Mapping[str, object] | None = None) -> Metric:
     True
     """
     try:
-        made = specification.decode(json.loads(text), pieces or {})
+        made = decode(json.loads(text), pieces or {})
     except json.JSONDecodeError as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
     if not isinstance(made, Metric):

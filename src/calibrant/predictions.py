@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import kernels, leaks
-from calibrant.arrays import Array
+from calibrant import kernels
 from calibrant.checks import class_name, is_whole
-from calibrant.door import Door, Truth
+from calibrant.door import leaks
+from calibrant.door.arrays import Array
+from calibrant.door.samples import Door, Truth
+from calibrant.door.sharing import read_only, unshared
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.precision import DOUBLE, Precision
-from calibrant.sharing import read_only, unshared
-from calibrant.totals import Floats, Ints
+from calibrant.kernels.precision import DOUBLE, Precision
+from calibrant.kernels.totals import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)

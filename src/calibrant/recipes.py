@@ -16,7 +16,11 @@ from calibrant.aggregates import (
     signed_balance,
     weighted_by_size,
 )
-from calibrant.binning import Binning, EqualMass, EqualWidth
+from calibrant.binning.contract import Binning
+from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.ranked import EqualMass
+from calibrant.binning.sweep import Sweep
+from calibrant.binning.vectors import KDTree
 from calibrant.checks import interval, is_number
 from calibrant.distances import debiased_squared, inter_interval, signed, squared
 from calibrant.errors.binned import BinnedError
@@ -27,12 +31,12 @@ from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
 from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, declare
-from calibrant.lenses import Classwise, Full, Lens, Ranked, TopK, TopLabel
+from calibrant.lenses.around import Above, Between, ByLabel
+from calibrant.lenses.events import Classwise, Ranked, TopLabel
+from calibrant.lenses.lens import Lens
+from calibrant.lenses.vectors import Full, TopK
 from calibrant.metric import Metric
-from calibrant.narrowing import Above, Between, ByLabel
-from calibrant.partitions import KDTree
-from calibrant.sweep import Sweep
+from calibrant.specification.facts import Facts, declare
 
 ECE = BinnedError()
 MCE = BinnedError(aggregate=maximum)

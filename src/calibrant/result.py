@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant import specification
 from calibrant.bins import Bins
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats, Totals
+from calibrant.specification.encoding import decode, encode, number
 from calibrant.text import aligned
-from calibrant.totals import Floats, Totals
 from calibrant.views import About
 
 if TYPE_CHECKING:
@@ -153,17 +153,17 @@ class Result:
         """Plain numbers and strings, ready for JSON (nan and infinities as strings)."""
         made: dict[str, Any] = {
             "name": self.name,
-            "value": specification.number(self.value),
+            "value": number(self.value),
             "n": self.n,
             "question": self.question,
             "choices": self.choices,
-            "details": {name: specification.number(value) for name, value in self.details.items()},
+            "details": {name: number(value) for name, value in self.details.items()},
             "notes": list(self.notes),
             "parts": {
-                name: {"value": specification.number(value), "size": specification.number(size)}
+                name: {"value": number(value), "size": number(size)}
                 for name, value, size in zip(self.about.names, self.values, self.sizes, strict=True)
             },
-            "metric": specification.encode(self.metric),
+            "metric": encode(self.metric),
         }
         if self.interval is not None:
             made["interval"] = _interval_to_dict(self.interval)
@@ -186,7 +186,7 @@ class Result:
             raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
         about = About(n=made["n"], question=made["question"], names=tuple(parts))
         return cls(
-            metric=_named(specification.decode(made["metric"], pieces or {}), made["name"]),
+            metric=_named(decode(made["metric"], pieces or {}), made["name"]),
             value=float(made["value"]),
             about=about,
             choices=made["choices"],
@@ -242,10 +242,7 @@ def _named(metric: Metric, name: str) -> Metric:
 
 
 def _interval_to_dict(interval: Interval) -> dict[str, Any]:
-    return {
-        name: specification.number(value) if isinstance(value, float) else value
-        for name, value in vars(interval).items()
-    }
+    return {name: number(value) if isinstance(value, float) else value for name, value in vars(interval).items()}
 
 
 def _interval_from_dict(made: dict[str, Any]) -> Interval:

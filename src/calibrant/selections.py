@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
 from calibrant.checks import class_name, interval, is_number
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, facts_of
-from calibrant.precision import Precision
+from calibrant.kernels.precision import Precision
 from calibrant.predictions import Predictions
+from calibrant.specification.facts import Facts, facts_of
 
 Mask = NDArray[np.bool_]
 Value = str | bool | int | float

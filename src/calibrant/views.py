@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.precision import Precision
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.logs import Given, Logs
-from calibrant.precision import Precision
 from calibrant.predictions import sentences
-from calibrant.totals import Floats, Ints
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # whose variables have a default, so that Metric is Metric[Summary]

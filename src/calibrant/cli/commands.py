@@ -1,12 +1,12 @@
 """Commands: all that `calibrant` can be told to do."""
 
-from calibrant.cli.about import demo, info
-from calibrant.cli.experimenting import experiment
+from calibrant.cli.experiment import experiment
 from calibrant.cli.group import group, run
-from calibrant.cli.measuring import measure
-from calibrant.cli.recalibrating import recalibrate
-from calibrant.cli.reporting import compare_models, report
-from calibrant.cli.simulating import simulate
+from calibrant.cli.info import demo, info
+from calibrant.cli.measure import measure
+from calibrant.cli.recalibrate import recalibrate
+from calibrant.cli.report import compare_models, report
+from calibrant.cli.simulate import simulate
 
 for command in (measure, report, compare_models, recalibrate, simulate, experiment, demo, info):
     group.add_command(command)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
-from calibrant import io
 from calibrant.exceptions import CalibrationInputError
+from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,19 +11,19 @@ from typing import Literal, Protocol, final, runtime_checkable
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.arrays import Array
-from calibrant.binning import STREAM, TABLE, Binning, bins_of
+from calibrant.binning.contract import STREAM, TABLE, Binning, bins_of
+from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, facts_of
-from calibrant.forecasts import Forecasts
-from calibrant.lenses import Lens
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.lens import Lens
 from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.selections import Selection
-from calibrant.specification import identity, spoken
-from calibrant.totals import Floats, Ints
+from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.naming import identity, spoken
 from calibrant.views import About, S, Summary, View
 
 Reads = tuple[tuple[str, str], ...]

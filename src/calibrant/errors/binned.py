@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, Aggregate, mean, mean_of
-from calibrant.binning import Binning, EqualWidth
+from calibrant.binning.contract import Binning
+from calibrant.binning.fixed import EqualWidth
 from calibrant.bins import Bins
 from calibrant.distances import Distance, tvd
 from calibrant.errors.asking import OfBins
-from calibrant.facts import Facts, facts_of
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.totals import Floats
+from calibrant.specification.facts import Facts, facts_of
 
 
 @dataclass(frozen=True, repr=False)

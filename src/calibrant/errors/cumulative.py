@@ -10,15 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, declare, facts_of
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification import spoken
-from calibrant.totals import Floats
+from calibrant.specification.facts import Facts, declare, facts_of
+from calibrant.specification.naming import spoken
 
 Statistic = Callable[[Floats], float]
 """A number that says how far a path C_0 = 0, C_1, ... goes."""

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.pooling import rising_corners
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, declare, facts_of
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Lens, TopLabel
-from calibrant.pooling import rising_corners
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification import spoken
-from calibrant.totals import Floats, Ints
+from calibrant.specification.facts import Facts, declare, facts_of
+from calibrant.specification.naming import spoken
 
 Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""

@@ -8,15 +8,16 @@ from math import factorial
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.checks import number
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.totals import Floats
+from calibrant.specification.facts import Facts
 
 STEP = 2.2 / ((1 << 14) - 1)
 """Forecasts are compared at the points -.6 + STEP * k inside (0, 1)."""

@@ -16,12 +16,13 @@ from calibrant.checks import whole
 from calibrant.errors.asking import Asking
 from calibrant.errors.similarity import Kernel, Radial, Residuals, exponential
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, declare, facts_of
-from calibrant.lenses import Full, Lens
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.lens import Lens
+from calibrant.lenses.vectors import Full
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification import spoken
-from calibrant.totals import Floats, Ints
+from calibrant.specification.facts import Facts, declare, facts_of
+from calibrant.specification.naming import spoken
 from calibrant.views import View
 
 Estimator = Callable[[Residuals, Kernel], dict[str, float]]

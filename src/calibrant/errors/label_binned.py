@@ -8,16 +8,18 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning import Binning, EqualWidth
+from calibrant.binning.contract import Binning
+from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.checks import order
 from calibrant.errors.asking import OfRates, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, facts_of
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.totals import Floats, Ints
+from calibrant.specification.facts import Facts, facts_of
 
 
 @runtime_checkable

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.arrays import as_numbers
-from calibrant.binning import TABLE
+from calibrant.binning.contract import TABLE
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.checks import number, whole
+from calibrant.door.arrays import as_numbers
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Classwise, TopLabel
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import Classwise, TopLabel
 from calibrant.predictions import Predictions
 from calibrant.selections import Selection
-from calibrant.specification import identity
-from calibrant.totals import Floats
+from calibrant.specification.naming import identity
 from calibrant.views import About
 
 Balance = Callable[[Floats, Floats], Floats]

@@ -11,15 +11,16 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
 from calibrant.errors.asking import OfScores
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, declare, facts_of
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Totals
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification import identity, spoken
-from calibrant.totals import Totals
+from calibrant.specification.facts import Facts, declare, facts_of
+from calibrant.specification.naming import identity, spoken
 from calibrant.views import About, Summary, View
 
 Score = Callable[[View], Array]

@@ -9,16 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.checks import number, order, whole
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification import spoken
-from calibrant.totals import Floats, Ints
+from calibrant.specification.facts import Facts
+from calibrant.specification.naming import spoken
 
 Neighbours = Callable[[Ladder], tuple[Ints, Ints]]
 """A table of distinct forecasts to the first entry in each forecast's neighbourhood, and the first behind it."""

@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.checks import number
-from calibrant.facts import Facts
-from calibrant.totals import Floats, Ints
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.specification.facts import Facts
 from calibrant.views import View
 
 Kernel = Callable[[Floats, Floats], Floats]

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.checks import number
 from calibrant.errors.asking import OfTable, error
-from calibrant.facts import Facts
-from calibrant.forecasts import Forecasts, Ladder
-from calibrant.lenses import Lens, TopLabel
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import TopLabel
+from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.totals import Floats
+from calibrant.specification.facts import Facts
 
 GRID = 1 << 16
 """Cells of [0, 1] between whose ends residuals are shared."""

@@ -14,10 +14,10 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import BLOCK, RowDraws, Work, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, RowsInCells, exact
 from calibrant.inference.pivots import pivot
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Interval, Result
-from calibrant.totals import Floats, Ints
 
 JACKKNIFE_BLOCKS = 100
 """Blocks of rows that are left out in turn for the acceleration of BCa intervals."""

@@ -14,10 +14,10 @@ from calibrant.inference.bootstrap import basic
 from calibrant.inference.draws import RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Engine, exact
 from calibrant.inference.pivots import pivot
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Interval, Result
-from calibrant.totals import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
+from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import Facts, facts_of
-from calibrant.forecasts import Forecasts
 from calibrant.inference.draws import Work, check_seed, redrawn_labels, replicate
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
-from calibrant.totals import Floats
+from calibrant.specification.facts import Facts, facts_of
 from calibrant.views import Summary, View
 
 

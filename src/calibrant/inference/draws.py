@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import is_number, is_whole
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.progress import shown
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
-from calibrant.totals import Floats, Ints
 
 BLOCK = 20
 """Replicates per seed: the same whatever the number of processes, so that results are too."""

@@ -9,16 +9,16 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from calibrant.arrays import Array
-from calibrant.binning import bins_of
+from calibrant.binning.contract import bins_of
+from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
+from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking, OfBins, OfScores
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import facts_of
-from calibrant.forecasts import Forecasts
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.totals import Floats, Ints, Totals
+from calibrant.specification.facts import facts_of
 from calibrant.views import About, Summary, View
 
 _LOW_WORD = 0 if sys.byteorder == "little" else 1

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
-from calibrant.totals import Floats
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from calibrant.checks import number, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import resampled
 from calibrant.inference.draws import RowDraws, check_seed, replicate
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
 from calibrant.selections import Mask
-from calibrant.specification import fields_of
-from calibrant.totals import Floats
+from calibrant.specification.naming import fields_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels.numpy import blocks
-from calibrant.totals import Floats, Ints
+from calibrant.kernels.totals import Floats, Ints
 
 Array = NDArray[Any]
 

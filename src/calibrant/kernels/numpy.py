@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.precision import Precision
-from calibrant.sharing import searchable
-from calibrant.totals import Floats, Ints, Totals
+from calibrant.door.sharing import searchable
+from calibrant.kernels.precision import Precision
+from calibrant.kernels.totals import Floats, Ints, Totals
 
 Array = NDArray[Any]
 

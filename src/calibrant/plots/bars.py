@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.bins import Bins
+from calibrant.kernels.totals import Floats
 from calibrant.plots import colours
 from calibrant.plots.colours import Letters, inches
 from calibrant.plots.panels import strip_below
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
-from calibrant.binning import EqualWidth
+from calibrant.binning.fixed import EqualWidth
 from calibrant.errors.binned import BinnedError
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.result import Result
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

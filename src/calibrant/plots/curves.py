@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.binning.ladder import Ladder
+from calibrant.door.arrays import Array
 from calibrant.errors.isotonic import isotonic_curve
 from calibrant.errors.smooth import SmoothError
-from calibrant.forecasts import Ladder
-from calibrant.totals import Floats
+from calibrant.kernels.totals import Floats
 
 CELLS = 4096
 """Cells of [0, 1] between whose ends samples are shared."""

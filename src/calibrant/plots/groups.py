@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.inference.bootstrap import Bootstrap
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.panels import WIDTH, Display, one_panel
@@ -18,7 +19,6 @@ from calibrant.plots.ranking import Ranking
 from calibrant.recipes import ECE
 from calibrant.result import Result
 from calibrant.table import Table, table
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import as_array
+from calibrant.door.arrays import as_array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.plots import colours
-from calibrant.totals import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

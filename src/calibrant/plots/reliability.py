@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from calibrant.checks import whole
 from calibrant.errors.isotonic import IsotonicError
+from calibrant.inference.bin_intervals import calibrated_frequencies, resampled_frequencies
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import check_level, check_seed
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.curves import Curve, CurveOf
 from calibrant.plots.inputs import estimated, one_event
 from calibrant.plots.panels import WIDTH, Display, one_panel
-from calibrant.plots.spread import calibrated_frequencies, resampled_frequencies
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.result import Result
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

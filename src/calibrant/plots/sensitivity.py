@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
 from calibrant.recipes import ECE
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

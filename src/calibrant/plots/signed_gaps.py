@@ -9,18 +9,18 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.bin_intervals import middle
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.inference.draws import check_level
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel
 from calibrant.plots.ranking import Ranking
-from calibrant.plots.spread import middle
 from calibrant.recipes import CWMCS
 from calibrant.result import Result
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

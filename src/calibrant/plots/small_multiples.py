@@ -11,17 +11,17 @@ import numpy as np
 from calibrant.checks import whole
 from calibrant.errors.asking import OfBins
 from calibrant.exceptions import CalibrationInputError
-from calibrant.facts import facts_of
+from calibrant.inference.bin_intervals import calibrated_frequencies
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
-from calibrant.plots.spread import calibrated_frequencies
 from calibrant.recipes import SCE
 from calibrant.result import Result
-from calibrant.specification import fields_of
-from calibrant.totals import Floats, Ints
+from calibrant.specification.facts import facts_of
+from calibrant.specification.naming import fields_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from calibrant.binning import Binning
+from calibrant.binning.contract import Binning
 from calibrant.checks import whole
 from calibrant.diagnostics import mean_ranked_outputs
 from calibrant.errors.binned import BinnedError
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
-from calibrant.lenses import Lens, TopK
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.lens import Lens
+from calibrant.lenses.vectors import TopK
 from calibrant.metric import checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import estimated
 from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
 from calibrant.recipes import FULL_ECE
 from calibrant.result import Result
-from calibrant.totals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

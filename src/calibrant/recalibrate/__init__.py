@@ -3,9 +3,9 @@
 from typing import Any
 
 from calibrant.recalibrate.catalogue import *  # noqa: F403 - every method, by its name
-from calibrant.recalibrate.certificate import Certificate as Certificate
 from calibrant.recalibrate.choice import Choice as Choice
 from calibrant.recalibrate.choice import choose as choose
+from calibrant.recalibrate.fitting.certificate import Certificate as Certificate
 from calibrant.recalibrate.folds import cross_fit as cross_fit
 from calibrant.recalibrate.methods import METHODS as METHODS
 from calibrant.recalibrate.recalibrator import Recalibrator as Recalibrator
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
     if name != "Recalibrated":
         raise AttributeError(f"module 'calibrant.recalibrate' has no attribute {name!r}")
     try:
-        from calibrant.recalibrate.recalibrated import Recalibrated
+        from calibrant.integrations.sklearn import Recalibrated
     except ModuleNotFoundError as missing:
         raise ImportError(f"Recalibrated needs {missing.name}: pip install 'calibrant[sklearn]'") from None
     return Recalibrated

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import Event, events, gathered, mapped
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, mapped
+from calibrant.recalibrate.fitting.scores import FLOOR, Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import FLOOR, Lesson, Scores
-from calibrant.totals import Floats, Ints
 
 SIZES = 10
 """C: there are between n^(1/3) / C and C n^(1/3) bins."""

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.kernels.totals import Floats
 from calibrant.predictions import sigmoid
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import Event, events, gathered, logits_of, mapped, together
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
+from calibrant.recalibrate.fitting.scores import LARGEST, Lesson, Scores, logarithms
 from calibrant.recalibrate.platt import endless, fit_logistic, one_sided, parting
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import LARGEST, Lesson, Scores, logarithms
-from calibrant.totals import Floats
 
 
 @dataclass(eq=False)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.likelihood import Likelihood, Point, Rows, minimised, require_every_class, solved
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.likelihood import Likelihood, Point, Rows, minimised, require_every_class, solved
+from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
-from calibrant.totals import Floats, Ints
 
 _BEYOND = {
     1

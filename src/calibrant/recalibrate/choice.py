@@ -15,16 +15,16 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters
 from calibrant.inference.progress import shown
-from calibrant.lenses import Full
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.vectors import Full
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
+from calibrant.recalibrate.fitting.scores import Scores
 from calibrant.recalibrate.folds import cross_fit
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Scores
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.result import Interval
 from calibrant.table import Table
-from calibrant.totals import Floats
 
 UNCHANGED = "as it is"
 """The name of doing nothing, which every method is held against."""

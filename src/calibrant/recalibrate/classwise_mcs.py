@@ -10,18 +10,18 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import ZERO
-from calibrant.arrays import Array
-from calibrant.binning import EqualWidth
+from calibrant.binning.fixed import EqualWidth
 from calibrant.checks import whole
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.precision import DOUBLE
+from calibrant.kernels.precision import DOUBLE
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recalibrate.temperature import fit_temperature
 from calibrant.recipes import CWMCS
-from calibrant.totals import Floats, Ints
 
 GAMMAS = np.arange(-999, 1000) / 1000
 """Spreads among which the calibration error is minimised."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting.scores import log_softmax
 from calibrant.recalibrate.matrix import Mixture
-from calibrant.recalibrate.scores import log_softmax
-from calibrant.totals import Floats
 
 
 class DirichletCalibration(Mixture):

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.likelihood import FLAT
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.likelihood import FLAT
+from calibrant.recalibrate.fitting.scores import Lesson, Scores, log_softmax, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, log_softmax, softmax
 from calibrant.recalibrate.temperature import fit_temperature
-from calibrant.totals import Floats
 
 _FACES = [face for size in (1, 2, 3) for face in combinations(range(3), size)]
 """Which of three weights may differ from 0."""

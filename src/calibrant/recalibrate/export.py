@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.formats.writing import whole_file
+from calibrant.files.writing import whole_file
+from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting.scores import FLOOR
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import FLOOR
-from calibrant.totals import Floats
 
 
 def affine(fitted: Recalibrator) -> tuple[Floats, Floats]:

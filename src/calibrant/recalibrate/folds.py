@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, as_array
 from calibrant.checks import whole
+from calibrant.door.arrays import Array, as_array
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
+from calibrant.kernels.totals import Ints
 from calibrant.predictions import Predictions
+from calibrant.recalibrate.fitting.scores import Lesson, Scores, lesson
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, lesson
-from calibrant.totals import Ints
 
 
 def cross_fit(

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.checks import whole
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import sigmoid
-from calibrant.recalibrate.certificate import Ending
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.scores import Lesson, Scores, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores, softmax
-from calibrant.totals import Floats, Ints
 
 ELEMENTS = 1 << 20
 """Rows times classes times inducing points that are learnt from."""

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
-from calibrant.binning import MOST_BINS
+from calibrant.binning.contract import MOST_BINS
 from calibrant.checks import whole
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import LEAST_SHARE, Event, events, gathered, mapped
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, events, gathered, mapped
+from calibrant.recalibrate.fitting.scores import FLOOR, Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import FLOOR, Lesson, Scores
-from calibrant.totals import Floats, Ints
 
 CELLS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 """Numbers of cells among which the left-out log loss chooses."""
@@ -99,7 +99,7 @@ def fit_histogram(event: Event, n_bins: int) -> Floats:
 def left_out_loss(given: Lesson, n_bins: int) -> float:
     """The mean log loss of rows that are each forecast from the cells of all others.
 
-    >>> from calibrant.recalibrate.scores import lesson
+    >>> from calibrant.recalibrate.fitting.scores import lesson
     >>> pair = lesson([.1, .2], [0, 1], input="probabilities")
     >>> round(left_out_loss(pair, 1), 3), round(left_out_loss(pair, 100), 3)  # each from the other; midpoints
     (27.631, 0.867)

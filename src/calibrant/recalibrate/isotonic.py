@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.pooling import rising_corners
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import Event, events, gathered, mapped
+from calibrant.binning.pooling import rising_corners
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, mapped
+from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
-from calibrant.totals import Floats, Ints
 
 
 @dataclass(eq=False)

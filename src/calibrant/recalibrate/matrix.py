@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import number
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.likelihood import Rows, require_every_class
-from calibrant.recalibrate.mixing import chosen_strengths, fit_matrix
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.likelihood import Rows, require_every_class
+from calibrant.recalibrate.fitting.mixing import chosen_strengths, fit_matrix
+from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
-from calibrant.totals import Floats
 
 
 @dataclass(eq=False)

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats
 from calibrant.predictions import sigmoid
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.one_vs_all import Event, events, gathered, logits_of, mapped, together
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
+from calibrant.recalibrate.fitting.scores import LARGEST, Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import LARGEST, Lesson, Scores
-from calibrant.totals import Floats
 
 SPREAD = 1e-12
 """Scores no further than this from their middle are taken to be equal."""

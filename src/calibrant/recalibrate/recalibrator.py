@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from calibrant import leaks
-from calibrant.arrays import Array
 from calibrant.checks import word
+from calibrant.door import leaks
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
 from calibrant.kernels.numpy import BLOCK
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate import saved
-from calibrant.recalibrate.certificate import Certificate, Ending
-from calibrant.recalibrate.scores import Lesson, Scores, lesson, scores
-from calibrant.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Certificate, Ending
+from calibrant.recalibrate.fitting.scores import Lesson, Scores, lesson, scores
 
 
 class Recalibrator(ABC):

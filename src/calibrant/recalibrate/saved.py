@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.recalibrate.certificate import Certificate
+from calibrant.recalibrate.fitting.certificate import Certificate
 
 VERSION = 1
 """Raised when older readers could misunderstand what is written."""

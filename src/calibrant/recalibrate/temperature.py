@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant import kernels
-from calibrant.arrays import Array
 from calibrant.checks import word
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.certificate import Certificate, Ending
+from calibrant.recalibrate.fitting.certificate import Certificate, Ending
+from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
 from calibrant.recipes import ECE
-from calibrant.totals import Floats, Ints
 
 COLDEST, HOTTEST = 1e-3, 1e3
 """Temperatures that are looked at."""

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import whole, word
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.recalibrate.certificate import Ending
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, together
+from calibrant.recalibrate.fitting.scores import Lesson, Scores, log_softmax, logarithms
 from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
 from calibrant.recalibrate.isotonic import broken_line, fit_isotonic
-from calibrant.recalibrate.one_vs_all import LEAST_SHARE, Event, together
 from calibrant.recalibrate.platt import fit_platt, platt_curve, platt_odds
 from calibrant.recalibrate.recalibrator import Recalibrator, likeliest
-from calibrant.recalibrate.scores import Lesson, Scores, log_softmax, logarithms
-from calibrant.totals import Floats, Ints
 
 MOST_BINS = 1000
 """Cells that are allowed: there are as many numbers for each class."""
@@ -117,7 +117,7 @@ class TopLabelCalibration(Recalibrator):
 def predicted_events(given: Lesson, confidence: Array) -> list[Event]:
     """For each class the rows that predict it: their confidence, whether it is true, and their weight.
 
-    >>> from calibrant.recalibrate.scores import lesson
+    >>> from calibrant.recalibrate.fitting.scores import lesson
     >>> given = lesson([[.9, .1], [.2, .8]], [0, 0], input="probabilities")
     >>> [event.outcomes.tolist() for event in predicted_events(given, np.array([.9, .8]))]
     [[1.0], [0.0]]

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import number
-from calibrant.recalibrate.certificate import Ending
-from calibrant.recalibrate.likelihood import (
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.likelihood import (
     Likelihood,
     Point,
     Rows,
@@ -21,9 +22,8 @@ from calibrant.recalibrate.likelihood import (
     solved,
     usual_temperature,
 )
+from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.scores import Lesson, Scores
-from calibrant.totals import Floats, Ints
 
 
 @dataclass(eq=False)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.binning import Edges
+from calibrant.binning.fixed import Edges
+from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
 from calibrant.errors.binned import BinnedError
-from calibrant.forecasts import Forecasts
+from calibrant.inference.grouped import MOST_BINS, bin_numbers, by_blocks, edges, grouped, ranks
+from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
-from calibrant.report.grouped import MOST_BINS, bin_numbers, by_blocks, edges, grouped, ranks
-from calibrant.totals import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from markupsafe import Markup
 
+from calibrant.kernels.totals import Floats
 from calibrant.report.svg import Plane, element, picture
 from calibrant.report.words import amount
 from calibrant.text import inert
-from calibrant.totals import Floats
 
 Z = 1.6448536269514722
 """The normal quantile of a two-sided 90 %."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
 from calibrant.inference.comparison import holm
+from calibrant.inference.grouped import BLOCK
+from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 from calibrant.report.charts import Z, signed_bars
-from calibrant.report.grouped import BLOCK
 from calibrant.report.words import sides
-from calibrant.totals import Floats
 
 LEVEL = 0.05
 """The corrected p-value up to which a group is flagged."""

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from calibrant.report.charts import hatches
 from calibrant.report.words import Quoted
-from calibrant.specification import number
+from calibrant.specification.encoding import number
 from calibrant.text import inert
 
 Cell = str | float | int | Quoted

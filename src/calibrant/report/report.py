@@ -9,7 +9,7 @@ from pathlib import Path
 
 import calibrant
 from calibrant.exceptions import CalibrationInputError
-from calibrant.formats.writing import write_text
+from calibrant.files.writing import write_text
 from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions

@@ -12,15 +12,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from calibrant.binning import EqualWidth
+from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.ladder import Forecasts
 from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.facts import facts_of
-from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import Null, consistency
+from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
@@ -39,8 +39,8 @@ from calibrant.recipes import (
 from calibrant.report.beside import beside
 from calibrant.report.charts import Z
 from calibrant.report.gaps import gaps
-from calibrant.report.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
 from calibrant.result import Interval, Result
+from calibrant.specification.facts import facts_of
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, replicate
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.simulate.classes import SoftmaxScores
 from calibrant.simulate.named import Named
@@ -20,7 +21,6 @@ from calibrant.simulate.samples import Law, check_law, sampled
 from calibrant.simulate.targets import Target, true_value
 from calibrant.simulate.text import to_json
 from calibrant.text import aligned
-from calibrant.totals import Floats
 
 BLOCK = 1 << 17
 """Forecasts that are drawn at once, whatever the number of replicates: memory does not grow with it."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import number, whole
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.totals import Floats
+from calibrant.kernels.totals import Floats
 
 
 @dataclass(frozen=True)

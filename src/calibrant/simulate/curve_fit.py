@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.simulate.curves import CalibrationCurve, parted, transformed
 from calibrant.simulate.outcomes import scores_and_hits
 from calibrant.text import aligned
-from calibrant.totals import Floats, Ints
 
 FAMILIES = ("log_log", "logflip_logflip", "logit_logit", "logit_logflip")
 TERMS = ("b0", "b1", "b0_b1")

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import number
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.kernels.totals import Floats
 from calibrant.simulate.classes import Tempered
-from calibrant.totals import Floats
 
 LINKS = ("log", "logflip", "logit")
 """How a probability is bent into a number without bounds: log p, log(1 - p), log p - log(1 - p)."""

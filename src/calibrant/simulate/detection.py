@@ -13,6 +13,7 @@ from calibrant.checks import number, order, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.consistency import require_null
 from calibrant.inference.draws import check_level
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.simulate.biases import check_metrics, estimates
 from calibrant.simulate.classes import SoftmaxScores, Tempered
@@ -24,7 +25,6 @@ from calibrant.simulate.targets import order_of
 from calibrant.simulate.text import to_json
 from calibrant.simulate.truth import curve_with_error
 from calibrant.text import aligned
-from calibrant.totals import Floats
 
 RESAMPLES = 200
 """Resamples of the replicates, for the error that simulation leaves."""

@@ -18,7 +18,8 @@ from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.store import Store
 from calibrant.simulate.targets import true_value
 from calibrant.simulate.text import to_json
-from calibrant.specification import encode, fields_of
+from calibrant.specification.encoding import encode
+from calibrant.specification.naming import fields_of
 from calibrant.text import aligned
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.simulate.scores import checked_scores
-from calibrant.totals import Floats, Ints
 
 
 def outcomes_of(predictions: Predictions) -> tuple[Floats, Ints]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.binning import CutsEach
+from calibrant.binning.contract import CutsEach
 from calibrant.bins import Bins
 from calibrant.errors.asking import Asking, OfBins, OfRates
-from calibrant.facts import facts_of
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.simulate.samples import Ranked, Samples
-from calibrant.totals import Floats, Ints, Totals
+from calibrant.specification.facts import facts_of
 from calibrant.views import About
 
 

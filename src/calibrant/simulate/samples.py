@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.checks import whole
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, redrawn_labels
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.predictions import Predictions
 from calibrant.simulate.classes import SoftmaxScores, true_rows
 from calibrant.simulate.curves import as_curve
 from calibrant.simulate.scores import Scores
-from calibrant.totals import Floats, Ints, Totals
 
 Law = Scores | SoftmaxScores
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from calibrant.checks import number
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats
 from calibrant.simulate.outcomes import outcomes_of
 from calibrant.simulate.scores import BetaScores, checked_scores
-from calibrant.totals import Floats
 
 STEPS = 200
 """Newton steps after which a fit is given up."""

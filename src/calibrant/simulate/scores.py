@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import as_array
 from calibrant.checks import number
+from calibrant.door.arrays import as_array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.totals import Floats
+from calibrant.kernels.totals import Floats
 
 Integrand = Callable[[Any, Any], Any]
 """A function of the score x and of q = 1 - x, which is known apart since near 1 x alone has lost it."""

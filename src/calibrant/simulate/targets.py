@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.door.arrays import Array
 from calibrant.errors.asking import OfScores
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, redrawn_labels
+from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.simulate.classes import SoftmaxScores, true_rows
 from calibrant.simulate.curves import as_curve
 from calibrant.simulate.samples import Law, check_law
 from calibrant.simulate.truth import true_calibration_error
-from calibrant.totals import Floats
 
 POINTS = 1 << 17
 """Forecasts of an event at which a metric's limit is taken."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from calibrant.specification import number
+from calibrant.specification.encoding import number
 
 
 def to_json(made: Any) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant import recipes
-from calibrant.binning import EqualWidth
+from calibrant.binning.fixed import EqualWidth
 from calibrant.errors.binned import BinnedError
+from calibrant.inference.grouped import by_blocks
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.report.charts import Line, lines
-from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Figure, Grid, Section
 from calibrant.report.study import LEAST, SETTINGS, Study
 from calibrant.report.words import Quoted, amount

@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from calibrant.errors.binned import BinnedError
-from calibrant.lenses import InTopK
+from calibrant.inference.grouped import by_blocks
+from calibrant.lenses.events import InTopK
 from calibrant.report.charts import Bar, Line, lines
 from calibrant.report.gaps import Gap, corrected, gap_bars, gaps
-from calibrant.report.grouped import by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, points, quoted_p

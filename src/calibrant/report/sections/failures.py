@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.kernels.totals import Floats
 from calibrant.report.charts import Line, lines
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import percent
-from calibrant.totals import Floats
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 """Shares of the rows that are referred."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.arrays import Array
-from calibrant.binning import Edges, EqualWidth
+from calibrant.binning.fixed import Edges, EqualWidth
+from calibrant.door.arrays import Array
+from calibrant.inference.grouped import bin_numbers
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar
 from calibrant.report.gaps import Gap, corrected, gap_bars, gaps
-from calibrant.report.grouped import bin_numbers
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, listed, points, quoted_p
 from calibrant.text import inert
-from calibrant.totals import Floats, Ints
 
 MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20
 """Columns looked at, values of a column, groups drawn and listed, rows a group must have to be looked at."""

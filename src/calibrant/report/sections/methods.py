@@ -7,7 +7,7 @@ import platform
 
 import numpy as np
 
-from calibrant.report.grouped import MOST_ROWS
+from calibrant.inference.grouped import MOST_ROWS
 from calibrant.report.page import Grid, Section
 from calibrant.report.study import Study
 from calibrant.report.words import counted, listed, percent

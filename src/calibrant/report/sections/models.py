@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant import recipes
 from calibrant.inference.comparison import Comparison, compare_all
+from calibrant.kernels.totals import Ints
 from calibrant.predictions import Predictions
 from calibrant.report.charts import lines
 from calibrant.report.gaps import LEVEL
@@ -17,7 +18,6 @@ from calibrant.report.sections.reliability import FEW, axis, compared
 from calibrant.report.study import Study, tried
 from calibrant.report.words import listed, quoted_p
 from calibrant.text import inert
-from calibrant.totals import Ints
 
 DRAWN, PAIRED = 4, 8
 """Models that are drawn, and that are compared pair by pair."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibrant.binning import EqualWidth
+from calibrant.binning.fixed import EqualWidth
 from calibrant.bins import Bins
+from calibrant.inference.grouped import bin_numbers, by_blocks
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.report.charts import Bar, Line, histogram, reliability
-from calibrant.report.grouped import bin_numbers, by_blocks
 from calibrant.report.page import Cell, Figure, Grid, Section
 from calibrant.report.study import Study, redraws
 from calibrant.report.words import Quoted, amount, counted, sides

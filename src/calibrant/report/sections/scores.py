@@ -8,7 +8,7 @@ from functools import partial
 from calibrant import recipes
 from calibrant.errors.isotonic import IsotonicError, Score, logarithmic, quadratic
 from calibrant.errors.mean_score import MeanScore
-from calibrant.report.grouped import concluded
+from calibrant.inference.grouped import concluded
 from calibrant.report.page import Cell, Grid, Section
 from calibrant.report.study import Study, tried
 

@@ -1,0 +1,150 @@
+"""Binnings of events at fixed edges: batches are added as they come."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.binning.contract import MOST_BINS, STREAM, counted_bins, enclosed, of_each
+from calibrant.binning.ladder import Ladder, Ladders
+from calibrant.bins import Bins, check_memory
+from calibrant.checks import numbers, whole, word
+from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.specification.facts import Facts
+from calibrant.views import View
+
+
+class FixedEdges(ABC):
+    """Binnings of events at known edges: batches are added as they come."""
+
+    edges: tuple[float, ...] | Floats
+    closed: str
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        edges = np.asarray(self.edges, np.float64)
+        known = hashlib.sha256(edges.tobytes()).hexdigest()[:12]
+        reads = f"{len(edges) - 1} {self.closed}-closed bins, edges {known}"
+        return Facts("binning", fixed=True, reads=reads)
+
+    @property
+    def block(self) -> int:
+        """Forecasts to view at once."""
+        return STREAM
+
+    def summarise(self, view: View) -> Bins:
+        """The bins of a batch."""
+        return _bins_between(view, np.asarray(self.edges), self.closed, type(self).__name__)
+
+    def conclude(self, summary: Bins) -> Bins:
+        """Nothing is left to do."""
+        return summary
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        view.require_event(type(self).__name__, "Grid or KDTree for vectors")
+        codes = kernels.scalar_codes(view.outputs[:, :, 0], np.asarray(self.edges), self.closed, view.precision)
+        return codes.astype(np.int64) if view.keep is None else np.where(view.keep, codes.astype(np.int64), -1)
+
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+        """The ranks at which the edges cut the sorted samples."""
+        return cuts_at(ladder, np.asarray(self.edges), self.closed)
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, and how many bins each gets."""
+        return of_each(self.cuts(ladders), ladders.count)
+
+
+@dataclass(frozen=True)
+class EqualWidth(FixedEdges):
+    """n_bins intervals of width 1/n_bins, right-closed (k/b, (k+1)/b] or left-closed [k/b, (k+1)/b).
+
+    The open border of [0, 1] is closed too: no forecast is lost or gets a bin of its own. Edges are
+    k/b to the last bit, compared in the precision of the forecasts.
+
+    >>> import calibrant as cal
+    >>> cal.ECE([1, 0], [.95, 1.0]).value  # 1.0 belongs to the last bin
+    0.475
+    """
+
+    n_bins: int = 15
+    closed: str = "right"
+
+    def __post_init__(self) -> None:
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
+        word(self.closed, "closed", "left", "right")
+
+    @property
+    def edges(self) -> Floats:  # type: ignore[override]  # the base only reads it
+        """k/b for k = 0..b."""
+        return np.arange(self.n_bins + 1) / self.n_bins  # k/b to the last bit; linspace is an ulp off at 0.3, 0.6, 0.7
+
+    def __str__(self) -> str:
+        return f"{counted_bins(self.n_bins, 'equal-width')}{'' if self.closed == 'right' else ', left-closed'}"
+
+
+@dataclass(frozen=True, init=False)
+class Edges(FixedEdges):
+    """Bins between the given edges, which start at 0 and end at 1.
+
+    >>> import calibrant as cal
+    >>> cal.Edges([0, .5, 1])
+    Edges(edges=(0.0, 0.5, 1.0), closed='right')
+    """
+
+    edges: tuple[float, ...]
+    closed: str
+
+    def __init__(self, edges: Iterable[float], closed: str = "right") -> None:
+        made = numbers(edges, "edges", "must be a sequence of numbers")
+        if len(made) < 2 or made[0] != 0 or made[-1] != 1:
+            raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made))
+        if not all(low < high for low, high in pairwise(made)):
+            raise CalibrationInputError("edges", "must increase", got=str(made))
+        word(closed, "closed", "left", "right")
+        object.__setattr__(self, "edges", made)
+        object.__setattr__(self, "closed", closed)
+
+    def __str__(self) -> str:
+        return f"bins at {', '.join(f'{edge:g}' for edge in self.edges)}"
+
+
+def _bins_between(view: View, edges: Floats, closed: str, piece: str) -> Bins:
+    view.require_event(piece, "Grid or KDTree for vectors")
+    n_bins = len(edges) - 1
+    check_memory(view.questions, n_bins, 1)
+    size, outputs, targets, squares = kernels.scalar_totals(
+        view.outputs[:, :, 0],
+        view.targets if view.targets.ndim == 1 else view.targets[:, :, 0],
+        edges,
+        closed,
+        view.precision,
+        keep=view.keep,
+        group=view.group,
+        groups=view.groups,
+        weight=view.weight,
+    )
+    shape = (view.questions, n_bins)
+    return Bins(
+        view.about,
+        size.reshape(*shape),
+        outputs.reshape(*shape, 1),
+        targets.reshape(*shape, 1),
+        np.full(view.questions, n_bins),
+        np.broadcast_to(edges[:-1], shape),
+        np.broadcast_to(edges[1:], shape),
+        squares=None if squares is None or squares.same(size) else squares.reshape(*shape),
+    )
+
+
+def cuts_at(ladder: Ladder | Ladders, edges: Floats, closed: str) -> Ints:
+    """The ranks at which edges cut the sorted samples."""
+    return enclosed(ladder.below(edges[1:-1], closed), ladder.n)

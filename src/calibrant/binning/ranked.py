@@ -1,0 +1,118 @@
+"""Binnings of events by rank: all samples are kept, as the table of distinct forecasts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed, of_each
+from calibrant.binning.ladder import Forecasts, Ladder, Ladders
+from calibrant.bins import Bins
+from calibrant.checks import whole
+from calibrant.kernels.totals import Ints
+from calibrant.specification.facts import Facts
+from calibrant.views import View
+
+
+class ByRank(ABC):
+    """Binnings of events that cut the sorted samples: all of them are kept, as the table of distinct forecasts."""
+
+    facts: ClassVar[Facts] = Facts("binning", reads=TABLE)
+
+    @property
+    def block(self) -> None:
+        """All samples are kept anyway."""
+        return None
+
+    def summarise(self, view: View) -> Forecasts:
+        """The table of distinct forecasts."""
+        return Forecasts.of(view, type(self).__name__)
+
+    def conclude(self, summary: Forecasts) -> Bins:
+        """Cut each question's samples."""
+        return summary.cut(self.cuts)
+
+    @abstractmethod
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+        """The ranks at which one question's sorted samples are cut."""
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, and how many bins each gets."""
+        return of_each(self.cuts(ladders), ladders.count)
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer, by its rank; among tied forecasts, earlier rows go to lower bins."""
+        codes = np.full(view.outputs.shape[:2], -1)
+        for question, ladder in enumerate(self.summarise(view).ladders()):
+            rows = view.rows_of(question)
+            order = rows[np.argsort(view.outputs[rows, question % view.v, 0], kind="stable")]
+            weight = np.ones(len(order)) if view.weight is None else view.weight[order]
+            rank = np.cumsum(weight) - weight  # whole weights take several ranks
+            codes[order, question % view.v] = np.searchsorted(self.cuts(ladder)[1:-1], rank, side="right")
+        return codes
+
+
+@dataclass(frozen=True)
+class EqualMass(ByRank):
+    """n_bins bins of equally many samples, by rank: bin k starts at rank ceil(k n / b).
+
+    Sizes differ by at most one. Tied forecasts share their mean label where a cut falls among them,
+    so that row order cannot matter. More bins than samples leaves bins empty.
+
+    >>> import calibrant as cal
+    >>> cal.ADAPTIVE_ECE([1, 0, 1], [.9, .2, .85]).bins.counts.sum()
+    np.float64(3.0)
+    """
+
+    n_bins: int = 15
+
+    def __post_init__(self) -> None:
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
+
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+        """The ranks ceil(k n / b)."""
+        return cuts_by_rank(ladder, self.n_bins)
+
+    def __str__(self) -> str:
+        return counted_bins(self.n_bins, "equal-mass")
+
+
+@dataclass(frozen=True)
+class Quantiles(ByRank):
+    """n_bins bins cut at values: edge i is the sorted value at index round(i n / b); ties stay together.
+
+    A forecast goes to the bin numbered by how many edges are at or below it; bins may be empty.
+    References: Nixon et al. (2019), as their code bins.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(binning=cal.Quantiles(2))
+    >>> metric([1, 0, 1, 1], [.9, .2, .9, .9]).bins.counts.tolist()
+    [[1.0, 3.0]]
+    """
+
+    n_bins: int = 15
+
+    def __post_init__(self) -> None:
+        whole(self.n_bins, "n_bins", 1, MOST_BINS)
+
+    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+        """The ranks at which the values at equally spaced ranks cut the sorted samples."""
+        n = ladder.n
+        if n == 0:
+            return np.zeros(self.n_bins + 1, np.int64)
+        wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
+        return enclosed(ladder.before(np.minimum(wanted, n - 1)), n)
+
+    def __str__(self) -> str:
+        return counted_bins(self.n_bins, "quantile")
+
+
+def cuts_by_rank(ladder: Ladder | Ladders, n_bins: int) -> Ints:
+    """The ranks at which bins of equal mass cut the sorted samples."""
+    steps = np.arange(n_bins + 1)
+    if ladder.n * n_bins >= 1 << 62:
+        steps = steps.astype(object)
+    return (-(-steps * ladder.n // n_bins)).astype(np.int64)  # ceil(k n / b) in integers

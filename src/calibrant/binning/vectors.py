@@ -1,0 +1,258 @@
+"""Partitions of vectors: how samples with several forecast coordinates are pooled."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.binning.fixed import EqualWidth
+from calibrant.bins import Bins, check_memory
+from calibrant.checks import number, word
+from calibrant.door.arrays import Array
+from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.specification.facts import Facts
+from calibrant.views import View
+
+_LEVEL = 1e-12
+"""Variances this close are equal, and the lowest axis is split: [p, 1 - p] differ by rounding alone."""
+
+
+@dataclass(frozen=True)
+class KDTree:
+    """Adaptive bins: split the axis of largest variance at its mean until a node is small.
+
+    A node of m samples is a bin when m < round(gamma N), N all samples of the question (round half to
+    even), or when a side of the split would be empty; else left = value < mean. So gamma bounds bins
+    from above; they can be much smaller. `threshold="median"` splits at the median instead.
+
+    Sums and sums of squares are exact, so no row order can matter. Costs O(N d log(1 / gamma)).
+
+    References: Vaicenavicius et al. (2019); Kirchenbauer, Oaks & Heim (2022), appendix B.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(binning=cal.KDTree(gamma=0.5))
+    >>> result = metric([0, 1, 0, 1, 1, 1], [.1, .2, .3, .4, .9, .95])
+    >>> round(result.value, 10), result.bins.counts.tolist()
+    (0.1916666667, [[2.0, 2.0, 2.0]])
+    """
+
+    gamma: float = 0.1
+    threshold: str = "mean"
+
+    def __post_init__(self) -> None:
+        number(self.gamma, "gamma", "must lie in (0, 1]", lambda gamma: 0 < gamma <= 1)
+        word(self.threshold, "threshold", "mean", "median")
+
+    facts: ClassVar[Facts] = Facts("binning", reads="rows")
+
+    @property
+    def block(self) -> None:
+        """All samples are kept."""
+
+    def summarise(self, view: View) -> View:
+        """The rows themselves: the tree depends on all of them."""
+        view.require_whole_weights("KDTree")
+        return dataclasses.replace(view, outputs=view.outputs.copy(), logits=None)  # a batch's buffer may be used again
+
+    def conclude(self, summary: View) -> Bins:
+        """Grow a tree for each question."""
+        leaves = [self._leaves(summary, question) for question in range(summary.questions)]
+        width = max(1, max(len(of_one) for of_one in leaves))
+        check_memory(len(leaves), width, summary.d)
+        sums = [
+            _leaf_sums(summary, question, rows)
+            for question, of_one in enumerate(leaves)
+            for rows in [*of_one, *[_NO_ROWS] * (width - len(of_one))]
+        ]
+        size, outputs, targets, squares = (
+            Totals.joined(parts).reshape(len(leaves), width, -1) for parts in zip(*sums, strict=True)
+        )
+        return Bins(
+            summary.about,
+            size[:, :, 0],
+            outputs,
+            targets,
+            np.array([max(1, len(of_one)) for of_one in leaves]),
+            squares=None if summary.weight is None else squares[:, :, 0],
+        )
+
+    def assign(self, view: View) -> Ints:
+        """The bin of each answer."""
+        codes = np.full(view.outputs.shape[:2], -1)
+        for question in range(view.questions):
+            for leaf, rows in enumerate(self._leaves(view, question)):
+                codes[rows, question % view.v] = leaf
+        return codes
+
+    def _leaves(self, view: View, question: int) -> list[Ints]:
+        """The rows of each leaf, left to right."""
+        rows = view.rows_of(question)
+        if view.weight is not None:
+            rows = rows[view.weight[rows] > 0]
+        if not len(rows):
+            return []
+        limit = round(self.gamma * int(_count(rows, view.weight)))
+        outputs = view.outputs[:, question % view.v]
+        leaves: list[Ints] = []
+        nodes = [_Node.of(outputs, rows, view.weight)]
+        while nodes:
+            node = nodes.pop()
+            below = None if node.count < limit else node.below(outputs, self.threshold, view.weight)
+            if below is None or below.all() or not below.any():
+                leaves.append(node.rows)
+            else:
+                left, right = node.split(outputs, below, view.weight)
+                nodes += [right, left]  # the left one is popped first
+        return leaves
+
+    def __str__(self) -> str:
+        return f"kd-tree bins, gamma {self.gamma:g}{'' if self.threshold == 'mean' else ', at medians'}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of n_bins equal-width intervals on every axis but the last, which the others determine.
+
+    Only occupied cells exist. With many coordinates nearly every sample is alone in its cell and the
+    error means little; the result notes it.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(lens=cal.Groups({"a": [0], "b": [1]}), binning=cal.Grid(4))
+    >>> metric([0, 1], [[.9, .1], [.2, .8]]).bins.counts.tolist()
+    [[1.0, 1.0]]
+    """
+
+    n_bins: int = 15
+    closed: str = "right"
+
+    def __post_init__(self) -> None:
+        EqualWidth(self.n_bins, self.closed)  # the same rules
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("binning", reads=f"{self.n_bins} cells an axis, {self.closed}-closed")
+
+    @property
+    def block(self) -> int:
+        """Cells are fixed: batches are added as they come."""
+        return EqualWidth().block
+
+    def summarise(self, view: View) -> Bins:
+        """The occupied cells of a batch."""
+        cells, codes = self._cells(view)
+        n, v, d = view.outputs.shape
+        question = np.arange(v) + (0 if view.group is None else view.group[:, None] * v)
+        kept = np.ones((n, v), bool) if view.keep is None else view.keep
+        shape = (view.questions, len(cells))
+        check_memory(*shape, d)
+        place = (question * len(cells) + codes)[kept]
+        weight = None if view.weight is None else np.broadcast_to(view.weight[:, None], (n, v))[kept]
+        truth = view.truth_rows
+        sums = [
+            [_sums(place, array[kept][:, axis], shape, weight) for axis in range(d)] for array in (view.outputs, truth)
+        ]
+        size = _sums(place, np.ones(len(place)), shape, weight)
+        squares = None if weight is None else Totals.of(np.square(weight)).by_code(place, shape[0] * shape[1])
+        outputs, targets = (_stacked(parts) for parts in sums)
+        return Bins(
+            view.about,
+            size,
+            outputs,
+            targets,
+            np.full(view.questions, len(cells)),
+            cells=cells,
+            squares=None if squares is None else squares.reshape(*shape),
+        )
+
+    def conclude(self, summary: Bins) -> Bins:
+        """Nothing is left to do but to count the cells."""
+        cells = 0 if summary.cells is None else len(summary.cells)
+        return dataclasses.replace(summary, requested=np.full(len(summary.requested), cells))
+
+    def assign(self, view: View) -> Ints:
+        """The cell of each answer, in the order of the bins."""
+        codes = self._cells(view)[1].copy()
+        return codes if view.keep is None else np.where(view.keep, codes, -1)
+
+    def _cells(self, view: View) -> tuple[Ints, Ints]:
+        """The occupied cells (c, axes), and the cell of each answer (n, v)."""
+        axes = max(1, view.d - 1)
+        edges = EqualWidth(self.n_bins).edges
+        codes = kernels.scalar_codes(view.outputs[:, :, :axes], edges, self.closed, view.precision)
+        used = codes if view.keep is None else np.where(view.keep[:, :, None], codes, 0)
+        cells, place = np.unique(used.reshape(-1, axes).astype(np.int64), axis=0, return_inverse=True)
+        return cells, place.reshape(view.outputs.shape[:2])
+
+    def __str__(self) -> str:
+        return f"grid of {self.n_bins} cells an axis{'' if self.closed == 'right' else ', left-closed'}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """Rows of a tree with the exact sums of their outputs and squared outputs."""
+
+    rows: Ints
+    count: int
+    total: Totals
+    squares: Totals
+
+    @classmethod
+    def of(cls, outputs: Array, rows: Ints, weight: Floats | None) -> _Node:
+        return cls(
+            rows,
+            int(_count(rows, weight)),
+            kernels.column_totals(outputs, rows, weight),
+            kernels.column_totals(outputs, rows, weight, square=True),
+        )
+
+    def below(self, outputs: Array, threshold: str, weight: Floats | None) -> Array:
+        """Which rows go left: those below the threshold on the axis of largest variance."""
+        mean = self.total.value / self.count
+        variance = self.squares.value / self.count - mean * mean
+        axis = int(np.flatnonzero(variance >= variance.max() - _LEVEL)[0])
+        values = outputs[self.rows, axis]
+        if threshold == "median":
+            return values < np.median(values if weight is None else np.repeat(values, weight[self.rows].astype(int)))
+        exact = self.total.exact(axis) / (self.count << 52)  # integers divide with one rounding
+        return values < np.float64(exact)
+
+    def split(self, outputs: Array, below: Array, weight: Floats | None) -> tuple[_Node, _Node]:
+        """Both sides; the smaller one is summed, the other is what remains."""
+        sides = self.rows[below], self.rows[~below]
+        small = int(len(sides[1]) < len(sides[0]))
+        summed = _Node.of(outputs, sides[small], weight)
+        rest = _Node(
+            sides[1 - small], self.count - summed.count, self.total - summed.total, self.squares - summed.squares
+        )
+        return (rest, summed) if small else (summed, rest)
+
+
+def _count(rows: Ints, weight: Floats | None) -> int:
+    return len(rows) if weight is None else int(weight[rows].sum())
+
+
+def _leaf_sums(view: View, question: int, rows: Ints) -> tuple[Totals, ...]:
+    """Size, outputs, targets and squared weights of some rows."""
+    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+    return (
+        Totals.of(weight).sum(0).reshape(1),
+        kernels.column_totals(view.outputs[:, question % view.v], rows, view.weight),
+        kernels.column_totals(view.truth_of(question, rows), weight=None if view.weight is None else weight),
+        Totals.of(np.square(weight)).sum(0).reshape(1),
+    )
+
+
+_NO_ROWS: Ints = np.zeros(0, np.int64)
+
+
+def _sums(place: Ints, values: Array, shape: tuple[int, int], weight: Floats | None) -> Totals:
+    return kernels.sums_by_code(place, values, shape[0] * shape[1], weight).reshape(*shape)
+
+
+def _stacked(parts: list[Totals]) -> Totals:
+    return Totals.joined([part.reshape(*part.shape, 1) for part in parts], axis=-1)

@@ -1,0 +1,312 @@
+"""experiment: train networks in many ways from one file, and make tables and figures of what came of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli.group import DATA, FAILED, INTERRUPTED, IO, stop
+from calibrant.cli.showing import drawn
+from calibrant.exceptions import CalibrationInputError
+from calibrant.files.writing import write_text
+from calibrant.text import inert
+
+
+@click.group(short_help="Run a study: train, recalibrate, measure, tabulate, draw.")
+def experiment() -> None:
+    """Run a study from one YAML file: networks, interventions, strengths, seeds, post-processing, metrics.
+
+    Everything is kept in a folder. Processes may be killed at any moment and started again, several may share the
+    folder, and nothing is done twice.
+
+    \b
+    Example:
+      calibrant experiment run miniature
+      calibrant experiment table miniature-study
+    """
+
+
+_SILENCE = "Seconds of silence after which a worker counts as gone."
+_SECONDS: dict[str, Any] = {"type": click.FloatRange(0), "default": 60.0, "show_default": True}
+_CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
+
+
+def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
+        click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
+        click.option("--lease", help=_SILENCE, **_SECONDS),
+        click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
+        click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes."),
+        click.option("--data", metavar="FOLDER", help="Where the data lie, if not where they usually do."),
+        click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda, cuda:1, ..."),
+    ):
+        command = option(command)
+    return command
+
+
+@experiment.command(short_help="Check a study file; all that is wrong is said at once.")
+@click.argument("file", type=click.Path())
+def check(file: str) -> None:
+    """Check FILE and say how many trials it has; everything that is wrong is said at once, with line numbers.
+
+    \b
+    Example:
+      calibrant experiment check study.yaml
+    """
+    study = _read(file)
+    trials = study.trials()
+    later = (
+        len(study.models)
+        * sum(len(one.strengths) > 1 for one in study.interventions)
+        * (len(study.seeds) - len(study.tuning_seeds))
+    )
+    more = f", and {later} more once strengths are chosen" if later else ""
+    click.echo(f"{inert(study.name)}: {len(trials)} trials{more}")
+
+
+@experiment.command(short_help="Run a study, or go on with it.")
+@click.argument("file", type=click.Path())
+@click.option("--store", metavar="FOLDER", help="Where everything is kept [default: NAME-study].")
+@_running_options
+def run(file: str, store: str | None, **options: Any) -> None:
+    """Run the study in FILE, or go on with it where it was stopped. A name alone is a study of calibrant's own.
+
+    \b
+    Examples:
+      calibrant experiment run study.yaml --jobs 2
+      calibrant experiment run fashion_mnist --device cuda --store results
+      calibrant experiment run miniature --scheduler tcp://127.0.0.1:8786
+    """
+    from calibrant.experiments.design.checking import text_of
+    from calibrant.experiments.running import runner
+
+    study = _read(file)
+    folder = store or f"{study.name}-study"
+    runner.open_study(folder, text_of(file), lease=options["lease"])
+    _run(folder, **options)
+
+
+@experiment.command(short_help="Go on with the study in a folder.")
+@click.argument("folder", type=click.Path())
+@click.option("--retry", is_flag=True, help="Try again what failed.")
+@_running_options
+def resume(folder: str, retry: bool, **options: Any) -> None:
+    """Go on with the study in FOLDER where it was stopped, whatever stopped it.
+
+    \b
+    Examples:
+      calibrant experiment resume miniature-study --retry
+      calibrant experiment resume miniature-study --scheduler tcp://127.0.0.1:8786
+    """
+    from calibrant.experiments.running import runner
+
+    _, store = runner.reopen(folder, lease=options["lease"])
+    store.mend()
+    if retry:
+        click.echo(f"{store.retry()} trials that failed are tried again", err=True)
+    _run(folder, **options)
+
+
+def _run(folder: str, *, device: str, data: str | None, lease: float, between: float, **how: Any) -> None:
+    from calibrant.experiments.running import runner
+
+    options = runner.Options(device, data, lease, between)
+    try:
+        code = _code(folder, options, **how)
+    except runner.DiskFullError as error:
+        stop(str(error.strerror), IO)
+        return
+    _, store = runner.reopen(folder)
+    counts = store.counts()
+    click.echo(f"{inert(folder)}: {_counted(counts)}")
+    if code:
+        words = "stopped; calibrant experiment resume goes on" if code == INTERRUPTED else "a worker did not end well"
+        stop(words, code)
+    if counts["failed"]:
+        stop(f"{counts['failed']} trials failed; calibrant experiment status {folder} says why", FAILED)
+
+
+def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None, quiet: bool) -> int:
+    """How a run ended, here or on a cluster."""
+    from calibrant.experiments.running import cluster, progress, runner
+
+    shown = None if quiet else progress.display
+    if scheduler is None:
+        return runner.run(folder, options, jobs=jobs, shown=shown)
+    if jobs != 1:
+        raise click.UsageError("--jobs counts processes here; with --scheduler, start as many workers there")
+    return cluster.run(folder, options, scheduler, shown=shown)
+
+
+@experiment.command(short_help="How far a study is.")
+@click.argument("folder", type=click.Path())
+@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--watch", is_flag=True, help="Again every two seconds, until all is done.")
+def status(folder: str, style: str, watch: bool) -> None:
+    """How many trials of the study in FOLDER are done, which are being trained, which failed and why.
+
+    \b
+    Example:
+      calibrant experiment status miniature-study
+    """
+    from calibrant.experiments.running import runner
+
+    _, store = runner.reopen(folder)
+    while True:
+        _show_status(store, folder, style)
+        counts = store.counts()
+        if not watch or not counts["waiting"] + counts["running"]:
+            return
+        time.sleep(2)
+
+
+def _show_status(store: Any, folder: str, style: str) -> None:
+    rows = store.rows()
+    if style == "json":
+        told = [
+            {"id": row.trial.id, "trial": row.trial.label, "state": row.state, "epoch": row.epoch, "reason": row.reason}
+            for row in rows
+        ]
+        click.echo(json.dumps({"counts": store.counts(), "trials": told}, indent=1))
+        return
+    click.echo(f"{inert(folder)}: {_counted(store.counts())}")
+    for row in rows:
+        if row.state == "running":
+            click.echo(f"  running: {inert(row.trial.label)}, epoch {row.epoch} of {row.epochs}, {row.age:.0f} s ago")
+        elif row.state == "failed":
+            click.echo(f"  failed: {inert(row.trial.label)}: {inert(row.reason, 400)}")
+
+
+@experiment.command(short_help="Tables of what a study found.")
+@click.argument("folder", type=click.Path())
+@click.argument("names", nargs=-1)
+@click.option("--format", "style", type=click.Choice(["table", "markdown", "csv"]), default="table", show_default=True)
+@click.option("-o", "--output", metavar="FOLDER", type=click.Path(), help="Write NAME.md and NAME.csv there.")
+def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -> None:
+    """Tables of the study in FOLDER: all, or those that are named. Unfinished trials are left out.
+
+    \b
+    Examples:
+      calibrant experiment table miniature-study
+      calibrant experiment table miniature-study accuracy miscalibration --format markdown
+      calibrant experiment table miniature-study -o tables
+    """
+    from calibrant.experiments.findings.tables import TABLES, tables_of
+
+    evidence = _evidence(folder)
+    for sheet in tables_of(evidence, _among(names, TABLES, "table")):
+        if output is not None:
+            Path(output).mkdir(parents=True, exist_ok=True)
+            write_text(Path(output, f"{sheet.name}.md"), sheet.to_markdown())
+            write_text(Path(output, f"{sheet.name}.csv"), sheet.to_csv())
+            click.echo(f"written: {inert(str(Path(output, sheet.name)), 400)}.md and .csv")
+        elif style == "table":
+            rows = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in sheet.rows]
+            click.echo(drawn(list(sheet.header), rows, sheet.title) + "\n")
+            for note in sheet.notes:
+                click.echo(f"note: {inert(note, 400)}")
+        else:
+            click.echo(sheet.to_markdown() if style == "markdown" else sheet.to_csv())
+
+
+@experiment.command(short_help="Figures of what a study found.")
+@click.argument("folder", type=click.Path())
+@click.argument("names", nargs=-1)
+@click.option("-o", "--output", metavar="FOLDER", default="figures", show_default=True, type=click.Path())
+@click.option("--format", "form", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
+def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
+    """Figures of the study in FOLDER: all, or those that are named; each with the numbers behind it as CSV.
+
+    \b
+    Example:
+      calibrant experiment figure miniature-study top_k over_training -o figures
+    """
+    from calibrant.experiments.findings.figures import FIGURES, save_figures
+
+    evidence = _evidence(folder)
+    for path in save_figures(evidence, output, _among(names, FIGURES, "figure"), form=form):
+        click.echo(f"written: {inert(str(path), 400)}")
+
+
+@experiment.command(short_help="Write the trials that are to be done, for workers elsewhere.")
+@click.argument("file", type=click.Path())
+@click.option("--store", metavar="FOLDER", help="Where everything is kept [default: NAME-study].")
+@click.option("-o", "--output", default="trials.jsonl", show_default=True, type=click.Path())
+def plan(file: str, store: str | None, output: str) -> None:
+    """Write the trials of the study in FILE that are not done, for `python -m calibrant.experiments.running.trial` elsewhere.
+
+    \b
+    Example:
+      calibrant experiment plan fashion_mnist -o trials.jsonl
+    """
+    from calibrant.experiments.design.checking import text_of
+    from calibrant.experiments.design.trials import write_trials
+    from calibrant.experiments.running import runner
+
+    study = _read(file)
+    _, kept = runner.open_study(store or f"{study.name}-study", text_of(file))
+    left = [row.trial for row in kept.rows() if row.state in ("waiting", "running")]
+    write_text(output, write_trials(left))
+    click.echo(f"{len(left)} trials, written: {inert(output, 400)}")
+
+
+@experiment.command(short_help="Take in outcomes that were made elsewhere.")
+@click.argument("folder", type=click.Path())
+@click.argument("sources", nargs=-1, required=True, type=click.Path())
+def collect(folder: str, sources: tuple[str, ...]) -> None:
+    """Take the outcomes in SOURCES (NPZ files, ZIP archives, or folders of them) into the study in FOLDER.
+
+    \b
+    Example:
+      calibrant experiment collect fashion_mnist-study results-1.zip results-2.zip
+    """
+    from calibrant.experiments.running import runner
+    from calibrant.experiments.running.collecting import collect as take
+
+    study, store = runner.reopen(folder)
+    found = take(store, [Path(source) for source in sources])
+    runner.extend(study, store)
+    for said in found.refused:
+        click.echo(f"left out: {inert(said, 400)}", err=True)
+    click.echo(f"{found.taken} outcomes taken, {found.known} were there; {inert(folder)}: {_counted(store.counts())}")
+
+
+def _evidence(folder: str) -> Any:
+    from calibrant.experiments.findings.evidence import Evidence
+    from calibrant.experiments.running import runner
+
+    evidence = Evidence(*runner.reopen(folder))
+    if not evidence.variants():
+        raise CalibrationInputError(folder, "must hold at least one base trial that is done", got="none")
+    return evidence
+
+
+def _read(file: str) -> Any:
+    """The study in a file; all that is wrong goes to standard error, a line each."""
+    from calibrant.experiments.design.checking import StudyError, read
+
+    try:
+        return read(file)
+    except StudyError as error:
+        for problem in error.problems:
+            click.echo(f"{inert(file)}: {inert(str(problem), 400)}", err=True)
+        stop(f"{file}: {error.got}", DATA)
+
+
+def _among(names: tuple[str, ...], known: Any, kind: str) -> list[str] | None:
+    from calibrant.exceptions import nearest
+
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"no {kind} {inert(name)!r}; {nearest(name, known)}")
+    return list(names) or None
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "no trials"

@@ -1,0 +1,207 @@
+"""measure: the calibration of the predictions in a file, in numbers."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+import calibrant
+from calibrant.checks import whole
+from calibrant.cli.group import FAILED, stop, usage
+from calibrant.cli.reading import described, read, reading_options
+from calibrant.cli.showing import show
+from calibrant.errors.asking import Asking
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.draws import check_seed
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.selections import Selection, everything
+from calibrant.specification import spelling
+from calibrant.specification.facts import facts_of
+from calibrant.table import Table, table
+from calibrant.text import inert
+
+_ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
+USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")
+
+
+class _Measure(click.Command):
+    """A command whose --metric takes all the words up to the next option: --metric ece sce."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        grouped: list[str] = []
+        reading = False
+        for word in _apart(args):
+            if reading and not word.startswith("-") and not _is_file(word):
+                grouped += ["--metric", word] if grouped[-1] != "--metric" else [word]
+                continue
+            reading = word in ("-m", "--metric")
+            grouped.append("--metric" if reading else word)
+        return super().parse_args(context, grouped)
+
+
+@click.command(cls=_Measure, short_help="Measure the predictions in a file.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("-m", "--metric", "names", multiple=True, help="Recipes or compositions, as many as wanted.")
+@click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
+@click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
+@click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option("--interval", type=int, metavar="N", help="Add bootstrap intervals from N resamples.")
+@click.option("--null", type=int, metavar="N", help="Add noise floors and p-values from N redraws of the labels.")
+@click.option("--groups", metavar="COLUMN", help="Resample all rows of one value of this column together.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
+@click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
+@click.option(
+    "--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it, in any row."
+)
+@reading_options
+def measure(
+    files: tuple[str, ...],
+    names: tuple[str, ...],
+    by: str | None,
+    select: str | None,
+    style: str,
+    interval: int | None,
+    null: int | None,
+    groups: str | None,
+    seed: int,
+    parts: bool,
+    limits: tuple[str, ...],
+    **keys: Any,
+) -> None:
+    """Measure the calibration of the predictions in FILE (NPZ, CSV, Parquet, JSONL, or two NPY files).
+
+    \b
+    Examples:
+      calibrant measure predictions.csv
+      calibrant measure predictions.npz --metric ece sce --by region
+      calibrant measure predictions.npz --metric 'top_k(5)/kdtree(0.1)/tvd' --format json
+      calibrant measure predictions.npz --metric ece --fail-above ece=0.05
+      calibrant measure predictions.npz --metric ece full_ece --interval 200 --null 200
+      calibrant measure labels.npy probabilities.npy
+
+    \b
+    Metrics are recipes (`calibrant info` lists them) or pieces joined by /, in any order:
+      lens       top_label  top_k(5)  in_top_k(5)  one_class("cat")  classwise  by_label(top_label)  full ...
+      binning    equal_width(15)  equal_mass(15)  quantiles(15)  kdtree(0.1)  sweep(equal_mass)  edges([0, .5, 1])
+      distance   tvd  squared  signed  lp(2)  debiased_squared ...    aggregate  mean  root_mean  maximum ...
+    A recipe with a piece replaced: ece/equal_mass(30). Selections: label_in("cat", 3), predicted_in(0),
+    confidence_between(.5, 1), where(region="north"), combined by & | ~.
+
+    \b
+    Labels are in label, labels or y; forecasts in p (one event), p_<class> columns, probs, logits, or
+    confidence with correct (true / false); all other columns can be used in --by and where(...).
+
+    \b
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read.
+    """
+    metrics = metrics_named(names)
+    selected = everything if select is None else usage(_selection, select)
+    predictions = read(files, **keys)
+    metrics = {
+        name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(_usual(predictions))).items()
+    }
+    thresholds = _limits(limits, metrics)
+    if groups is not None and interval is None:
+        raise click.UsageError("--groups is for --interval")
+    resampling = None if interval is None else usage(lambda _: calibrant.Bootstrap(interval, seed, groups=groups), "")
+    if null is not None:
+        usage(lambda _: _check_null(null, seed), "")
+    made = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
+    chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
+    show(made, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
+    _enforce(made, thresholds)
+
+
+def narrowed(metric: Metric, selected: Selection) -> Metric:
+    """The metric on the selected rows only: the selection becomes part of its specification."""
+    if facts_of(selected).takes_all:
+        return metric
+    if not isinstance(metric, Asking):
+        raise CalibrationInputError("--select", "needs a metric that selects rows", got=metric.name)
+    return metric.replace(select=selected if facts_of(metric.select).takes_all else metric.select & selected)
+
+
+def _selection(text: str) -> Selection:
+    """A selection as --select spells it; what is wrong is said of --select."""
+    try:
+        return spelling.selection(text)
+    except CalibrationInputError as error:
+        message = str(error).removeprefix("--select: ").removeprefix("metric: ")
+        raise CalibrationInputError("--select", message) from None
+
+
+def _check_null(n: int, seed: int) -> None:
+    whole(n, "--null", 1)
+    check_seed(seed)
+
+
+def _usual(predictions: Predictions) -> Sequence[str]:
+    """What answers most questions; no class question for an event, no debiased error under soft labels."""
+    left_out = set() if predictions.kind == "classes" else {"sce", "ace"}
+    if predictions.kind == "event":
+        left_out.add("accuracy")
+    if predictions.soft is not None:
+        left_out.add("ece_debiased")
+    if predictions.weight is not None and (predictions.weight % 1).any():
+        left_out |= {"ece_sweep", "ece_debiased", "ace"}
+    return [name for name in USUAL if name not in left_out]
+
+
+def metrics_named(names: Sequence[str]) -> dict[str, Metric]:
+    """The metrics that words spell."""
+    made: dict[str, Metric] = {}
+    for name in names:
+        made.update(usage(spelling.metrics, name))
+    return made
+
+
+def _apart(args: list[str]) -> Iterator[str]:
+    """--metric=ece as --metric ece."""
+    for word in args:
+        if word.startswith("--metric="):
+            yield from word.split("=", 1)
+        elif word.startswith("-m") and len(word) > 2:
+            yield from ("-m", word[2:])
+        else:
+            yield word
+
+
+def _is_file(word: str) -> bool:
+    return os.path.splitext(word)[1].lower() in _ENDINGS or os.path.isfile(word)
+
+
+def _limits(texts: Sequence[str], metrics: dict[str, Metric]) -> dict[str, float]:
+    limits: dict[str, float] = {}
+    plain = {spelling.plain(name): name for name in metrics}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = math.nan
+        if not equals or math.isnan(limit):
+            raise click.UsageError(f"--fail-above takes METRIC=LIMIT, got {text!r}; such as --fail-above ece=0.05")
+        if spelling.plain(name) not in plain:
+            raise click.UsageError(
+                f"--fail-above names {name!r}, which is not measured; measured: {', '.join(metrics)}"
+            )
+        known = plain[spelling.plain(name)]
+        limits[known] = min(limit, limits.get(known, math.inf))
+    return limits
+
+
+def _enforce(made: Table, limits: dict[str, float]) -> None:
+    """Exit 1 where a value is above its limit, or is none."""
+    failed = []
+    for row, results in made.results.items():
+        for name, limit in limits.items():
+            value = results[name].value
+            if not abs(value) <= limit:
+                failed.append(f"{name} of {inert(row)} is {value:.4f}, above {limit:g}")
+    if failed:
+        stop("; ".join(failed), FAILED)

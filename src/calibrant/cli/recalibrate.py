@@ -1,0 +1,190 @@
+"""recalibrate: fit a map that mends probabilities, apply it, choose the method that helps most."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import calibrant
+from calibrant.cli.group import usage
+from calibrant.cli.reading import described, read, reading_options
+from calibrant.cli.showing import drawn
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.files import reading as io
+from calibrant.files.writing import write_text
+from calibrant.recalibrate import methods
+from calibrant.recalibrate.choice import Choice, choose
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.result import Result
+from calibrant.text import inert
+
+_METHODS = ", ".join(methods.SHORT)
+
+
+@click.group(short_help="Mend probabilities: fit a map, apply it, choose a method.")
+def recalibrate() -> None:
+    """Mend probabilities: fit a map on validation predictions, apply it to others, choose the method.
+
+    \b
+    Example:
+      calibrant recalibrate choose validation.npz
+    """
+
+
+@recalibrate.command(short_help="Fit a method on a file of predictions and save the map.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("-m", "--method", "name", default="temperature", show_default=True, help=f"One of {_METHODS}.")
+@click.option("-o", "--output", required=True, type=click.Path(), help="Where the map goes (JSON).")
+@reading_options
+def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
+    """Fit a method on FILE, which the model must not have been trained on, and save the map as JSON.
+
+    \b
+    Examples:
+      calibrant recalibrate fit validation.npz --method temperature -o map.json
+      calibrant recalibrate fit validation.csv --method 'histogram(n_bins=10)' -o map.json
+    """
+    method = usage(methods.spelled, name)
+    predictions = read(files, **keys)
+    fitted = _fitted(method, predictions)
+    write_text(output, fitted.to_json())
+    certificate = fitted.certificate_
+    if predictions.kind == "confidence":  # which side of one half it lies on is no answer's accuracy
+        certificate = dataclasses.replace(certificate, accuracy_before=math.nan, accuracy_after=math.nan)
+    click.echo(f"{type(fitted).__name__} on {described(predictions)}: {certificate}")
+    for learnt in fitted.learns:
+        click.echo(f"  {learnt.rstrip('_')} {_shown(getattr(fitted, learnt))}")
+    if certificate.log_loss_after > certificate.log_loss_before + 1e-9:
+        said = "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
+        click.echo(f"warning: {said}", err=True)
+    click.echo(f"written: {inert(output, 400)}")
+
+
+@recalibrate.command(name="apply", short_help="Apply a saved map to a file of predictions.")
+@click.argument("map_file", metavar="MAP", type=click.Path())
+@click.argument("file", type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), help="Where they go: .npz, .csv or .parquet.")
+@click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
+@click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
+def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: str | None) -> None:
+    """Apply MAP to the forecasts in FILE; labels may be missing, and other columns are kept.
+
+    \b
+    Example:
+      calibrant recalibrate apply map.json test.npz -o recalibrated.npz
+    """
+    fitted = _saved(map_file)
+    scores, are_logits, names, columns = io.read_scores(file, probs=probs, logits=logits)
+    if Path(output).resolve() == Path(file).resolve():
+        raise click.UsageError("--output must be another file than FILE")
+    if are_logits != (fitted.input == "logits"):
+        raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
+    made = fitted.predict_proba(_in_order(scores, names, [str(name) for name in fitted.classes_], file))
+    io.write(output, made, [str(name) for name in fitted.classes_], columns)
+    if calibrant.door.leaks.is_marked(made):
+        click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)
+    click.echo(f"{len(made):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
+
+
+@recalibrate.command(name="choose", short_help="Compare methods by cross-fitting.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("-m", "--method", "names", multiple=True, help=f"Methods to compare (default: all that fit): {_METHODS}.")
+@click.option("--cv", "folds", type=int, default=5, show_default=True, help="Folds.")
+@click.option("--interval", "resamples", type=int, default=200, show_default=True, help="Bootstrap resamples.")
+@click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column together.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes folds and intervals repeatable.")
+@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("-o", "--output", type=click.Path(), help="Also fit the winner on all rows and save its map.")
+@reading_options
+def choose_method(
+    files: tuple[str, ...],
+    names: tuple[str, ...],
+    folds: int,
+    resamples: int,
+    groups: str | None,
+    seed: int,
+    style: str,
+    output: str | None,
+    **keys: Any,
+) -> None:
+    """Compare methods on FILE by log loss, Brier score, ECE and SCE of rows they were not fitted on.
+
+    \b
+    Examples:
+      calibrant recalibrate choose validation.npz --cv 5
+      calibrant recalibrate choose validation.npz -m temperature -m vector -m isotonic -o map.json
+    """
+    asked = {name: usage(methods.spelled, name) for name in names}
+    predictions = read(files, **keys)
+    with warnings.catch_warnings():  # what did not converge is told once, below
+        warnings.simplefilter("ignore", CalibrationWarning)
+        found = choose(predictions, asked or None, folds=folds, resamples=resamples, seed=seed, groups=groups)
+    if style == "json":
+        click.echo(json.dumps({"calibrant": calibrant.__version__, **found.to_dict()}, allow_nan=False, indent=1))
+    else:
+        _show(found, f"{', '.join(files)}: {described(predictions)}, {folds} folds")
+    if output is not None:
+        if found.gain is None:
+            raise CalibrationInputError("--output", "needs a method that helps", got="none that does")
+        candidates = asked or methods.usual(predictions)
+        write_text(output, _fitted(candidates[found.best], predictions).to_json())
+        click.echo(f"written: {inert(output, 400)}", err=style == "json")
+
+
+def _saved(path: str) -> Recalibrator:
+    """The map in a file; what is wrong with it is said of that file."""
+    try:
+        return Recalibrator.from_json(Path(path).read_bytes().decode("utf-8", "replace"))
+    except CalibrationInputError as error:
+        raise CalibrationInputError(path, error.expected, got=error.got, where=error.where, hint=error.hint) from None
+
+
+def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str) -> Any:
+    """The columns in the order of the map's classes, by name where the file names them."""
+    if names is None or list(names) == classes:
+        return scores
+    if sorted(names) != sorted(classes):
+        said = f"must name the classes of the map ({', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''})"
+        raise CalibrationInputError(file, said, got=", ".join(names[:5]))
+    return scores[:, [names.index(name) for name in classes]]
+
+
+def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalibrator:
+    """The method fitted on predictions, with their classes' names."""
+    labels = predictions.hard_labels("recalibration")
+    named = predictions.classes if predictions.kind == "classes" else (0, 1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CalibrationWarning)
+        made = method.copy(input="logits" if predictions.logits else "probabilities", classes=list(named)).fit(
+            predictions.values, np.array(named)[labels], sample_weight=predictions.weight
+        )
+    for warning in caught:
+        click.echo(f"warning: {inert(str(warning.message), 400)}", err=True)
+    return made
+
+
+def _show(found: Choice, title: str) -> None:
+    header = ["method", *next(iter(found.table.results.values()))]
+    rows = [[name, *map(_with_interval, found.table[name].values())] for name in found.ranking]
+    click.echo(drawn(header, rows, title))
+    for name, reason in found.failures.items():
+        click.echo(f"note: {inert(name)} could not be fitted: {inert(reason, 200)}")
+    click.echo(f"\n{found.verdict}")
+
+
+def _with_interval(result: Result) -> str:
+    between = result.interval
+    return f"{result.value:.4f}" + ("" if between is None else f" [{between.low:.4f}, {between.high:.4f}]")
+
+
+def _shown(value: Any) -> str:
+    flat = np.concatenate([np.ravel(one) for one in value]) if isinstance(value, tuple) else np.ravel(value)
+    text = " ".join(f"{one:.6g}" for one in flat[:8])
+    return f"{text} ... ({flat.size} numbers)" if flat.size > 8 else text

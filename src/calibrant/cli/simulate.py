@@ -1,0 +1,56 @@
+"""simulate: how biased would calibration numbers be for a model like this one?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli.group import usage
+from calibrant.cli.reading import read, reading_options
+from calibrant.files.writing import whole_file
+from calibrant.inference.draws import check_seed
+from calibrant.text import inert
+
+
+@click.group(short_help="How biased are calibration numbers for a model like this?")
+def simulate() -> None:
+    """How biased are calibration numbers, and what can they detect, for a model whose truth is known?
+
+    \b
+    Example:
+      calibrant simulate like predictions.npz
+    """
+
+
+@simulate.command(short_help="Fit a known truth to predictions, and measure estimators on it.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--replicates", type=int, default=400, show_default=True, help="Data sets that are drawn.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes the draws repeatable.")
+@click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Path(), help="Also draw it (.png, .svg or .pdf; needs matplotlib).")
+@reading_options
+def like(
+    files: tuple[str, ...], replicates: int, seed: int, n_jobs: int, style: str, output: str | None, **keys: Any
+) -> None:
+    """Fit a score law and a calibration curve to FILE, then say how biased each estimator is at this n.
+
+    \b
+    Examples:
+      calibrant simulate like predictions.npz
+      calibrant simulate like predictions.csv --replicates 1000 --format json
+    """
+    from calibrant import simulate as laboratory
+
+    usage(lambda _: check_seed(seed), "")
+    if output is not None:
+        import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
+    found = laboratory.like(read(files, **keys), replicates=replicates, seed=seed, n_jobs=n_jobs)
+    click.echo(found.to_json() if style == "json" else "\n".join(inert(line, 400) for line in str(found).splitlines()))
+    if output is not None:
+        figure = laboratory.picture(found)
+        with whole_file(Path(output)) as file:
+            figure.savefig(file, format=output.rsplit(".", 1)[-1])
+        click.echo(f"written: {inert(output, 400)}", err=style == "json")

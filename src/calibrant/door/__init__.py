@@ -1,0 +1,1 @@
+"""The door: what arrays, labels and weights must be to become predictions."""

@@ -1,0 +1,187 @@
+"""Labels: the truth as class indices, or as soft rows, checked; and what makes a row of probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.door.arrays import Array, Layout, shown
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.kernels.totals import Floats, Ints
+
+TOLERANCE = 1e-6
+"""How far outside [0, 1] a probability may lie (it is clipped)."""
+ROW_TOLERANCE = 1e-3
+"""How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
+BLOCK = 1 << 18
+"""Forecasts that are checked at once: they stay in the cache between the passes."""
+
+
+def event_labels(
+    labels: Array, keys: tuple[Any, ...] | None, parameter: str, layout: Layout
+) -> tuple[Ints | None, Floats | None]:
+    """Outcomes of one event: 0 / 1 (or what the two classes are called), else soft outcomes in [0, 1]."""
+    if labels.dtype.kind == "U" and keys is None:
+        raise CalibrationInputError(
+            parameter,
+            "must be 0 or 1",
+            got=repr(str(labels[0])),
+            hint="pass classes=(name when it did not happen, name when it did)",
+        )
+    if _are_keys(labels, keys):
+        return _indices(labels, keys, parameter, layout), None
+    _refuse_missing(labels, parameter, layout)
+    wrong = np.flatnonzero((labels < 0) | (labels > 1))
+    if wrong.size:
+        raise CalibrationInputError(
+            parameter,
+            "outcomes of an event must be 0 or 1",
+            got=shown(labels[wrong[0]]),
+            where=layout.place(wrong[0]),
+            hint="forecasts of several classes are an (n, K) matrix",
+        )
+    if np.all((labels == 0) | (labels == 1)):
+        return labels.astype(np.int64), None
+    return None, labels.astype(np.float64)
+
+
+def class_labels(
+    labels: Array, width: int, keys: tuple[Any, ...] | None, parameter: str, layout: Layout
+) -> tuple[Ints | None, Floats | None]:
+    """Labels of K classes: indices or what the classes are called or one-hot rows as indices, else soft rows."""
+    if labels.ndim == 2:
+        return _soft_rows(labels, width, parameter, layout)
+    if labels.dtype.kind == "U" and keys is None:
+        raise CalibrationInputError(
+            parameter, "must be class indices", got=repr(str(labels[0])), hint="pass classes=[...] to use names"
+        )
+    if _are_keys(labels, keys):
+        return _indices(labels, keys, parameter, layout), None
+    _refuse_missing(labels, parameter, layout)
+    broken = np.flatnonzero(np.isinf(labels) | (labels != np.floor(labels)))
+    if broken.size:
+        raise CalibrationInputError(
+            parameter, "must be whole class indices", got=shown(labels[broken[0]]), where=layout.place(broken[0])
+        )
+    outside = np.flatnonzero((labels < 0) | (labels >= width))
+    if outside.size:
+        label = int(labels[outside[0]])
+        hint = "labels count from 0" if label == width else None
+        if label < 0 or label == 255:
+            hint = f"pass ignore_index={label} to leave such rows out"
+        raise CalibrationInputError(
+            parameter, f"must lie in 0..{width - 1}", got=label, where=layout.place(outside[0]), hint=hint
+        )
+    return labels.astype(np.int64), None
+
+
+def check_probabilities(
+    values: Array, parameter: str, layout: Layout, *, bits: int = 53, forecasts: bool = True
+) -> bool:
+    """Refuse what is no probability and rows that do not sum to 1; say whether anything needs clipping.
+
+    Hints are given for forecasts only: labels are no logits, and no option normalises them.
+    """
+    rows = values.reshape(len(values), -1)
+    step = max(1, BLOCK // rows.shape[1])
+    tolerance = max(ROW_TOLERANCE, 2.0**-bits)
+    clip = False
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        low, high = part.min(), part.max()
+        if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
+            refuse_broken(values, parameter, layout)
+            _refuse_outside(values, parameter, layout, forecasts)
+        clip = clip or bool(low < 0 or high > 1)
+        if values.ndim == 2:
+            totals = part.sum(axis=1)
+            if not (abs(totals.min() - 1) <= tolerance and abs(totals.max() - 1) <= tolerance):
+                row = int(np.argmax(np.abs(totals - 1)))
+                raise CalibrationInputError(
+                    parameter,
+                    "rows must sum to 1",
+                    got=f"{totals[row]:.6g}",
+                    where=layout.place(start + row),
+                    hint="pass normalize=True if that is intended" if forecasts and totals[row] > 0 else None,
+                )
+    return clip
+
+
+def refuse_broken(values: Array, parameter: str, layout: Layout) -> None:
+    """Refuse nan and infinities, by the first of them."""
+    broken = np.argwhere(~np.isfinite(values))
+    if len(broken):
+        raise CalibrationInputError(
+            parameter,
+            "must be finite",
+            got=str(values[tuple(broken[0])]),
+            where=layout.place(*broken[0]),
+            hint=f"{len(broken)} such values in all",
+        )
+
+
+def _refuse_outside(values: Array, parameter: str, layout: Layout, forecasts: bool) -> None:
+    worst = np.unravel_index(int(np.argmax(np.maximum(-values, values - 1))), values.shape)
+    raise CalibrationInputError(
+        parameter,
+        "must lie in [0, 1]",
+        got=shown(values[worst]),
+        where=layout.place(*worst),
+        hint=_what_are_these(values) if forecasts else None,
+    )
+
+
+def _what_are_these(values: Array) -> str | None:
+    """Percentages and logits are recognised, to be named in the error; never to be converted."""
+    low, high = float(values.min()), float(values.max())
+    if values.ndim == 2 and np.allclose(values.sum(axis=1), 100, atol=1):
+        return "these look like percentages: divide by 100"
+    if values.ndim == 1 and low >= 0 and 1 < high <= 100 and np.any(values > 2):
+        return "if these are percentages, divide by 100; if they are logits, use Predictions.from_logits"
+    if low < -0.5 or high > 1.5:
+        return "if these are logits, use Predictions.from_logits"
+    return None
+
+
+def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tuple[Ints | None, Floats | None]:
+    """One-hot rows as indices; other rows as soft labels."""
+    if labels.dtype.kind == "U":
+        raise CalibrationInputError(parameter, "rows of soft labels must hold numbers", got=f"dtype {labels.dtype}")
+    if labels.shape[1] != width:
+        raise CalibrationInputError(parameter, f"soft labels need {width} columns", got=labels.shape[1])
+    soft = labels.astype(np.float64)
+    check_probabilities(soft, parameter, layout, forecasts=False)
+    soft = np.clip(soft, 0.0, 1.0)
+    if np.all((soft == 0) | (soft == 1)):
+        return soft.argmax(axis=1), None
+    return None, soft
+
+
+def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:
+    """Whether labels call the classes by name, or by the numbers that name them."""
+    return keys is not None and (labels.dtype.kind == "U" or not isinstance(keys[0], str))
+
+
+def _indices(labels: Array, keys: Any, parameter: str, layout: Layout) -> Ints:
+    _refuse_missing(labels, parameter, layout)
+    if labels.dtype.kind == "U":
+        keys = tuple(map(str, keys))
+    position = {key: index for index, key in enumerate(keys)}
+    found, inverse = np.unique(labels, return_inverse=True)
+    for label in found.tolist():
+        if label not in position:
+            raise CalibrationInputError(
+                parameter,
+                "must name one of the classes",
+                got=repr(label),
+                where=layout.place(np.flatnonzero(labels == label)[0]),
+                hint=nearest(str(label), map(str, keys)),
+            )
+    return np.array([position[label] for label in found.tolist()], np.int64)[inverse.ravel()]
+
+
+def _refuse_missing(labels: Array, parameter: str, layout: Layout) -> None:
+    missing = np.flatnonzero(labels != labels)  # nan alone differs from itself
+    if missing.size:
+        raise CalibrationInputError(parameter, "must have no missing values", got="nan", where=layout.place(missing[0]))

@@ -1,0 +1,1 @@
+"""Design: study files, and the trials that they ask for."""

@@ -1,0 +1,147 @@
+"""Checking: a YAML file becomes a study, or the list of all that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.experiments.design import markup
+from calibrant.experiments.design.markup import Problem
+from calibrant.experiments.design.study import Study
+
+STUDIES = Path(__file__).with_name("studies")
+"""The studies that come with calibrant."""
+
+
+class StudyError(CalibrationInputError):
+    """A file that is no study, with all its problems."""
+
+    def __init__(self, path: str, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        count = f"{len(self.problems)} problem" + "s" * (len(self.problems) != 1)
+        super().__init__(path, "must be a study", got=count, hint=str(self.problems[0]))
+
+
+def check(text: str) -> Study | list[Problem]:
+    """The study that a text describes, or everything that is wrong with it, each with its line.
+
+    >>> for problem in check("name: a\\ndata: {nmae: digits}\\nmodels: [mlp]\\nseeds: 3"):
+    ...     print(problem)
+    line 2: data.name: is missing
+    line 2: data.nmae: is no key here; did you mean 'name'?
+    line 4: seeds: must be a list, got 3
+    """
+    document = markup.read(text)
+    if document.value is None and document.problems:
+        return sorted(document.problems)
+    found = list(document.problems)
+    try:
+        study = Study.model_validate(document.value)
+    except ValidationError as error:
+        found += [_problem(document, one) for one in error.errors(include_url=False)]
+    return sorted(set(found)) if found else study
+
+
+def read(path: str | Path) -> Study:
+    """The study in a file; :class:`StudyError` says all that is wrong. A name alone is a study of calibrant's own."""
+    made = check(text_of(path))
+    if isinstance(made, Study):
+        return made
+    raise StudyError(str(path), made)
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a study file, or of a study that comes with calibrant, by its name.
+
+    >>> text_of("miniature").splitlines()[0][:1]
+    '#'
+    """
+    given, shipped = Path(path), STUDIES / f"{path}.yaml"
+    if not given.exists() and str(path) == given.name and shipped.is_file():
+        given = shipped
+    try:
+        return given.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise CalibrationInputError(str(path), "must be UTF-8", got=f"other bytes at {reason.start}") from None
+
+
+def _problem(document: markup.Document, error: Any) -> Problem:
+    path = tuple(error["loc"])
+    where = _without_tags(document, path)
+    if error["type"] == "missing":
+        return Problem(document.line(path[:-1]), markup.spelled((*where, path[-1])), "is missing")
+    if error["type"] == "extra_forbidden":
+        message = f"is no key here; {nearest(str(path[-1]), _keys(path))}"
+        return Problem(document.line(path), markup.spelled(where), message)
+    message = _message(error, str(path[-1]) if path else "")
+    return Problem(document.line(path), markup.spelled(where), message)
+
+
+_SHOULD = re.compile(r"^\w+ should")
+_TYPES = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be a word",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "dict_type": "must be a mapping of keys to values",
+    "finite_number": "must be finite",
+    "union_tag_not_found": "must have a kind",
+}
+
+
+def _message(error: Any, name: str) -> str:
+    kind, given = error["type"], error.get("input")
+    if kind == "value_error":
+        reason = str(error["ctx"]["error"])
+        return reason.removeprefix(f"{name}: ")
+    said = _TYPES.get(kind)
+    if kind == "union_tag_invalid":
+        options = [word.strip(" '") for word in error["ctx"]["expected_tags"].split(",")]
+        return f"has an unknown kind {error['ctx']['tag']!r}; {nearest(str(error['ctx']['tag']), options)}"
+    if kind == "literal_error" and isinstance(given, str):
+        options = [word.strip(" '") for word in error["ctx"]["expected"].replace(" or ", ",").split(",")]
+        return f"must be one of {', '.join(options)}, got {given!r}"
+    said = said or _SHOULD.sub("must", error["msg"]).replace(" after validation", "")
+    return said if isinstance(given, (dict, list)) and len(str(given)) > 60 else f"{said}, got {given!r}"
+
+
+def _without_tags(document: markup.Document, path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The path without the names that validation puts in for the members of a union."""
+    made: tuple[Any, ...] = ()
+    for part in path:
+        if (*made, part) in document.lines:
+            made = (*made, part)
+    return made
+
+
+def _keys(path: tuple[Any, ...]) -> list[str]:
+    """The keys that are known where a path ends."""
+    candidates: list[type[BaseModel]] = [Study]
+    for part in path[:-1]:
+        fields = [model.model_fields[part].annotation for model in candidates if part in model.model_fields]
+        if fields:
+            candidates = [model for annotation in fields for model in _models(annotation)]
+        elif isinstance(part, str):
+            tagged = [model for model in candidates if part in get_args(_kind(model))]
+            candidates = tagged or candidates
+    return sorted({name for model in candidates for name in model.model_fields})
+
+
+def _kind(model: type[BaseModel]) -> Any:
+    return model.model_fields["kind"].annotation if "kind" in model.model_fields else None
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)

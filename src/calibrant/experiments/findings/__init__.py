@@ -1,0 +1,1 @@
+"""Findings: tables and figures of what a study found."""

@@ -1,0 +1,292 @@
+"""Figures: findings as pictures, each drawn from the rows that are saved beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.experiments.findings import findings, over_training
+from calibrant.experiments.findings.evidence import Evidence
+from calibrant.experiments.findings.findings import Finding
+from calibrant.experiments.findings.over_training import COURSE
+from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.files.writing import whole_file, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+
+Panel = tuple[Any, ...]
+FEWEST = 10
+"""Samples that a bin must hold for a line to go through it; the rows beside the picture have all bins."""
+MOST_MARKERS = 180
+"""Points of a panel that are marked one by one; those of ordered series are not, their lines tell them apart."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A finding and how it is drawn: a panel for every value of some columns, bars or lines in it.
+
+    `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own: one that follows
+    from its place where the series are `ordered`. Lines may have the `diagonal` below them, or a logarithmic (`log`)
+    axis; their panels are so many `inches` wide.
+    """
+
+    find: Finding
+    across: str
+    up: str
+    series: str
+    panels: tuple[str, ...] = ("model",)
+    bars: bool = False
+    ordered: bool = False
+    diagonal: bool = False
+    log: bool = False
+    inches: float = 4.0
+
+    def _inches(self, parts: dict[Panel, list[dict[str, Any]]]) -> float:
+        """How wide a panel is: bars need room."""
+        most = max((len(records) for records in parts.values()), default=0)
+        return min(12.0, max(5.2, 0.085 * most)) if self.bars else self.inches
+
+    def draw(self, sheet: Sheet) -> Picture:
+        """The picture of a sheet."""
+        from calibrant.plots.panels import new_figure
+
+        parts = _parts(sheet, self.panels)
+        each = self._inches(parts)
+        columns = max(1, min(len(parts), int(12.0 / each)))
+        height, width = math.ceil(len(parts) / columns), max(6.0, each * columns)
+        picture = new_figure(width, 3.0 * height + 0.8)
+        grid = picture.subplots(height, columns, squeeze=False).ravel()
+        for panel in grid[len(parts) :]:
+            panel.set_axis_off()
+        looks = self._looks(sheet)
+        for panel, (key, records) in zip(grid, parts.items(), strict=False):
+            (_bars if self.bars else _lines)(panel, records, self, looks)
+            panel.set_yscale("log" if self.log else "linear")
+            panel.set_title(_words(" / ".join(map(str, key))), fontsize=8, loc="left")
+        picture.suptitle(_words(sheet.title), fontsize=10)
+        _legend(picture, list(grid), int(width / 1.9), list(looks), self.series if self.ordered else "")
+        return picture
+
+    def _looks(self, sheet: Sheet) -> dict[str, int]:
+        """The place of each series: by first appearance, or by size where that is what they are ordered by."""
+        found = list(dict.fromkeys(record[self.series] for record in sheet.records()))
+        return {str(name): index for index, name in enumerate(sorted(found) if self.ordered else found)}
+
+
+_SWEPT_AXES = ("gamma", "gamma", "share of the rows"), ("full ECE", "samples in a cell", "sd of full ECE")
+
+
+def _gamma(sheet: Sheet) -> Picture:
+    """The error with its spread, above the sizes of cells; the spread against the share of rows beside it."""
+    from calibrant.plots.panels import new_figure
+
+    parts = _parts(sheet, ("model",))
+    picture = new_figure(9.0, 2.8 * max(1, len(parts)) + 0.6)
+    grid = picture.subplots(max(1, len(parts)), 3, squeeze=False)
+    for row, (key, records) in zip(grid, parts.items(), strict=False):
+        swept = [one for one in records if one["over"] == "gamma"]
+        settings = [one["setting"] for one in swept]
+        row[0].errorbar(settings, [one["value"] for one in swept], [one["sd"] for one in swept], fmt="o-", capsize=2)
+        for size, marker in (("smallest cell", "v"), ("median cell", "o"), ("largest cell", "^")):
+            row[1].plot(settings, [one[size] for one in swept], marker=marker, label=size)
+        shares = [one for one in records if one["over"] == "share"]
+        row[2].plot([one["setting"] for one in shares], [one["sd"] for one in shares], "s-")
+        for panel, across, up in zip(
+            row,
+            ("gamma", "gamma", "share of the rows"),
+            ("full ECE", "samples in a cell", "sd of full ECE"),
+            strict=True,
+        ):
+            _dress(panel, across, up)
+            panel.set_title(_words(str(key[0])), fontsize=8, loc="left")
+        for panel in row[:2]:
+            panel.set_xscale("log")
+            panel.set_xticks(settings, labels=[f"{setting:g}" for setting in settings])
+            panel.set_xticks([], minor=True)
+        row[1].set_yscale("log")
+        row[1].legend(fontsize=6, frameon=False)
+    picture.suptitle(_words(sheet.title), fontsize=10)
+    return picture
+
+
+@dataclass(frozen=True)
+class _Swept:
+    find: Finding = findings.gamma_sweep
+
+    def draw(self, sheet: Sheet) -> Picture:
+        return _gamma(sheet)
+
+
+FIGURES: dict[str, Figure | _Swept] = {
+    "top_k": Figure(findings.top_k, "method", "value", "measure", bars=True),
+    "ranked_confidence": Figure(findings.ranked_confidence, "k", "difference", "method"),
+    "top_k_accuracy": Figure(findings.top_k_accuracy, "k", "accuracy", "method"),
+    "entropy": Figure(findings.entropy, "method", "value", "measure", bars=True),
+    "groups": Figure(findings.groups, "method", "value", "measure", ("model", "level"), bars=True),
+    "hierarchy": Figure(findings.hierarchy, "method", "value", "level", bars=True),
+    "group_confidence": Figure(
+        findings.group_confidence, "method", "value", "mean output of", ("model", "level", "samples of"), bars=True
+    ),
+    "likert_errors": Figure(findings.likert_errors, "method", "value", "measure", bars=True),
+    "likert_tvd": Figure(findings.likert_tvd, "method", "value", "measure", bars=True),
+    "likert_counts": Figure(findings.likert_counts, "method", "value", "measure", bars=True),
+    "gamma_sweep": _Swept(),
+    "over_training": Figure(over_training.over_training, "epoch", "value", "rows", ("model", "method", "metric")),
+    "range_bounds": Figure(
+        over_training.range_bounds, "epoch", "lower bound", "range", (*COURSE, "metric"), ordered=True, inches=3.0
+    ),
+    "range_errors": Figure(
+        over_training.range_errors, "epoch", "value", "rows", ("model", "method", "metric"), inches=3.0
+    ),
+    "bins_over_training": Figure(
+        over_training.bins_over_training, "epoch", "gap", "confidence", COURSE, ordered=True, inches=3.0
+    ),
+    "logit_norms": Figure(over_training.logit_norms, "epoch", "length", "model", ("method", "rows"), log=True),
+    "class_errors": Figure(findings.class_errors, "class", "value", "metric", ("model", "metric"), bars=True),
+    "datapoint": Figure(findings.datapoint, "forecast", "frequency", "model", ("class",), diagonal=True, inches=2.4),
+    "decay_rates": Figure(
+        findings.decay_rates,
+        "forecast",
+        "frequency",
+        "decay",
+        ("model", "class"),
+        ordered=True,
+        diagonal=True,
+        inches=2.4,
+    ),
+    "sharpness": Figure(findings.sharpness, "forecast", "share", "model", ("of",), log=True, inches=3.0),
+    "reliability": Figure(findings.reliability, "confidence", "accuracy", "method", diagonal=True),
+    "risk_coverage": Figure(findings.risk_coverage, "referred", "accuracy of the rest", "method"),
+}
+"""Every figure by its name."""
+
+
+def save_figures(
+    evidence: Evidence, folder: str | Path, names: Sequence[str] | None = None, *, form: str = "svg"
+) -> list[Path]:
+    """Draw the figures that are asked for, or that the study names, or all; each with its rows as CSV.
+
+    What has no rows is left out, such as groups of classes where a data set has none.
+    """
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    made: list[Path] = []
+    for name in names or evidence.study.figures or list(FIGURES):
+        sheet = FIGURES[name].find(evidence)
+        if not sheet.rows:
+            continue
+        write_text(where / f"{name}.csv", sheet.to_csv())
+        picture = FIGURES[name].draw(sheet)
+        with whole_file(where / f"{name}.{form}") as file:
+            picture.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+        made += [where / f"{name}.csv", where / f"{name}.{form}"]
+    return made
+
+
+def _parts(sheet: Sheet, columns: Sequence[str]) -> dict[Panel, list[dict[str, Any]]]:
+    """The rows of each panel."""
+    made: dict[Panel, list[dict[str, Any]]] = {}
+    for record in sheet.records():
+        made.setdefault(tuple(record[name] for name in columns), []).append(record)
+    return made
+
+
+def _series(records: Sequence[dict[str, Any]], name: str) -> dict[str, list[dict[str, Any]]]:
+    made: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        made.setdefault(str(record[name]), []).append(record)
+    return made
+
+
+def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks: Mapping[str, int]) -> None:
+    """Bars side by side for each value across, with standard deviations over seeds."""
+    places = list(dict.fromkeys(str(one[figure.across]) for one in records))
+    series = _series(records, figure.series)
+    width = 0.8 / len(series)
+    for index, (name, some) in enumerate(series.items()):
+        at = [places.index(str(one[figure.across])) + (index - (len(series) - 1) / 2) * width for one in some]
+        means, sds = _spread(some, figure.up)
+        hatch = ("", "////", "....")[looks[name] // 7 % 3]
+        style: dict[str, Any] = {"color": _colour(looks[name]), "edgecolor": "white", "linewidth": 0.3, "hatch": hatch}
+        panel.bar(at, means, width, yerr=sds, label=_words(name), error_kw={"linewidth": 0.7}, **style)
+    panel.set_xticks(range(len(places)), labels=[_words(place) for place in places], rotation=45, ha="right")
+    _dress(panel, "" if figure.across == "method" else figure.across, figure.up)
+
+
+def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks: Mapping[str, int]) -> None:
+    """A line a series, with standard deviations over seeds as a shade."""
+    series = _series(records, figure.series)
+    for name, some in sorted(series.items(), key=lambda pair: looks[pair[0]]):
+        index = looks[name]
+        across = np.array([float(one[figure.across]) for one in some])
+        means, sds = _spread(some, figure.up)
+        enough = np.array([one.get("samples", FEWEST) >= FEWEST for one in some])
+        kept = ~np.isnan(across) & ~np.isnan(means) & enough & ((means > 0) | (not figure.log))
+        style = _in_order(index, len(looks)) if figure.ordered else _apart(index)
+        marker = "o" if len(records) <= MOST_MARKERS and not figure.ordered else ""
+        panel.plot(across[kept], means[kept], marker=marker, markersize=2, linewidth=1.1, label=_words(name), **style)
+        low, high = (means + sign * np.nan_to_num(sds) for sign in (-1, 1))
+        low = np.where((low <= 0) & figure.log, means, low)  # a logarithmic axis has no place for the rest
+        panel.fill_between(across[kept], low[kept], high[kept], color=style["color"], alpha=0.15, linewidth=0)
+    if figure.diagonal:
+        panel.plot([0, 1], [0, 1], color="#6E6E6E", linewidth=0.7, zorder=0)
+    _dress(panel, figure.across, figure.up)
+
+
+def _spread(records: Sequence[dict[str, Any]], name: str) -> tuple[Any, Any]:
+    """Means and standard deviations of a column; what is infinite is not drawn."""
+    cells = [one[name] for one in records]
+    means = np.array([cell.mean if isinstance(cell, Spread) else float(cell) for cell in cells])
+    sds = np.array([cell.sd if isinstance(cell, Spread) else 0.0 for cell in cells])
+    return np.where(np.isfinite(means), means, np.nan), np.nan_to_num(sds)
+
+
+def _dress(panel: Axes, across: str, up: str) -> None:
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.tick_params(labelsize=7, length=2.5)
+    panel.set_xlabel(_words(across), fontsize=8)
+    panel.set_ylabel(_words(up), fontsize=8)
+
+
+def _legend(picture: Picture, panels: Sequence[Any], columns: int, order: Sequence[str], title: str) -> None:
+    """One legend for all panels: a series looks the same in each."""
+    found: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    found = {label: found[label] for label in map(_words, order) if label in found}
+    if len(found) > 1:
+        style: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": 7, "frameon": False}
+        style |= {"title": _words(title), "title_fontsize": 7} if title else {}
+        picture.legend(list(found.values()), list(found), **style)
+
+
+def _apart(index: int) -> dict[str, Any]:
+    """A look unlike its neighbours'."""
+    return {"color": _colour(index), "linestyle": ("-", "--", "-.", ":")[index // 7 % 4]}
+
+
+def _in_order(index: int, count: int) -> dict[str, Any]:
+    """A look between those of its neighbours: from dark to light, up to what white paper still shows."""
+    from matplotlib import colormaps
+
+    return {"color": colormaps["viridis"](0.92 * index / max(1, count - 1)), "linestyle": "-"}
+
+
+def _colour(index: int) -> str:
+    from calibrant.plots.colours import SERIES
+
+    return str(SERIES[index % len(SERIES)][0])
+
+
+def _words(text: str) -> str:
+    from calibrant.plots.colours import name
+
+    return name(text, 60)

@@ -1,0 +1,148 @@
+"""Tables: what a study found, arranged as the literature does; means and standard deviations over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from calibrant.experiments.findings.evidence import Evidence, Variant
+from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.experiments.training.tuning import Candidate, Choice
+
+Table = Callable[[Evidence], Sheet]
+
+
+def accuracy(evidence: Evidence) -> Sheet:
+    """Top-label accuracy on test rows, a column a model (Kirchenbauer, Oaks & Heim 2022, tables 1-7)."""
+    models = [model.title for model in evidence.study.models]
+    every = [evidence.variants(model) for model in models]
+    labels = list(dict.fromkeys(_kind(one) for variants in every for one in variants))
+    found = {
+        (model, _kind(one)): Spread.of(evidence.values(one, "accuracy"))
+        for model, variants in zip(models, every, strict=True)
+        for one in variants
+    }
+    rows = [(label, *(found.get((model, label), "-") for model in models)) for label in labels]
+    return Sheet("accuracy", f"Accuracy, {evidence.study.data.name}", ("method", *models), tuple(rows))
+
+
+def metrics(evidence: Evidence) -> Sheet:
+    """Every metric of the study for every variant, on test rows."""
+    return _of_metrics(evidence, "metrics", "All metrics", evidence.study.metrics, evidence.variants())
+
+
+def post_processing(evidence: Evidence) -> Sheet:
+    """Errors before and after post-processing, in percent (Nixon et al. 2019, tables 1-2)."""
+    shown = [one for one in evidence.variants() if one.intervention == "none"]
+    names, header = ("ece", "tace", "sce", "ace"), ("model", "method", *("ECE %", "TACE %", "SCE %", "ACE %"))
+    rows = [
+        (one.model, one.method or "uncalibrated", *(_percent(evidence, one, name) for name in names)) for one in shown
+    ]
+    return Sheet("post_processing", "Errors before and after post-processing", header, tuple(rows))
+
+
+def miscalibration(evidence: Evidence) -> Sheet:
+    """Over- and under-confidence by class, in percent but for wsMCS (Ao, Rueger & Siddharthan 2023, tables 3 and 5)."""
+    details = ("mean_under", "share_under", "mean_over", "share_over")
+    header = ("model", "method", "ECE %", "wsMCS", "UC %", "classes under %", "OC %", "classes over %", "accuracy %")
+    rows = [
+        (
+            one.model,
+            one.label,
+            _percent(evidence, one, "ece"),
+            Spread.of(evidence.values(one, "wsmcs"), digits=5),
+            *(_percent(evidence, one, "wsmcs", part) for part in details),
+            _percent(evidence, one, "accuracy"),
+        )
+        for one in evidence.variants()
+    ]
+    return Sheet("miscalibration", "Over- and under-confidence by true class", header, tuple(rows))
+
+
+def ece_by_method(evidence: Evidence) -> Sheet:
+    """ECE in percent, a row a model and a column a method (Ao, Rueger & Siddharthan 2023, table 4)."""
+    methods = ["", *evidence.study.post_processing.methods]
+    rows = []
+    for model in evidence.study.models:
+        found = {one.method: one for one in evidence.variants(model.title) if one.intervention == "none"}
+        cells = (_percent(evidence, found[method], "ece") if method in found else "-" for method in methods)
+        rows.append((model.title, *cells))
+    header = ("model", *(method or "uncalibrated" for method in methods))
+    return Sheet("ece_by_method", "ECE (%) after post-processing the base", header, tuple(rows))
+
+
+def strengths(evidence: Evidence) -> Sheet:
+    """Which strength of every intervention was chosen, among which, by validation rows."""
+    header = ("model", "intervention", "strength", "validation accuracy", "validation ECE", "lowest accuracy", "")
+    rows = [
+        (one.model, one.intervention, f"{each.strength:g}", each.accuracy, each.error, one.floor, _verdict(one, each))
+        for one in evidence.choices
+        for each in one.candidates
+    ]
+    notes = [one.words for one in evidence.choices if one.strength is None]
+    return Sheet("strengths", "Strengths, chosen on validation rows", header, tuple(rows), tuple(notes))
+
+
+def per_class(evidence: Evidence) -> Sheet:
+    """Errors of each class: SCE and TACE of its column, and the gap of the samples that are of it (Nixon et al. 2019,
+    figures 1 and 11; Ao, Rueger & Siddharthan 2023)."""
+    names = ("sce", "ace", "tace", "cwmcs")
+    rows = []
+    for one in evidence.variants():
+        columns = [class_values(evidence, one, name) for name in names]
+        for label in columns[0]:
+            rows.append((one.model, one.label, label, *(Spread.of(column[label]) for column in columns)))
+    header = ("model", "method", "class", "SCE", "ACE", "TACE", "gap of its samples")
+    return Sheet("per_class", "Errors by class", header, tuple(rows))
+
+
+TABLES: dict[str, Table] = {
+    table.__name__: table
+    for table in (accuracy, metrics, post_processing, miscalibration, ece_by_method, strengths, per_class)
+}
+"""Every table by its name."""
+
+
+def tables_of(evidence: Evidence, names: Sequence[str] | None = None) -> list[Sheet]:
+    """The tables that are asked for, or that the study names, or all; what could not be done is noted in the first."""
+    asked = names or evidence.study.tables or list(TABLES)
+    made = [TABLES[name](evidence) for name in asked]
+    failures = evidence.failures()
+    if failures and made:
+        first = made[0]
+        made[0] = Sheet(first.name, first.title, first.header, first.rows, (*first.notes, *failures))
+    return made
+
+
+def class_values(evidence: Evidence, variant: Variant, name: str) -> dict[str, list[float]]:
+    """A metric's parts by class, a value a seed; nan where it failed."""
+    from calibrant.specification import spelling
+
+    made: dict[str, list[float]] = {}
+    classes = evidence.outcome(variant.trials[0]).classes
+    for trial in variant.trials:
+        found = next(iter(evidence.measure(trial, spelling.metrics(name), variant.method).values()))
+        parts = found.get("parts", {})
+        for label in classes:
+            made.setdefault(label, []).append(float(parts.get(label, {}).get("value", "nan")))
+    return made
+
+
+def _of_metrics(evidence: Evidence, name: str, title: str, names: Sequence[str], variants: Sequence[Variant]) -> Sheet:
+    rows = [(one.model, one.label, *(Spread.of(evidence.values(one, each)) for each in names)) for one in variants]
+    return Sheet(name, title, ("model", "method", *names), tuple(rows))
+
+
+def _percent(evidence: Evidence, variant: Variant, name: str, part: str = "value") -> Spread:
+    return Spread.of(evidence.values(variant, name, part), digits=2, factor=100.0)
+
+
+def _kind(variant: Variant) -> str:
+    """A variant's name without the strength, which may differ from model to model."""
+    named = "base" if variant.intervention == "none" else variant.intervention
+    return ", ".join(filter(None, (named if named != "base" or not variant.method else "", variant.method)))
+
+
+def _verdict(choice: Choice, candidate: Candidate) -> str:
+    if candidate.strength == choice.strength:
+        return "chosen" if len(choice.candidates) > 1 else "given"
+    return "loses too much accuracy" if not candidate.accuracy >= choice.floor else ""

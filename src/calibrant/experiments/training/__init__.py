@@ -1,0 +1,1 @@
+"""Training: networks, data sets and interventions."""

@@ -1,0 +1,145 @@
+"""CSV and TSV: text of columns, by an explicit schema, so that no parser's guess becomes a number."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.door.arrays import Array
+from calibrant.exceptions import CalibrationInputError
+from calibrant.files.columns import Columns, refuse_twice
+from calibrant.files.jsonl import parse, stacked
+from calibrant.text import restored_cell
+
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "inf", "-inf", "+inf", "infinity", "-infinity"}
+"""What stands for no number even in a column that might be names."""
+
+
+def read_csv(path: Path) -> Columns:
+    """The columns of a CSV file, or of a TSV file by its ending: UTF-8, a header, decimal points."""
+    numbers: list[int] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = _numbered_lines(path, file)
+            header = next(lines, (0, []))[1]
+            columns = _columns_of(header, path)
+            for line, row in lines:
+                if len(row) != len(header):
+                    raise CalibrationInputError(
+                        str(path), f"must have {len(header)} values in every row", got=len(row), where=f"line {line}"
+                    )
+                numbers.append(line)
+                for column, text in zip(columns.values(), row, strict=True):
+                    column.append(text.strip())
+    except UnicodeDecodeError as reason:
+        raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
+    if not numbers:
+        raise CalibrationInputError(str(path), "must have rows", got="a header only")
+    cells = {name: _Cells(column, numbers, name, path) for name, column in columns.items()}
+    return Columns(path, columns, lambda name: cells[name].array(), lambda name: cells[name].array(numeric=True))
+
+
+class _Cells:
+    """The cells of a column as text, with the line that each stands on."""
+
+    def __init__(self, texts: list[str], lines: list[int], name: str, path: Path) -> None:
+        self.texts, self.lines, self.name, self.path = texts, lines, name, path
+
+    def array(self, *, numeric: bool = False) -> Array:
+        """Whole numbers, numbers, lists of numbers, or text unless numbers are needed: what all the cells are."""
+        for kind, dtype in ((int, np.int64), (float, np.float64)):
+            try:
+                values = np.array([_number(text, kind) for text in self.texts], dtype)
+            except (ValueError, OverflowError):
+                continue
+            if np.isfinite(values).all():
+                return values
+        if _is_list(self.texts[0]):
+            return stacked([self._parsed(*cell) for cell in self._cells], self.lines, self.name, self.path)
+        self._refuse_gaps(numeric)
+        return np.array([restored_cell(text) for text in self.texts])
+
+    @property
+    def _cells(self) -> Iterator[tuple[int, str]]:
+        return zip(self.lines, self.texts, strict=True)
+
+    def _parsed(self, line: int, text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as reason:
+            raise CalibrationInputError(
+                str(self.path),
+                f"column {self.name!r} must hold lists of numbers",
+                got=str(reason),
+                where=f"line {line}",
+            ) from None
+
+    def _refuse_gaps(self, numeric: bool) -> None:
+        """Name the first cell that is no number where numbers are needed, or where names are not likely."""
+        odd = [(line, text) for line, text in self._cells if not _is_number(text)]
+        line, text = odd[0]
+        count = len(self.texts) - len(odd)
+        if numeric or (count and (2 * count > len(self.texts) or text.lower() in _MISSING)):
+            raise CalibrationInputError(
+                str(self.path),
+                f"column {self.name!r} must have a number in every row",
+                got=repr(text),
+                where=f"line {line}",
+                hint="use a decimal point" if "," in text else None,
+            )
+
+
+def _numbered_lines(path: Path, file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of the line they end on; blank lines are passed over."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader(_without_nul(path, file), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as reason:
+        raise CalibrationInputError(
+            str(path), "must be well-formed CSV", got=str(reason), where=f"line {reader.line_num}"
+        ) from None
+
+
+def _without_nul(path: Path, file: Iterable[str]) -> Iterator[str]:
+    for line, text in enumerate(file, start=1):
+        if "\0" in text:
+            raise CalibrationInputError(str(path), "must be text", got="a NUL byte", where=f"line {line}")
+        yield text
+
+
+def _columns_of(header: list[str], path: Path) -> dict[str, list[str]]:
+    names = [restored_cell(name.strip()) for name in header]
+    if len(names) == 1 and ";" in names[0]:
+        raise CalibrationInputError(
+            str(path), "must be separated by commas", got="semicolons", hint="save it with commas and decimal points"
+        )
+    refuse_twice(names, path)
+    return {name: [] for name in names}
+
+
+def _number(text: str, kind: Callable[[str], Any]) -> Any:
+    """Python also reads 1_0 and the digits of other scripts as numbers; a file that holds them means something else."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return kind(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(_number(text, float)))
+    except ValueError:
+        return False
+
+
+def _is_list(text: str) -> bool:
+    try:
+        return text.startswith("[") and isinstance(parse(text), list)
+    except ValueError:
+        return False

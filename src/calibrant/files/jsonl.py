@@ -1,0 +1,109 @@
+"""JSONL: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.door.arrays import Array
+from calibrant.exceptions import CalibrationInputError
+from calibrant.files.columns import Columns
+
+
+def read_jsonl(path: Path) -> Columns:
+    """The keys of a JSONL file as columns; a key may be missing on lines of a column that nobody asks for."""
+    columns: dict[str, list[Any]] = {}
+    numbers: list[int] = []
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for line, text in enumerate(file, start=1):
+                if not text.strip():
+                    continue
+                record = _record(text, line, path)
+                for name in record:
+                    columns.setdefault(name, [None] * len(numbers))  # not on the lines before
+                for name, column in columns.items():
+                    column.append(record.get(name))
+                numbers.append(line)
+    except UnicodeDecodeError as reason:
+        raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
+    if not numbers:
+        raise CalibrationInputError(str(path), "must have rows", got="none")
+    return Columns(path, columns, lambda name: stacked(columns[name], numbers, name, path))
+
+
+def parse(text: str) -> Any:
+    """JSON of finite numbers and of objects without a key twice, or a ValueError."""
+    return json.loads(text, parse_constant=_refuse_number, parse_float=_finite, object_pairs_hook=_unique_keys)
+
+
+def stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Array:
+    """Numbers, text, or lists of numbers of one length, one a line, as one array."""
+    try:
+        array = np.array(values)
+    except ValueError:  # lists of different lengths
+        array = np.array(None)
+    plain = array.dtype.kind in "fiub" and array.ndim in (1, 2)
+    if plain or all(isinstance(value, str) for value in values):
+        return array
+    for line, value in zip(lines, values, strict=True):
+        fault = _fault(value, values[0])
+        if fault is not None:
+            raise CalibrationInputError(str(path), f"{name!r} must {fault[0]}", got=fault[1], where=f"line {line}")
+    raise CalibrationInputError(str(path), f"{name!r} must be numbers or text", got=repr(values[0]))
+
+
+def _fault(value: Any, first: Any) -> tuple[str, object] | None:
+    """What a value fails to be, beside the first one, and what it is; None where it fails nothing."""
+    if value is None:
+        return "have a value on every line", "none"
+    if _kind(value) is None:
+        return "be numbers, text or lists of numbers", repr(value)
+    if _kind(value) != _kind(first):
+        return "be of one kind", repr(value)
+    if isinstance(value, list) and len(value) != len(first):
+        return f"be lists of {len(first)} numbers", len(value)
+    return None
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list):
+        return "list" if all(isinstance(item, (int, float)) for item in value) else None
+    return "number" if isinstance(value, (int, float)) else None
+
+
+def _record(text: str, line: int, path: Path) -> dict[str, Any]:
+    try:
+        record = parse(text)
+    except ValueError as reason:
+        hint = "JSONL has one object a line" if line == 1 else None
+        raise CalibrationInputError(
+            str(path), "must be a JSON object on every line", got=str(reason), where=f"line {line}", hint=hint
+        ) from None
+    if not isinstance(record, dict):
+        raise CalibrationInputError(
+            str(path), "must be a JSON object on every line", got=type(record).__name__, where=f"line {line}"
+        )
+    return record
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    return number if math.isfinite(number) else _refuse_number(token)
+
+
+def _refuse_number(token: str) -> Any:
+    raise ValueError(f"{token} is no number")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice")
+    return made

@@ -1,0 +1,92 @@
+"""Parquet, by pyarrow: checksums are verified, and damage is named by its row group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.door.arrays import Array
+from calibrant.door.foreign import from_arrow
+from calibrant.exceptions import CalibrationInputError
+from calibrant.files.columns import Columns, refuse_twice
+from calibrant.files.writing import named_forecasts, whole_file
+
+
+def read_parquet(path: Path) -> Columns:
+    """The columns of a Parquet file; lists of numbers are rows of a matrix."""
+    table = _table(path)
+    refuse_twice(table.column_names, path)
+    columns = {name: table.column(name) for name in table.column_names}
+    return Columns(path, columns, lambda name: _array(columns[name].combine_chunks(), name, path))
+
+
+def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+    """The columns, then `p_<class>` (an event: `p`; a confidence: that); checksums are written."""
+    pyarrow = _pyarrow(path)
+    forecasts = named_forecasts(probabilities, classes, columns)
+    table = pyarrow.table({name: pyarrow.array(_plain(column)) for name, column in {**columns, **forecasts}.items()})
+    with whole_file(path) as file:
+        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+
+
+def _plain(column: Array) -> Any:
+    """An array as pyarrow takes it: rows of a matrix are lists."""
+    return column if column.ndim == 1 else column.tolist()
+
+
+def _pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise CalibrationInputError(str(path), "needs pyarrow", hint="pip install 'calibrant[cli]'") from None
+    return pyarrow
+
+
+def _table(path: Path) -> Any:
+    pyarrow = _pyarrow(path)
+    try:
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+    except (pyarrow.ArrowException, OSError) as reason:
+        raise CalibrationInputError(str(path), "must be a whole Parquet file", got=str(reason)) from None
+    groups = []
+    for group in range(file.num_row_groups):
+        try:
+            groups.append(file.read_row_group(group))
+        except (pyarrow.ArrowException, OSError) as reason:
+            raise CalibrationInputError(str(path), "is damaged", got=str(reason), where=f"row group {group}") from None
+    if not sum(group.num_rows for group in groups):
+        raise CalibrationInputError(str(path), "must have rows", got="none")
+    return pyarrow.concat_tables(groups)
+
+
+def _array(column: Any, name: str, path: Path) -> Array:
+    _refuse_nulls(column, 1, name, path)
+    if hasattr(column, "value_lengths"):
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        uneven = np.flatnonzero(lengths != lengths[0])
+        if uneven.size:
+            raise CalibrationInputError(
+                str(path),
+                f"column {name!r} must have lists of one length",
+                got=f"{lengths[uneven[0]]} after {lengths[0]}",
+                where=f"row {uneven[0]}",
+            )
+        _refuse_nulls(column.flatten(), lengths[0], name, path)
+    array = np.asarray(from_arrow(column))
+    if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
+        return array.astype(str)
+    if array.dtype.kind not in "fiubU":
+        raise CalibrationInputError(str(path), f"column {name!r} must be numbers or text", got=str(column.type))
+    return array
+
+
+def _refuse_nulls(values: Any, width: int, name: str, path: Path) -> None:
+    """Name the row of the first null, where each row has so many of the values."""
+    if values.null_count:
+        first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        raise CalibrationInputError(
+            str(path), f"column {name!r} must have no nulls", got="one", where=f"row {first // width}"
+        )

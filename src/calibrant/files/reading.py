@@ -1,0 +1,257 @@
+"""Reading and writing prediction files: which array is the truth, which the forecast, which a column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.door.arrays import Array
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.files.columns import Columns
+from calibrant.files.formats import read_arrays
+from calibrant.files.parquet import write_parquet
+from calibrant.files.writing import write_csv, write_npz
+from calibrant.predictions import Predictions
+
+LABELS = ("label", "labels", "y")
+SHIPPED = Path(__file__).parents[1] / "data"
+"""The predictions that come with the package: fashion_mnist_validation.npz and fashion_mnist_test.npz."""
+
+
+def read(
+    path: str | Path | Sequence[str | Path],
+    *,
+    label: str | None = None,
+    probs: str | None = None,
+    logits: str | None = None,
+    weight: str | None = None,
+    classes: Sequence[str] | None = None,
+    normalize: bool = False,
+    ignore_index: float | None = None,
+) -> Predictions:
+    """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
+
+    Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
+    `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
+    other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
+
+    >>> from calibrant.files.reading import SHIPPED, read
+    >>> read(SHIPPED / "fashion_mnist_test.npz")
+    Predictions(n=10000, 10 classes, logits)
+    """
+    options: dict[str, Any] = {"classes": classes, "ignore_index": ignore_index}
+    if normalize:
+        options["normalize"] = True
+    paths = [Path(one) for one in ([path] if isinstance(path, (str, Path)) else path)]
+    if len(paths) == 2:
+        if label is not None or probs is not None or weight is not None:
+            raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
+        return _pair(*paths, logits=logits is not None, **options)
+    if len(paths) != 1:
+        raise CalibrationInputError("path", "must be one file, or two NPY files", got=len(paths))
+    arrays = read_arrays(paths[0])
+    if set(arrays) == {"array"} and paths[0].suffix.lower() == ".npy":
+        raise CalibrationInputError(
+            str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
+        )
+    return _Finder(paths[0], arrays).predictions(label, probs, logits, weight, options)
+
+
+def read_scores(
+    path: str | Path, *, probs: str | None = None, logits: str | None = None
+) -> tuple[Array, bool, tuple[str, ...] | None, dict[str, Array]]:
+    """The forecasts of a file whose labels may be missing, whether they are logits, class names, all other columns.
+
+    >>> from calibrant.files.reading import SHIPPED, read_scores
+    >>> scores, are_logits, names, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
+    >>> scores.shape, are_logits, names[1], sorted(others)
+    ((10000, 10), True, 'Trouser', ['ink', 'labels'])
+    """
+    arrays = read_arrays(Path(path))
+    if set(arrays) == {"array"}:
+        return arrays["array"], logits is not None, None, {}
+    finder = _Finder(Path(path), arrays)
+    if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
+        probs = "confidence"
+    forecasts, names, raw = finder._forecasts(probs, logits)
+    if names is None and (found := finder._class_names()) is not None:
+        names = tuple(map(str, found.tolist()))
+    return forecasts, raw, names, finder._columns(forecasts, reserved=())
+
+
+def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+    """Probabilities and columns to a NPZ, CSV or Parquet file that `read` understands; written beside and renamed.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "forecasts.csv")
+    >>> write(path, np.array([[.75, .25]]), ["cat", "dog"], {"label": np.array(["cat"])})
+    >>> path.read_text().splitlines()
+    ['label,p_cat,p_dog', 'cat,0.75,0.25']
+    >>> folder.cleanup()
+    """
+    kinds = {".npz": write_npz, ".csv": write_csv, ".parquet": write_parquet}
+    target = Path(path)
+    if target.suffix.lower() not in kinds:
+        raise CalibrationInputError(str(path), "must end in .npz, .csv or .parquet", got=repr(target.suffix))
+    kinds[target.suffix.lower()](target, probabilities, classes, columns)
+
+
+_RESERVED = {
+    "y_true", "y_proba", "logits", "classes", "sample_weight", "ignore_index", "class_axis", "normalize",
+    "copy", "correct", "confidence", "self", "cls",
+}  # fmt: skip
+"""Names that the constructors of `Predictions` keep for themselves."""
+
+
+class _Finder:
+    """Finds truth, forecasts and columns among the arrays of a file."""
+
+    def __init__(self, path: Path, arrays: Columns) -> None:
+        self.path = path
+        self.arrays = arrays
+        self.used: set[str] = set()
+
+    def predictions(
+        self,
+        label: str | None,
+        probs: str | None,
+        logits: str | None,
+        weight: str | None,
+        options: dict[str, Any],
+    ) -> Predictions:
+        if probs is not None and logits is not None:
+            raise CalibrationInputError("probs", "and logits exclude each other", got="both")
+        heavy = None if weight is None else self._take(weight)
+        if options["classes"] is None:
+            options["classes"] = self._class_names()
+        if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
+            correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
+            columns = self._columns(confidence)
+            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, copy=False, **columns)
+        truth = self._truth(label)
+        forecasts, names, raw = self._forecasts(probs, logits)
+        if options["classes"] is None:
+            options["classes"] = names
+        make = Predictions.from_logits if raw else Predictions.from_probs
+        if forecasts.ndim == 1 and options["classes"] is None:
+            truth = _outcomes(truth)
+        columns = self._columns(truth)
+        return make(self._by_name(truth, names), forecasts, sample_weight=heavy, copy=False, **options, **columns)
+
+    def _class_names(self) -> Array | None:
+        """An array that names the classes; in a table, where every column has a value a row, there is none."""
+        of_rows = self.path.suffix.lower() not in (".npz", ".npy")
+        names = ("classes",) if of_rows else ("classes", "class_names")
+        found = next((name for name in names if name in self.arrays), None)
+        return None if found is None else self._take(found)
+
+    def _truth(self, label: str | None) -> Array:
+        if label is not None:
+            return self._take(label)
+        found = [name for name in LABELS if name in self.arrays]
+        if len(found) != 1:
+            raise CalibrationInputError(
+                str(self.path),
+                f"must have one of the columns {', '.join(LABELS)}",
+                got=" and ".join(found) or "none of them",
+                hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
+            )
+        return self._take(found[0])
+
+    def _forecasts(self, probs: str | None, logits: str | None) -> tuple[Array, tuple[str, ...] | None, bool]:
+        """The forecasts, the class names where columns tell them, and whether they are logits."""
+        named = probs or logits
+        if named is not None:
+            if named in self.arrays:
+                return self._numbers(named), None, logits is not None
+            return *self._wide(f"{named}_"), logits is not None
+        found = [name for name in ("p", "probs", "logits") if name in self.arrays]
+        wide = any(name.startswith("p_") for name in self.arrays)
+        if len(found) + wide != 1:
+            raise CalibrationInputError(
+                str(self.path),
+                "must have p, p_<class>, probs, logits, or confidence and correct",
+                got=" and ".join([*found, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
+                hint="name the forecasts with probs=... or logits=...",
+            )
+        if wide:
+            return *self._wide("p_"), False
+        return self._numbers(found[0]), None, found[0] == "logits"
+
+    def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
+        names = [name for name in self.arrays if name.startswith(prefix)]
+        if len(names) < 2:
+            raise CalibrationInputError(
+                str(self.path),
+                f"must have the column {prefix[:-1]!r} or several {prefix}<class>",
+                got=len(names),
+                hint=nearest(prefix[:-1], self.arrays),
+            )
+        columns = [self._numbers(name) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column.ndim != 1 or column.dtype.kind not in "fiub":
+                raise CalibrationInputError(
+                    str(self.path), "must have a number a row in each forecast column", got=name
+                )
+        return np.column_stack(columns), tuple(name[len(prefix) :] for name in names)
+
+    def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
+        """Labels as names where numbers name the columns: p_3, p_5 with labels 3 and 5."""
+        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iub":
+            return truth
+        spelled = truth.astype(np.int64).astype(str)
+        if set(np.unique(spelled).tolist()) <= set(names):
+            return spelled
+        if all(name.isdigit() for name in names):
+            raise CalibrationInputError(
+                str(self.path),
+                f"labels must be among the column names {', '.join(names)}",
+                got=str(next(label for label in spelled.tolist() if label not in names)),
+            )
+        return truth
+
+    def _take(self, name: str) -> Array:
+        if name not in self.arrays:
+            raise CalibrationInputError(
+                str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
+            )
+        self.used.add(name)
+        return self.arrays[name]
+
+    def _numbers(self, name: str) -> Array:
+        """A column that makes sense as numbers only, so that the first cell that is none can be named."""
+        if name not in self.arrays:
+            return self._take(name)
+        self.used.add(name)
+        numbers = self.arrays.read_numbers(name)
+        if numbers.dtype.kind == "U":
+            got = repr(str(numbers.flat[0])) if numbers.size else "nothing"
+            raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=got)
+        return numbers
+
+    def _columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:
+        """What else has one value per row."""
+        n = len(rows) if rows.ndim else 0
+        names = [name for name in self.arrays if name and name not in self.used and name not in reserved]
+        found = {name: self.arrays.loose(name, n) for name in names}
+        return {name: column for name, column in found.items() if column is not None}
+
+
+def _outcomes(truth: Array) -> Array:
+    """Outcomes of an event in words, true and false, as Python and spreadsheets write them."""
+    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth), ("true", "false")).all():
+        return truth
+    return np.char.lower(truth) == "true"
+
+
+def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:
+    truth, forecasts = read_arrays(first), read_arrays(second)
+    for path, arrays in ((first, truth), (second, forecasts)):
+        if set(arrays) != {"array"}:
+            raise CalibrationInputError(str(path), "of a pair must be a NPY file", got="another kind")
+    make = Predictions.from_logits if logits else Predictions.from_probs
+    return make(truth["array"], forecasts["array"], copy=False, **options)

@@ -1,1 +1,0 @@
-"""Formats: prediction files as named arrays, one format a module, read without trust and without pickle."""

@@ -1,0 +1,128 @@
+"""Gates: calibration as a condition, for tests of models and for model selection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from calibrant.checks import number
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.consistency import consistency
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.recipes import ECE
+from calibrant.result import Result
+from calibrant.specification.facts import Facts
+
+
+def assert_calibrated(
+    y_true: object,
+    y_proba: object = None,
+    *,
+    metric: Metric = ECE,
+    at_most: float | None = None,
+    level: float = 0.05,
+    n: int = 400,
+    seed: int = 0,
+) -> Result:
+    """Fail a test where a model is not calibrated: its error exceeds `at_most`, or else is more than noise.
+
+    Without `at_most` the error is held against what calibrated forecasts would show with as many rows (`consistency`,
+    n redraws): the assertion fails where p is below `level`. A number that does not exist fails too.
+
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> print(cal.assert_calibrated(rng.random(1000) < p, p))
+    ECE 0.0374 (n=1000, event, 15 equal-width bins)
+    >>> cal.assert_calibrated(rng.random(1000) < p**2, p, at_most=0.05)
+    Traceback (most recent call last):
+    AssertionError: ECE 0.1663 (n=1000, event, 15 equal-width bins) is above 0.05
+    """
+    predictions = y_true if isinstance(y_true, Predictions) else Predictions.from_probs(y_true, y_proba, copy=False)
+    result = metric(predictions)
+    if at_most is not None:
+        number(at_most, "at_most", "must be a number of at least 0", lambda limit: limit >= 0)
+        if not distance_from_calibration(result) <= at_most:
+            raise AssertionError(f"{result} is above {at_most:g}")
+        return result
+    number(level, "level", "must lie between 0 and 1", lambda share: 0 < share < 1)
+    if (n + 1) * level <= 1:
+        raise CalibrationInputError("n", f"must allow p-values below {level:g}", got=n, hint="use more redraws")
+    null = consistency(metric, predictions, n=n, seed=seed, result=result)
+    if not null.p_value >= level:
+        raise AssertionError(
+            f"{result} is more than noise: calibrated forecasts would show {null.mean:.4f} on average "
+            f"(p = {null.p_value:.2g})"
+        )
+    return result
+
+
+class Classifier(Protocol):
+    """What scikit-learn calls a fitted classifier with probabilities."""
+
+    classes_: Sequence[object]
+
+    def predict_proba(self, X: object, /) -> object:  # noqa: N803
+        """Probabilities (n, K)."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A metric as scikit-learn's model selection wants it: called with a fitted classifier, X and y; greater is better.
+
+    Errors and losses count negative, by their size; accuracies as they are. `greater_is_better` says so of a metric
+    of your own. `cross_val_score(model, X, y, scoring=Scorer(cal.ECE))`.
+
+    >>> import numpy as np, calibrant as cal
+    >>> class Even:
+    ...     classes_ = [0, 1]
+    ...     def predict_proba(self, X):
+    ...         return np.full((len(X), 2), 0.5)
+    >>> Scorer(cal.BRIER)(Even(), [[0], [0]], [0, 1]), Scorer(cal.ACCURACY)(Even(), [[0], [0]], [0, 0])
+    (-0.5, 1.0)
+    """
+
+    metric: Metric = ECE
+    greater_is_better: bool | None = None
+
+    def __call__(self, estimator: Classifier, X: object, y: object, sample_weight: object = None) -> float:  # noqa: N803
+        """The score of a fitted classifier on rows."""
+        if not hasattr(estimator, "predict_proba"):
+            got = type(estimator).__name__
+            raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="wrap it in Recalibrated")
+        made = Predictions.from_probs(
+            y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight, copy=False
+        )
+        return self.score(self.metric(made))
+
+    def score(self, result: Result) -> float:
+        """A result as a score: the nearer to its value under calibration, or else the better, the greater."""
+        facts, rises = self.metric.facts, self.greater_is_better
+        if rises is None and facts.lower_is_better is not None:
+            rises = not facts.lower_is_better
+        if rises is None and _centre(facts) is None:
+            expected = "must be said of a metric of which it is unknown"
+            raise CalibrationInputError("greater_is_better", expected, got=self.metric.name, hint="True or False")
+        if rises:
+            return result.value
+        return -result.value if _centre(facts) is None else -distance_from_calibration(result)
+
+
+def distance_from_calibration(result: Result) -> float:
+    """How far a result is from its value under calibration; where that is unknown, from 0.
+
+    >>> import calibrant as cal
+    >>> round(distance_from_calibration(cal.MCS([1, 1], [.9, .7])), 10)
+    0.2
+    """
+    return abs(result.value - (_centre(result.metric.facts) or 0.0))
+
+
+def _centre(facts: Facts) -> float | None:
+    """The value that is best: that under calibration, or 0 of a number with two sides of one length; else None."""
+    if facts.calibrated is not None and math.isfinite(facts.calibrated):
+        return facts.calibrated
+    return 0.0 if math.isfinite(facts.low) and facts.low == -facts.high else None

@@ -1,0 +1,218 @@
+"""Grouped forecasts: a table small enough to be resampled many times, which no setting of the page cuts apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from calibrant.binning.fixed import FixedEdges
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.ranked import EqualMass
+from calibrant.door.arrays import Array
+from calibrant.errors.asking import Asking, OfBins
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.bootstrap import basic
+from calibrant.inference.consistency import Null
+from calibrant.inference.pivots import pivot
+from calibrant.kernels.precision import Precision
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.events import TopLabel
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.result import Interval, Result
+
+MOST_BINS = 50
+"""The most bins that the page can be asked for."""
+MOST_ROWS = 20_000
+"""Above so many rows forecasts are grouped."""
+FINE = 4096
+"""Groups are no wider than 1 / FINE and hold no more than 1 / FINE of the rows, tied forecasts apart."""
+BLOCK = 1 << 17
+"""Forecasts that are looked at together."""
+
+
+@cache
+def edges() -> Floats:
+    """The fractions k / m at which the page may cut forecasts into bins of equal width.
+
+    >>> edges()[:3].round(4).tolist(), len(edges())
+    ([0.0, 0.02, 0.0204], 775)
+    """
+    every = sorted({Fraction(k, m) for m in range(1, MOST_BINS + 1) for k in range(m + 1)})
+    made = np.array([float(fraction) for fraction in every])
+    made.setflags(write=False)
+    return made
+
+
+def ranks(n: int) -> Ints:
+    """The ranks ceil(k n / m) at which the page may cut sorted forecasts into bins of equal mass.
+
+    >>> ranks(4).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    return np.unique(np.concatenate([-(-np.arange(m + 1) * n // m) for m in range(1, MOST_BINS + 1)]))
+
+
+def grouped(event: Predictions) -> Forecasts | None:
+    """The table of the distinct forecasts of an event; of very many, in groups. None under fractional weights.
+
+    Groups end at every edge and at every rank at which the page may cut, so that its bins are exact; within a group
+    forecasts count as their mean.
+
+    >>> len(grouped(Predictions.from_probs([1, 0, 1], [.9, .2, .2])).values)
+    2
+    """
+    if len(event) > MOST_ROWS and event.weight is None and event.soft is None:
+        return _in_groups(event)
+    try:
+        return EqualMass(1).summarise(TopLabel()(event))
+    except CalibrationInputError:
+        return None
+
+
+def concluded(metric: Metric, table: Forecasts) -> Result:
+    """What a metric of one event makes of its table.
+
+    >>> import calibrant as cal
+    >>> event = Predictions.from_probs([1, 0, 1], [.9, .2, .2])
+    >>> concluded(cal.ECE, grouped(event)).value == cal.ECE(event).value
+    True
+    """
+    if isinstance(metric, OfBins) and isinstance(metric.binning, FixedEdges):
+        return metric.of_bins(table.cut(metric.binning.cuts))
+    reads = metric.reads if isinstance(metric, Asking) else ()
+    return metric.conclude(dataclasses.replace(table, about=dataclasses.replace(table.about, reads=reads)))
+
+
+def by_blocks(metric: Metric, predictions: Predictions) -> Result:
+    """What a metric says of predictions, a few at a time: the same to the bit, in less memory.
+
+    >>> import calibrant as cal
+    >>> by_blocks(cal.ECE, Predictions.from_probs([1, 0, 1], [.9, .2, .2])).n
+    3
+    """
+    return metric.conclude(sum(metric.summarise(part) for part in predictions.blocks(BLOCK)))
+
+
+def bin_numbers(binning: FixedEdges, event: Predictions) -> Array:
+    """The bin of each forecast of one event, a few at a time.
+
+    >>> from calibrant.binning.fixed import EqualWidth
+    >>> bin_numbers(EqualWidth(2), Predictions.from_probs([1, 0, 1], [.9, .2, .5])).tolist()
+    [1, 0, 0]
+    """
+    made = np.empty(len(event), np.int32)
+    start = 0
+    for part in event.blocks(BLOCK):
+        made[start : start + len(part)] = binning.assign(TopLabel()(part))[:, 0]
+        start += len(part)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """Metrics of a table under resampled rows, and under labels redrawn from the forecasts.
+
+    Rows of one group with the same outcome are alike, so that resampling rows is drawing how many of each kind there
+    are. Every metric sees the same draws.
+    """
+
+    table: Forecasts
+    rows: dict[Metric, Floats]
+    """Values under resampled rows."""
+    labels: dict[Metric, Floats]
+    """Values under redrawn labels."""
+
+    @classmethod
+    def of(cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int) -> Resampling:
+        """n draws of each kind."""
+        wanted = list(dict.fromkeys(one for metric in metrics for one in (metric, pivot(metric, several=False).metric)))
+        rows = [_values(wanted, drawn) for drawn in _rows_resampled(table, n, seed)]
+        labels = [_values(wanted, drawn) for drawn in _labels_redrawn(table, n, seed)]
+        return cls(table, *(dict(zip(wanted, np.array(values).T, strict=True)) for values in (rows, labels)))
+
+    def interval(self, result: Result, level: float = 0.9) -> Result:
+        """The result with a basic bootstrap interval."""
+        pivoted = pivot(result.metric, several=False)
+        drawn = self.rows[pivoted.metric]
+        estimate = result.value
+        if pivoted.metric is not result.metric:
+            estimate = concluded(pivoted.metric, self.table).value
+        if pivoted.limit is not pivoted.metric:
+            drawn = drawn + (estimate - concluded(pivoted.limit, self.table).value)
+        facts = result.metric.facts
+        low, high = np.clip(pivoted.back(np.array(basic(drawn, estimate, level))), facts.low, facts.high)
+        made = Interval(float(low), float(high), level, "basic", "exact", len(drawn))
+        return dataclasses.replace(result, interval=made)
+
+    def null(self, result: Result) -> Null:
+        """The distribution of the metric if the forecasts were calibrated."""
+        values = self.labels[result.metric]
+        return Null(result, values, np.zeros((len(values), 0)))
+
+
+def _values(metrics: Sequence[Metric], table: Forecasts) -> list[float]:
+    made = [concluded(metric, table).value for metric in metrics]
+    gc.collect(0)  # SciPy's root finder leaves cycles that would hold a megabyte a draw
+    return made
+
+
+def _rows_resampled(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:
+    counts, happened = table.counts.astype(np.int64), np.asarray(table.targets, np.int64)
+    kinds = np.concatenate([counts - happened, happened])
+    total = int(kinds.sum())
+    for index in range(n):
+        drawn = _generator(seed, 0, index).multinomial(total, kinds / total).reshape(2, -1)
+        there = drawn.sum(axis=0) > 0
+        yield _with(table, drawn.sum(axis=0)[there], drawn[1][there], table.values[there])
+
+
+def _labels_redrawn(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:
+    chances = np.clip(table.values.astype(np.float64), 0.0, 1.0)
+    counts = table.counts.astype(np.int64)
+    for index in range(n):
+        yield _with(table, counts, _generator(seed, 1, index).binomial(counts, chances), table.values)
+
+
+def _generator(seed: int, stage: int, index: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9, stage, index)))
+
+
+def _with(table: Forecasts, counts: Ints, targets: Ints, values: Array) -> Forecasts:
+    starts = np.array([0, len(values)])
+    return dataclasses.replace(table, counts=counts, targets=targets, values=values, starts=starts)
+
+
+def _in_groups(event: Predictions) -> Forecasts:
+    """One walk over the rows, after a sort that finds where the groups end."""
+    forecasts, labels = event.probabilities, event.hard_labels("grouping")
+    ends = _ends(np.sort(forecasts), event.precision)
+    counts, happened = np.zeros((2, len(ends)), np.int64)
+    summed = np.zeros(len(ends))
+    for start in range(0, len(forecasts), BLOCK):
+        part = slice(start, start + BLOCK)
+        group = np.searchsorted(ends, forecasts[part])
+        counts += np.bincount(group, minlength=len(ends))
+        happened += np.bincount(group, labels[part], len(ends)).astype(np.int64)
+        summed += np.bincount(group, forecasts[part], len(ends))
+    firsts = np.nextafter(np.concatenate([ends[:1] - 1, ends[:-1]]), ends.dtype.type(2))
+    held = counts > 0
+    means = np.clip(summed[held] / counts[held], firsts[held], ends[held])  # a tied forecast is itself, to the bit
+    about = dataclasses.replace(TopLabel()(event[:1]).about, n=len(event))
+    return Forecasts(about, means, counts[held], happened[held], np.array([0, held.sum()]), event.precision)
+
+
+def _ends(ordered: Array, precision: Precision) -> Array:
+    """The largest forecast that each group may hold: forecasts on either side of a rank are a group of their own."""
+    n, cuts = len(ordered), ranks(len(ordered))
+    tied = np.unique(ordered[np.concatenate([cuts[:-1], cuts[1:] - 1])])
+    fine = ordered[np.arange(1, FINE) * n // FINE]
+    _, fixed = precision.comparable(ordered[:1], np.union1d(edges(), np.arange(FINE) / FINE))
+    below = np.nextafter(tied, tied.dtype.type(-1))
+    return np.unique(np.concatenate([tied, below, fine, fixed]))

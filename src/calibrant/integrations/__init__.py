@@ -1,0 +1,1 @@
+"""Integrations: calibrant in the world of other libraries."""

@@ -1,0 +1,176 @@
+"""Lenses of events: questions with one coordinate, which happen or not."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant import kernels, logs
+from calibrant.checks import class_name, whole
+from calibrant.door.arrays import Array
+from calibrant.lenses.lens import OF_FORECASTS, check_k, event_view, labels_of, picked, view_of
+from calibrant.predictions import Predictions
+from calibrant.specification.facts import Facts
+from calibrant.views import View
+
+
+@dataclass(frozen=True)
+class TopLabel:
+    """Is the predicted class right as often as it is confident? For an event: does it happen as often as forecast?
+
+    Under soft labels a hit is the label mass on the predicted class.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.TopLabel()(p).outputs.ravel().tolist()
+    [0.9, 0.8]
+    """
+
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, asks_event=True)
+
+    def __call__(self, predictions: Predictions) -> View:
+        if predictions.kind != "classes":
+            return event_view(predictions)
+        return picked(predictions, predictions.leaders(1), "top label")
+
+    def __str__(self) -> str:
+        return "top label"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Is the k-th likeliest class right as often as its probability says? (The k-th alone, an event.)
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Ranked(2)(p).outputs.ravel().tolist()
+    [0.1, 0.2]
+    """
+
+    k: int
+
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False)
+
+    def __post_init__(self) -> None:
+        whole(self.k, "k", 1)
+
+    def __call__(self, predictions: Predictions) -> View:
+        if predictions.kind == "confidence" and self.k == 1:  # the top answer is the class of rank 1
+            return event_view(predictions)
+        check_k(self.k, predictions, "Ranked")
+        return picked(predictions, predictions.leaders(self.k)[:, -1:], str(self))
+
+    def __str__(self) -> str:
+        return "likeliest class" if self.k == 1 else f"class of rank {self.k}"
+
+
+@dataclass(frozen=True)
+class InTopK:
+    """Is the truth among the k likeliest classes as often as their summed probability says? (An event.)
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([2, 1], [[.5, .3, .2], [.6, .3, .1]])
+    >>> cal.InTopK(2)(p).outputs.ravel().round(12).tolist()
+    [0.8, 0.9]
+    """
+
+    k: int
+
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False)
+
+    def __post_init__(self) -> None:
+        whole(self.k, "k", 1)
+
+    def __call__(self, predictions: Predictions) -> View:
+        check_k(self.k, predictions, "InTopK")
+        leaders = predictions.leaders(self.k)
+        outputs = kernels.row_sums(predictions.probability_of(leaders))[:, None, None]
+        if predictions.soft is None:
+            found = (leaders == labels_of(predictions)[:, None]).any(axis=1)
+            targets: Array = np.where(found, 0, -1)
+        else:
+            targets = np.take_along_axis(predictions.soft, leaders, axis=1).sum(axis=1)[:, None, None]
+        return view_of(predictions, outputs, targets, str(self), logs.of_some(predictions, leaders), summed=True)
+
+    def __str__(self) -> str:
+        return f"truth in top {self.k}"
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """Does this class happen as often as its column says? All rows, whatever was predicted.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]], classes=["cat", "dog"])
+    >>> cal.OneClass("dog")(p).outputs.ravel().tolist()
+    [0.1, 0.2]
+    """
+
+    of: int | str
+
+    facts: ClassVar[Facts] = OF_FORECASTS
+
+    def __post_init__(self) -> None:
+        class_name(self.of, "OneClass")
+
+    def __call__(self, predictions: Predictions) -> View:
+        index = predictions.class_index(self.of)
+        column = np.full((len(predictions), 1), index)
+        return picked(predictions, column, f"class {predictions.classes[index]}")
+
+    def __str__(self) -> str:
+        return f"class {self.of}"
+
+
+@dataclass(frozen=True)
+class Classwise:
+    """Does each class happen as often as its column says? K questions in one pass.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Classwise()(p).outputs.shape
+    (2, 2, 1)
+    """
+
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", alone=lambda index: OneClass(index))
+
+    def __call__(self, predictions: Predictions) -> View:
+        predictions.require_classes("Classwise")
+        outputs = predictions.probabilities[:, :, None]
+        targets = labels_of(predictions) if predictions.soft is None else predictions.soft[:, :, None]
+        return view_of(predictions, outputs, targets, str(self), logs.of_each(predictions), names=predictions.classes)
+
+    def __str__(self) -> str:
+        return "every class"
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Do outputs happen as often as they say, all n * K of them pooled?
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.8, .2]])
+    >>> cal.Flat()(p).outputs.ravel().tolist()
+    [0.9, 0.1, 0.8, 0.2]
+    """
+
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, names_classes=False)
+
+    def __call__(self, predictions: Predictions) -> View:
+        predictions.require_classes("Flat")
+        outputs = predictions.probabilities.reshape(-1, 1, 1)
+        if predictions.soft is None:
+            targets: Array = np.full(len(outputs), -1, np.int8)
+            targets[np.arange(len(predictions)) * predictions.n_classes + labels_of(predictions)] = 0
+        else:
+            targets = predictions.soft.reshape(-1, 1, 1)
+        view = view_of(predictions, outputs, targets, str(self), logs.of_pool(predictions))
+        if predictions.weight is None:
+            return view
+        return dataclasses.replace(view, weight=np.repeat(predictions.weight, predictions.n_classes))
+
+    def __str__(self) -> str:
+        return "all outputs pooled"

@@ -1,0 +1,1 @@
+"""Fitting: what methods of recalibration share to be fitted and certified."""

@@ -1,0 +1,73 @@
+"""Certificates: how well a recalibration converged, and what it did on the rows it was fitted on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.specification import encoding as specification
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a search ended."""
+
+    converged: bool = True
+    gradient_norm: float = math.nan
+    """Largest entry of the gradient of what was minimised, at the solution; nan where there is none."""
+    iterations: int = 0
+    at_bound: tuple[str, ...] = ()
+    """Parameters that ended at the bound of what is allowed."""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Certificate(Ending):
+    """How well a fit converged, and what it did on the rows it was fitted on.
+
+    The log losses and accuracies are those of the fitting rows: they prove the fit, not the model; for an honest
+    before and after use `cross_fit`. A log loss is infinite where the truth was given probability 0.
+
+    >>> import calibrant as cal
+    >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
+    >>> print(fitted.certificate_)  # doctest: +ELLIPSIS
+    converged, gradient ..., log loss 0.9039 -> 0.6650, accuracy 0.7500 (n=4)
+    """
+
+    n: int = 0
+    log_loss_before: float = math.nan
+    log_loss_after: float = math.nan
+    accuracy_before: float = math.nan
+    accuracy_after: float = math.nan
+
+    def __str__(self) -> str:
+        said = ["converged" if self.converged else "did not converge"]
+        if self.at_bound:
+            said.append(f"{', '.join(self.at_bound)} at a bound")
+        if not math.isnan(self.gradient_norm):
+            said.append(f"gradient {self.gradient_norm:.1e}")
+        said.append(f"log loss {self.log_loss_before:.4f} -> {self.log_loss_after:.4f}")
+        if not math.isnan(self.accuracy_before):
+            changed = f" -> {self.accuracy_after:.4f}" if self.accuracy_after != self.accuracy_before else ""
+            said.append(f"accuracy {self.accuracy_before:.4f}{changed}")
+        return f"{', '.join(said)} (n={self.n})"
+
+    @property
+    def ending(self) -> Ending:
+        """How the search ended, and nothing else."""
+        return Ending(self.converged, self.gradient_norm, self.iterations, self.at_bound, self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            name: specification.number(value) if isinstance(value, float) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, made: dict[str, Any]) -> Certificate:
+        """A certificate from what `to_dict` made."""
+        numbers = {name: float(value) for name, value in made.items() if value in ("nan", "inf", "-inf")}
+        return cls(**{**made, **numbers, "at_bound": tuple(made["at_bound"])})

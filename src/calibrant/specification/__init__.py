@@ -1,0 +1,1 @@
+"""Specifications: what is known of pieces, how they are written, spelled and read again."""

@@ -1,0 +1,251 @@
+"""Spelling: metrics and selections written as text, such as `top_k(5)/kdtree(0.1)/tvd`.
+
+The text is read as an expression of known names, numbers, strings, lists and dictionaries; nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import json
+import operator
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import calibrant
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.metric import Metric
+from calibrant.selections import Selection
+from calibrant.specification.facts import SLOTS, facts_of
+
+_COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
+_FILE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|@([^\s,()\[\]'"]+)""")
+
+
+_MARK = "_"
+
+
+def metrics(text: str) -> dict[str, Metric]:
+    """The metric that a text names, or the several of `likert([...])`, by name.
+
+    A recipe by its name, a composition of pieces joined by `/` in any order, or a recipe with some pieces
+    replaced.
+
+    >>> metrics("ece")["ece"] == calibrant.ECE
+    True
+    >>> metrics("ece/equal_mass(30)")["ece/equal_mass(30)"].binning
+    EqualMass(n_bins=30)
+    """
+    made = _evaluate(_parsed(text), text)
+    if isinstance(made, _Several):
+        return {text: composed(made, text)}
+    if isinstance(made, dict) and made and all(isinstance(metric, Metric) for metric in made.values()):
+        return {f"{text} {name}": metric for name, metric in made.items()}
+    return {text: composed([made], text)}
+
+
+class _Several(list[Any]):
+    """Pieces joined by `/`."""
+
+
+def selection(text: str) -> Selection:
+    """The selection that a text names, such as `label_in(3, 5) & ~where(region="north")`.
+
+    >>> selection("label_in(3, 5) & ~where(region='north')")
+    (label_in(3, 5) & ~where(region='north'))
+    """
+    made = _evaluate(_parsed(text), text)
+    if not isinstance(made, Selection):
+        raise CalibrationInputError("--select", "must be a selection", got=repr(text), hint="such as label_in(3, 5)")
+    return made
+
+
+def composed(pieces: list[Any], text: str = "") -> Metric:
+    """Pieces put where they belong, on top of the recipe that is named first, if any."""
+    if sum(isinstance(piece, Metric) for piece in pieces) > 1:
+        raise CalibrationInputError("metric", "must have one recipe", got=f"several in {text!r}")
+    base = next((piece for piece in pieces if isinstance(piece, Metric)), None)
+    fields: dict[str, Any] = {}
+    for piece in pieces:
+        if isinstance(piece, Metric):
+            continue
+        field = _field(piece, text)
+        if field in fields:
+            raise CalibrationInputError("metric", f"must have one {field}", got=f"several in {text!r}")
+        fields[field] = piece
+    if base is None:
+        base = _base(fields.values())
+    known = {field.name for field in dataclasses.fields(base)}  # type: ignore[arg-type]
+    if unknown := fields.keys() - known:
+        raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
+    return dataclasses.replace(base, **fields)  # type: ignore[type-var]
+
+
+def _base(pieces: Iterable[Any]) -> Metric:
+    """What a composition without a recipe is: the estimator that one of its pieces belongs to, or a binned error."""
+    homes = [facts_of(piece).estimator for piece in pieces]
+    return getattr(calibrant, next(filter(None, homes), "BinnedError"))()
+
+
+def _field(piece: Any, text: str) -> str:
+    if isinstance(piece, type):
+        raise CalibrationInputError("metric", f"needs arguments for {piece.__name__}", got=repr(text))
+    slot = facts_of(piece).slot
+    if slot is None:
+        raise CalibrationInputError("metric", "must be made of pieces", got=repr(text))
+    return slot
+
+
+def _parsed(text: str) -> ast.expr:
+    """The text as a syntax tree; @file stands for the JSON in a file."""
+    try:
+        marked = _FILE.sub(lambda found: found[1] or f"({_MARK}:={found[2]!r})", text.strip())
+        return ast.parse(marked, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise CalibrationInputError(
+            "metric",
+            "must be a name or pieces joined by /",
+            got=repr(text[:80]),
+            hint="such as top_k(5)/kdtree(0.1)/tvd",
+        ) from None
+
+
+def _evaluate(node: ast.expr, text: str) -> Any:
+    match node:
+        case ast.Constant(value=value) if isinstance(value, (int, float, str)) or value is None:
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return ~_selection(_evaluate(operand, text), text)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_evaluate(item, text) for item in items]
+        case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):
+            return {_key(key, text): _evaluate(value, text) for key, value in zip(keys, values, strict=True) if key}
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            before = _evaluate(left, text)
+            return _Several([*(before if isinstance(before, _Several) else [before]), _evaluate(right, text)])
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINE:
+            sides = [_selection(_evaluate(side, text), text) for side in (left, right)]
+            return _COMBINE[type(op)](*sides)
+        case ast.Name(id=name):
+            return _bare(_piece(name))
+        case ast.NamedExpr(target=ast.Name(id="_"), value=ast.Constant(value=str(name))):
+            return _from_file(name)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if all(word.arg for word in keywords):
+            return _called(
+                name,
+                [_evaluate(arg, text) for arg in args],
+                {str(word.arg): _evaluate(word.value, text) for word in keywords},
+            )
+    raise CalibrationInputError("metric", "must be names, numbers and calls", got=repr(text[:80]))
+
+
+def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    piece = _piece(name)
+    if not callable(piece) or isinstance(piece, Metric):
+        raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
+    if inspect.isfunction(piece) and facts_of(piece).slot != "metrics":
+        raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
+    try:
+        arguments = inspect.signature(piece).bind(*args, **keywords).arguments
+        for field, value in arguments.items():
+            if field in SLOTS and _field(value, name) != field:
+                raise CalibrationInputError("metric", f"{name} needs a {field}", got=repr(value)[:40])
+        return piece(*args, **keywords)
+    except CalibrationInputError:
+        raise
+    except (TypeError, ValueError) as reason:
+        raise CalibrationInputError("metric", f"{name} cannot be made so", got=str(reason)) from None
+
+
+def _selection(made: Any, text: str) -> Selection:
+    if not isinstance(made, Selection):
+        raise CalibrationInputError("metric", "combines selections by & | ~ only", got=repr(text[:80]))
+    return made
+
+
+def _key(node: ast.expr, text: str) -> Any:
+    key = _evaluate(node, text)
+    if not isinstance(key, (str, int)):
+        raise CalibrationInputError("metric", "names groups by text", got=repr(text[:80]))
+    return key
+
+
+def _from_file(name: str) -> Any:
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+    except ValueError as reason:
+        raise CalibrationInputError(name, "must be JSON", got=str(reason)[:80]) from None
+
+
+def _no_constant(token: str) -> Any:
+    raise ValueError(f"{token} is no number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+def _piece(name: str) -> Any:
+    """A public name, whatever its capitals and underscores."""
+    plain = {_plain(known): known for known in calibrant.__all__}
+    known = plain.get(_plain(name))
+    if known is None:
+        spelled = [snake(one) for one in calibrant.__all__]
+        raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=_intended(name.lower(), spelled))
+    return getattr(calibrant, known)
+
+
+def _bare(piece: Any) -> Any:
+    """A class without arguments stands for its default: `classwise` is `Classwise()`."""
+    if not isinstance(piece, type):
+        return piece
+    try:
+        return piece()
+    except TypeError:
+        return piece
+
+
+def spelled(piece: Any) -> str:
+    """A piece as it can be typed: arguments that are the default left out.
+
+    >>> spelled(calibrant.ByLabel(calibrant.TopLabel())), spelled(calibrant.KDTree(0.5))
+    ('by_label(top_label)', 'kdtree(0.5)')
+    """
+    if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
+        return str(getattr(piece, "__name__", piece))
+    fields = dataclasses.fields(piece)
+    given = [getattr(piece, field.name) for field in fields]
+    while given and given[-1] == fields[len(given) - 1].default:
+        given.pop()
+    name = snake(type(piece).__name__)
+    return f"{name}({', '.join(spelled(value) for value in given)})" if given else name
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def plain(text: str) -> str:
+    """A spelling without what does not matter in it."""
+    return _plain("".join(text.split()))
+
+
+def snake(name: str) -> str:
+    """A class name as it is typed: TopK becomes top_k."""
+    if name.isupper() or name.islower():
+        return name.lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _intended(name: str, spelled: Iterable[str]) -> str:
+    """The likeliest intended name, or where the names are listed."""
+    hint = nearest(name, spelled)
+    return hint if hint.startswith("did you mean") else "`calibrant info` lists the recipes"
