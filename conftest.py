@@ -1,7 +1,21 @@
-"""What is not collected: examples, which run when the pages are built, and what an optional package is missing for."""
+"""What is not collected: examples, which run when the pages are built, and what an optional package is missing for; and
+which pages are slow."""
 
 from importlib.util import find_spec
 
+import pytest
+
 collect_ignore = ["docs/gallery", "docs/examples"]
 if not find_spec("torch"):
-    collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/models"]
+    collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/networks"]
+
+SLOW_PAGES = {"choose.md", "index.md", "inference.md", "metrics.md", "plots.md", "report.md", "simulation.md"}
+"""Pages whose examples take seconds."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the examples of slow pages."""
+    for item in items:
+        if item.path.parent.name == "docs" and item.path.name in SLOW_PAGES:
+            item.add_marker("slow")

@@ -3,8 +3,7 @@
     python benchmarks/report.py [--quick]
 
 Each case runs in a fresh process that imports what a report imports, reads the file and writes the page; memory is the
-peak above what it was after importing, in multiples of the arrays in the file: the process's own (`ru_maxrss`), or that
-of it and its copy together (proportional set sizes, looked at every 5 ms), whichever is larger. CPU time is of both.
+peak (`ru_maxrss`) above what it was after importing, in multiples of the arrays in the file.
 """
 
 import argparse
@@ -52,22 +51,6 @@ def peak():
     return most if sys.platform == "darwin" else most * 1024
 
 
-def together(process):
-    """The memory of a process and of those that it started, in bytes; what they share counts once."""
-    try:
-        sizes = Path(f"/proc/{process}/smaps_rollup").read_text().split("Pss:")[1].split()[0]
-        started = [Path(one, "children").read_text().split() for one in Path(f"/proc/{process}/task").iterdir()]
-    except (OSError, IndexError):  # it has ended, or this is no Linux
-        return 0
-    return 1024 * int(sizes) + sum(together(child) for children in started for child in children)
-
-
-def busy():
-    """CPU seconds of this process and of those that it waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
 def measure(path, page):
     """In a process of its own: import, read, report; what it took as JSON."""
     import jinja2
@@ -76,21 +59,20 @@ def measure(path, page):
     from calibrant.report import Report
 
     jinja2.Environment().from_string("").render()
-    imported, before = peak(), together(os.getpid())
+    imported = peak()
     began = time.perf_counter()
     predictions = io.read(path)
     read, after_reading = time.perf_counter() - began, peak()
-    began, used = time.perf_counter(), busy()
+    began, used = time.perf_counter(), time.process_time()
     Report.of(predictions, name=Path(path).name).save(page)
     print(
         json.dumps(
             {
                 "read": read,
                 "wall": time.perf_counter() - began,
-                "cpu": busy() - used,
+                "cpu": time.process_time() - used,
                 "memory of reading": after_reading - imported,
                 "memory": peak() - imported,
-                "before": before,
                 "page": Path(page).stat().st_size,
             }
         )
@@ -100,24 +82,19 @@ def measure(path, page):
 def elsewhere(*words):
     """What this script prints in a process of its own; memory of this one would count as the other's."""
     variables = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command, most = [sys.executable, __file__, *map(str, words)], 0
-    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            most = max(most, together(process.pid))
-            time.sleep(0.005)
-        found = json.loads(process.stdout.read() if process.returncode == 0 else sys.exit("a case has failed"))
-    if words[0] == "--measure" and most:
-        found["memory"] = max(found["memory"], most - found["before"])
-    return found
+    command = [sys.executable, __file__, *map(str, words)]
+    ended = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(ended.stdout)
 
 
 def case(name, path, size):
     """One line of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        found = elsewhere("--measure", path, Path(folder, "page.html"))
+        figures = elsewhere("--measure", path, Path(folder, "page.html"))
+    wall, reading, memory = figures["wall"], figures["memory of reading"], figures["memory"]
     print(
-        f"{name:31s} {size / 1e6:7.1f} {found['wall']:7.1f} {found['cpu']:7.1f} {found['wall'] / found['read']:9.0f} "
-        f"{found['memory of reading'] / size:9.2f} {found['memory'] / size:9.2f} {found['page'] / 1e3:8.0f}",
+        f"{name:31s} {size / 1e6:7.1f} {wall:7.1f} {figures['cpu']:7.1f} {wall / figures['read']:9.0f} "
+        f"{reading / size:9.2f} {memory / size:9.2f} {figures['page'] / 1e3:8.0f}",
         flush=True,
     )
 
@@ -145,8 +122,8 @@ def main():
             size = elsewhere("--make", path, rows, classes)
             case(f"{name}, {rows:,}{f' x {classes:,}' if classes else ''}", path, size)
     shipped = SHIPPED / "fashion_mnist_test.npz"
-    with np.load(shipped) as given:
-        case("shipped, 10,000 x 10", shipped, sum(given[name].nbytes for name in given.files))
+    with np.load(shipped) as arrays:
+        case("shipped, 10,000 x 10", shipped, sum(arrays[name].nbytes for name in arrays.files))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from study_training import COURSES
 
 from calibrant.experiments.findings.figures import FIGURES
 from calibrant.experiments.findings.sheets import Sheet, Spread
-from calibrant.experiments.running.outcomes import write_arrays
+from calibrant.experiments.training.trial_outcomes import write_arrays
 from calibrant.files.writing import whole_file, write_text
 from calibrant.recalibrate.temperature import HOTTEST
 

@@ -19,7 +19,7 @@ from study_claims import CLAIMS, finer_groups, in_short, shared_limits, slow_sta
 from study_reading import LEVEL, Studied, by_seed, keep_tables, markdown
 
 from calibrant.experiments.design.checking import text_of
-from calibrant.experiments.running import progress, runner
+from calibrant.experiments.running import progress_display, runner
 from calibrant.files.writing import write_text
 
 KINDS = (
@@ -40,7 +40,7 @@ def main() -> None:
     given.store.mkdir(parents=True, exist_ok=True)
     write_text(given.store / "fortunes.csv", texts(given.fortunes))
     runner.open_study(given.store, text_of("fortunes"))
-    runner.run(given.store, runner.Options(data=str(given.store)), jobs=given.jobs, shown=progress.display)
+    runner.run(given.store, runner.Options(data=str(given.store)), jobs=given.jobs, shown=progress_display.display)
     studied, folder = Studied(given.store), given.out.with_suffix("")
     keep_tables(studied, folder, "")
     write_text(folder / "values.csv", by_seed(studied).to_csv())

@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
+from calibrant.errors.kernel import unbiased_blocks
 from calibrant.inference.bootstrap import KINDS, left_out, mostly_noise
 from calibrant.inference.draws import redrawn_labels
 from calibrant.inference.engines import exact
-from calibrant.inference.pivots import bounds, pivot
+from calibrant.inference.pivots import pivot
 
 LAWS = {"uniform": (1.0, 1.0), "Beta(2.8, 0.5)": (2.8, 0.5), "Beta(1.1, 0.1)": (1.1, 0.1)}
 CURVES = {"calibrated": 1.0, "slightly off": 1.15, "clearly off": 2.0}
@@ -72,7 +73,7 @@ def coverage(task):
         flagged += pivoted.limit is pivoted.metric and mostly_noise(drawn, estimate)
         for kind, ends in KINDS.items():
             interval = np.array(ends(drawn + (estimate - centre), estimate, LEVEL, jackknife))
-            low, high = np.clip(pivoted.back(interval), *bounds(metric))
+            low, high = np.clip(pivoted.back(interval), metric.facts.low, metric.facts.high)
             held[kind] += low - 1e-12 <= target <= high + 1e-12
             wide[kind] += (high - low) / datasets
     shares = {kind: count / datasets for kind, count in held.items()}
@@ -110,7 +111,7 @@ TESTS = {
     "consistency of FULL_ECE": by_consistency(cal.FULL_ECE, classes),
     "KS (ECCE_MAD)": lambda rng, run: cal.ECCE_MAD(event(rng)).details["p_value"],
     "Kuiper (ECCE_R)": lambda rng, run: cal.ECCE_R(event(rng)).details["p_value"],
-    "kernel error in blocks": lambda rng, run: cal.KernelError(estimator=cal.unbiased_blocks(2))(
+    "kernel error in blocks": lambda rng, run: cal.KernelError(estimator=unbiased_blocks(2))(
         classes(rng, n=1000)
     ).details["p_value"],
 }

@@ -15,10 +15,10 @@ from study_reading import HIGHER, LEVEL, LOWER, SAME, Studied, compared, in_poin
 
 from calibrant import diagnostics
 from calibrant.errors.local import LocalCalibration
-from calibrant.experiments.findings import findings
-from calibrant.experiments.findings.evidence import Variant
+from calibrant.experiments.findings import figure_rows
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import class_values
+from calibrant.experiments.running.evidence import Variant
 from calibrant.inference.consistency import consistency
 from calibrant.recipes import TACE, likert
 
@@ -223,7 +223,7 @@ def finer_groups(studied: Studied) -> Iterator[str]:
     yield "**Claim: the finer the groups of classes, the larger the error between them.** From the coarsest level to"
     yield "the classes themselves, in points:"
     yield ""
-    sheet = findings.hierarchy(studied.evidence)
+    sheet = figure_rows.hierarchy(studied.evidence)
     levels = list(dict.fromkeys(record["level"] for record in sheet.records()))
     found: dict[tuple[str, str], list[Spread]] = {}
     for record in sheet.records():
@@ -241,7 +241,7 @@ def finer_groups(studied: Studied) -> Iterator[str]:
 
 def within_categories(studied: Studied) -> Iterator[str]:
     category = list(likert(studied.study.likert))[1]
-    metric = findings.within(studied.study.likert)[category]
+    metric = figure_rows.within(studied.study.likert)[category]
     yield f"**Claim: in the middle category {category} the distance of categories finds no error, the total variation**"
     yield f"**distance one for every method.** In points; p: the share of {CALIBRATED} calibrated networks with the"
     yield "same forecasts that would show so large a total variation distance by chance, the median over seeds:"
@@ -373,13 +373,13 @@ def nearby(studied: Studied) -> Iterator[str]:
     yield "**Claim: the frequency near a single forecast is biased upwards near 0 and downwards near 1, and does not**"
     yield "**depend on the number of grid points.** Base; means over classes and over forecasts of 0.05, 0.10, ..,"
     yield "0.95, in points. Noise: the standard deviation over seeds; moved: the mean distance to the curve of decay"
-    yield f"rate {findings.NEARBY.decay:g}."
+    yield f"rate {figure_rows.NEARBY.decay:g}."
     yield ""
-    sheet = findings.decay_rates(studied.evidence)
+    sheet = figure_rows.decay_rates(studied.evidence)
     rows, biased = [], []
     for model in studied.models:
-        usual = _curve(sheet, model, findings.NEARBY.decay)[0]
-        for decay in findings.DECAYS:
+        usual = _curve(sheet, model, figure_rows.NEARBY.decay)[0]
+        for decay in figure_rows.DECAYS:
             means, noise, points = _curve(sheet, model, decay)
             less = (means - points).mean(axis=0)
             biased += [bool(less[0] > 0 > less[-1])]
@@ -394,7 +394,8 @@ def nearby(studied: Studied) -> Iterator[str]:
     yield verdict(
         all(biased) and max(apart.values()) < 0.01,
         f"the bias has these signs in {sum(biased)} of {len(biased)} rows; another number of grid cells than",
-        f"{findings.NEARBY.cells} moves the curves by {told} cells, on average over forecasts and classes; less than",
+        f"{figure_rows.NEARBY.cells} moves the curves by {told} cells, "
+        "on average over forecasts and classes; less than",
         "one is taken as not at all. Where the decay is slow, the estimate is drawn to where most forecasts lie.",
         partly=all(biased) or max(apart.values()) < 0.01,
     )
@@ -415,14 +416,14 @@ def _moved(studied: Studied, model: str, cells: int) -> float:
     """How far the curves of the base's first seed move when the grid has another number of cells."""
     predictions = studied.evidence.predictions(studied.base(model).trials[0])
     points = np.arange(1, 20) / 20 + 0.0035  # on no grid: there the cells cannot matter
-    usual, other = (LocalCalibration(cells=each).fit(predictions) for each in (findings.NEARBY.cells, cells))
+    usual, other = (LocalCalibration(cells=each).fit(predictions) for each in (figure_rows.NEARBY.cells, cells))
     return float(np.mean([np.abs(usual(points, k) - other(points, k)) for k in range(len(usual.values))]))
 
 
 def sharp(studied: Studied) -> Iterator[str]:
     yield "**Claim: forecasts are sharp.** Shares of all forecasts of the base over all classes, test rows:"
     yield ""
-    sheet, rows, ends = findings.sharpness(studied.evidence), [], []
+    sheet, rows, ends = figure_rows.sharpness(studied.evidence), [], []
     for model in studied.models:
         found = [each for each in sheet.records() if each["model"] == model and each["of"] == "all classes"]
         shares = [found[0]["share"].mean, sum(each["share"].mean for each in found[1:-1]), found[-1]["share"].mean]

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.experiments.findings import findings, over_training
-from calibrant.experiments.findings.evidence import Evidence, Variant
+from calibrant.experiments.findings import epoch_rows, figure_rows
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import TABLES
 from calibrant.experiments.running import runner
+from calibrant.experiments.running.evidence import Evidence, Variant
 from calibrant.files.writing import write_text
 from calibrant.metric import Metric
 from calibrant.recipes import likert
@@ -72,7 +72,7 @@ class Studied:
     @cached_property
     def sweep(self) -> Sheet:
         """The full error against the size of cells: minutes of resampling, done once."""
-        return findings.gamma_sweep(self.evidence)
+        return figure_rows.gamma_sweep(self.evidence)
 
     def course(self, name: str, model: str, **asked: Any) -> list[dict[str, Any]]:
         """The rows of a finding over training about a network's base that say what is asked."""
@@ -83,7 +83,7 @@ class Studied:
     def over_training(self, name: str) -> Sheet:
         """A finding over training, found once."""
         if name not in self._courses:
-            self._courses[name] = getattr(over_training, name)(self.evidence)
+            self._courses[name] = getattr(epoch_rows, name)(self.evidence)
         return self._courses[name]
 
     def picture(self, name: str, caption: str) -> Iterator[str]:
@@ -96,7 +96,8 @@ class Studied:
         """Measures without a spelling, under the names that figures keep them by."""
         levels = self.evidence.outcome(self.base(self.models[0]).trials[0]).hierarchy
         made: dict[str, tuple[str, Metric]] = {
-            level: (f"groups {level}: {findings.ALL}", findings.between(members)) for level, members in levels.items()
+            level: (f"groups {level}: {figure_rows.ALL}", figure_rows.between(members))
+            for level, members in levels.items()
         }
         for name, metric in likert(self.study.likert).items():
             made[f"category {name}"] = (f"likert_errors: {name}", metric)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from study_reading import Studied, compared_models, in_points, markdown, verdict
 
-from calibrant.experiments.findings import over_training
+from calibrant.experiments.findings import epoch_rows
 
 SURE = "0.9-1.0"
 """The uppermost bin of confidence."""
@@ -26,11 +26,11 @@ def small_ranges(more: Studied) -> Iterator[str]:
     yield ""
     rows, small = [], []
     for model in more.models:
-        counts = {(name, last): _small(more, model, name, last) for name in over_training.RANGES for last in (0, 1)}
+        counts = {(name, last): _small(more, model, name, last) for name in epoch_rows.RANGES for last in (0, 1)}
         small.append(counts["ACE", 1])
         rows.append([model, *counts.values()])
     yield from markdown(
-        ["network", *(f"{name}, {when} epoch" for name in over_training.RANGES for when in ("first", "last"))], rows
+        ["network", *(f"{name}, {when} epoch" for name in epoch_rows.RANGES for when in ("first", "last"))], rows
     )
     yield from more.picture("range_bounds", "Lower bounds of the 15 ranges over training: the two-layer network.")
     yield verdict(
@@ -76,7 +76,7 @@ def many_ranges(more: Studied) -> Iterator[str]:
     yield ""
     rows, vanish, grow = [], [], []
     for model in more.models:
-        for name in over_training.FINER_RANGES:
+        for name in epoch_rows.FINER_RANGES:
             train, other = (
                 [100 * record["value"].mean for record in more.course("range_errors", model, rows=part, metric=name)]
                 for part in ("train", "validation")

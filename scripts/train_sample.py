@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from calibrant.experiments.training.datasets.fashion_mnist import CLASSES
-from calibrant.experiments.training.datasets.idx import read_idx
+from calibrant.experiments.training.datasets.idx import FASHION_CLASSES, read_idx
 
 TRAINING_COUNT = 55_000  # the remaining 5,000 training pictures are the validation set
 THREAD_COUNT = 1  # sums split over several threads round differently from one machine to the next
@@ -53,7 +52,7 @@ def make_network() -> nn.Sequential:
         nn.Flatten(),
         nn.Linear(32 * 7 * 7, 128),
         nn.ReLU(),
-        nn.Linear(128, len(CLASSES)),
+        nn.Linear(128, len(FASHION_CLASSES)),
     )
 
 
@@ -137,7 +136,7 @@ def write_predictions(path: Path, logits: np.ndarray, labels: np.ndarray, ink: n
     # An open stream, because savez would add ".npz" to a name that does not end in it.
     with open(temporary, "wb") as stream:
         np.savez_compressed(
-            stream, allow_pickle=False, logits=logits, labels=labels, classes=np.array(CLASSES), ink=ink
+            stream, allow_pickle=False, logits=logits, labels=labels, classes=np.array(FASHION_CLASSES), ink=ink
         )
     os.replace(temporary, path)
 

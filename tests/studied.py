@@ -4,11 +4,11 @@ import csv
 
 import numpy as np
 
-from calibrant.experiments.findings.evidence import Evidence
 from calibrant.experiments.findings.tables import tables_of
 from calibrant.experiments.running import runner
-from calibrant.experiments.running.outcomes import read_outcome
-from calibrant.experiments.running.store import DONE
+from calibrant.experiments.running.evidence import Evidence
+from calibrant.experiments.running.study_store import DONE
+from calibrant.experiments.training.trial_outcomes import read_outcome
 
 
 def write_clouds(folder):
@@ -31,21 +31,21 @@ def results(folder):
     return outcomes, [sheet.to_csv() for sheet in tables_of(Evidence(study, store))]
 
 
-def assert_same(one, other):
+def assert_same(first, second):
     """Two outcomes are the same to the bit."""
     for split in ("validation", "test"):
-        np.testing.assert_array_equal(getattr(one, split).logits, getattr(other, split).logits)
-        np.testing.assert_array_equal(getattr(one, split).labels, getattr(other, split).labels)
-    np.testing.assert_array_equal(one.curves, other.curves)
-    np.testing.assert_array_equal(one.epochs, other.epochs)
-    assert (one.kept is None) == (other.kept is None)
-    for name in ("train", "validation", "labels") if one.kept else ():
-        np.testing.assert_array_equal(getattr(one.kept, name), getattr(other.kept, name))
+        np.testing.assert_array_equal(getattr(first, split).logits, getattr(second, split).logits)
+        np.testing.assert_array_equal(getattr(first, split).labels, getattr(second, split).labels)
+    np.testing.assert_array_equal(first.curves, second.curves)
+    np.testing.assert_array_equal(first.epochs, second.epochs)
+    assert (first.kept is None) == (second.kept is None)
+    for name in ("train", "validation", "labels") if first.kept else ():
+        np.testing.assert_array_equal(getattr(first.kept, name), getattr(second.kept, name))
 
 
-def assert_same_results(one, other):
+def assert_same_results(first, second):
     """Two studies found the same."""
-    assert one[0].keys() == other[0].keys()
-    for name in one[0]:
-        assert_same(one[0][name], other[0][name])
-    assert one[1] == other[1]
+    assert first[0].keys() == second[0].keys()
+    for name in first[0]:
+        assert_same(first[0][name], second[0][name])
+    assert first[1] == second[1]

@@ -20,8 +20,8 @@ from click.testing import CliRunner
 
 import calibrant as cal
 from calibrant.cli import commands
-from calibrant.specification import spelling
 from calibrant.files import SHIPPED, read
+from calibrant.specification import spelling
 from typed import Ended, typed
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
@@ -251,7 +251,9 @@ def _one_line(ended, code):
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
 def test_every_kind_of_file_gives_the_numbers_of_the_library_to_the_last_digit(command, words, predictions):
-    ended = command("measure", *words, "--metric", "ece", "brier", "log_loss", "ece_sweep", "--format", "json")
+    ended = command(
+        "measure", *words, "-m", "ece", "-m", "brier", "-m", "log_loss", "-m", "ece_sweep", "--format", "json"
+    )
     recipes = {"ece": cal.ECE, "brier": cal.BRIER, "log_loss": cal.LOG_LOSS, "ece_sweep": cal.ECE_SWEEP}
     assert ended.values == {name: recipe(predictions).value for name, recipe in recipes.items()}
 
@@ -300,8 +302,8 @@ def test_whole_groups_are_resampled(command, tmp_path):
     asked = ("measure", str(tmp_path / "sites.npz"), "-m", "mcs", "--interval", "100", "--format", "json")
     widths = []
     for more in ((), ("--groups", "site")):
-        (found,) = json.loads(command(*asked, *more).out)["rows"]["all"].values()
-        widths.append(found["interval"]["high"] - found["interval"]["low"])
+        (entry,) = json.loads(command(*asked, *more).out)["rows"]["all"].values()
+        widths.append(entry["interval"]["high"] - entry["interval"]["low"])
     assert widths[1] > 1.5 * widths[0]
     assert "--groups is for --interval" in command("measure", str(tmp_path / "sites.npz"), "--groups", "site").err
 
@@ -317,30 +319,25 @@ def test_without_a_metric_fractional_weights_are_measured_too(command):
 @pytest.mark.parametrize(
     "words",
     [
-        ["probs.npz", "--metric", "ece", "sce"],
-        ["--metric", "ece", "sce", "probs.npz"],
-        ["-m", "ece", "sce", "--by", "region", "probs.npz"],
+        ["probs.npz", "-m", "ece", "-m", "sce"],
         ["-m", "ece", "-m", "sce", "probs.npz"],
+        ["-m", "ece", "--by", "region", "-m", "sce", "probs.npz"],
         ["--metric", "ece", "--metric", "sce", "--", "probs.npz"],
-        ["probs.npz", "--metric=ece", "sce"],
         ["probs.npz", "--metric=ece", "--metric=sce"],
         ["probs.npz", "-mece", "-msce"],
     ],
     ids=" ".join,
 )
-def test_metric_takes_all_the_words_up_to_the_next_option_or_file(command, words):
+def test_metrics_are_given_one_by_one(command, words):
     ended = command("measure", "--format", "json", *words)
     assert ended.code == 0, ended.err
     assert ended.values == {"ece": cal.ECE(CLASSES).value, "sce": cal.SCE(CLASSES).value}
 
 
-def test_a_folder_named_like_a_metric_is_not_taken_for_a_file(command, folder, tmp_path, monkeypatch):
-    (tmp_path / "ece").mkdir()
-    (tmp_path / "sce").mkdir()
-    monkeypatch.chdir(tmp_path)
-    ended = command("measure", folder / "probs.npz", "--metric", "ece", "sce", "--format", "json")
-    assert ended.code == 0, ended.err
-    assert list(ended.values) == ["ece", "sce"]
+def test_a_second_word_after_a_metric_is_a_file(command):
+    ended = command("measure", "probs.npz", "-m", "ece", "sce")
+    assert ended.code == 4
+    assert ended.err == "calibrant: sce: No such file or directory\n"
 
 
 @pytest.mark.parametrize(
@@ -362,7 +359,7 @@ def test_compositions_and_recipes_with_replaced_pieces_are_measured_and_named_as
 
 
 def test_likert_measures_one_number_a_category(command):
-    ended = command("measure", "answers.jsonl", "-m", "likert([0, .5, 1])", "ece", "--format", "json")
+    ended = command("measure", "answers.jsonl", "-m", "likert([0, .5, 1])", "-m", "ece", "--format", "json")
     scale = cal.likert([0, 0.5, 1])
     expected = {f"likert([0, .5, 1]) {name}": metric(ANSWERS).value for name, metric in scale.items()}
     assert ended.values == {**expected, "ece": cal.ECE(ANSWERS).value}
@@ -379,7 +376,7 @@ def test_likert_measures_one_number_a_category(command):
     ],
 )
 def test_select_leaves_only_the_selected_rows(command, text, rows):
-    ended = command("measure", "probs.npz", "--select", text, "-m", "ece", "sce", "--format", "csv")
+    ended = command("measure", "probs.npz", "--select", text, "-m", "ece", "-m", "sce", "--format", "csv")
     part = CLASSES[rows]
     assert 0 < rows.sum() < N
     assert [row[:3] for row in ended.rows[1:]] == [
@@ -403,7 +400,7 @@ def test_an_empty_selection_is_nan_with_a_note(command):
 
 @pytest.mark.parametrize("column", ["region", "weight"])
 def test_by_measures_all_rows_and_those_of_each_value(command, column):
-    ended = command("measure", "probs.npz", "--by", column, "-m", "ece", "ace", "--format", "csv")
+    ended = command("measure", "probs.npz", "--by", column, "-m", "ece", "-m", "ace", "--format", "csv")
     values = {"region": REGION, "weight": WEIGHT}[column]
     expected = [[column, "n", "ece", "ace"]]
     for name, part in [("all", CLASSES)] + [(str(value), CLASSES[values == value]) for value in np.unique(values)]:
@@ -457,7 +454,7 @@ def test_options_that_cannot_apply_to_a_pair_of_arrays_are_refused(command):
 
 
 def test_a_table_has_four_digits_and_says_what_each_number_asks(command):
-    ended = command("measure", "probs.npz", "--metric", "ece", "sce")
+    ended = command("measure", "probs.npz", "-m", "ece", "-m", "sce")
     lines = [line.split(maxsplit=2) for line in ended.out.splitlines()]
     assert ["ece", f"{cal.ECE(CLASSES).value:.4f}", "top label, 15 equal-width bins"] in lines
     assert ["sce", f"{cal.SCE(CLASSES).value:.4f}", "every class, 15 equal-width bins, mean of all"] in lines
@@ -476,7 +473,7 @@ def test_notes_stand_below_the_table(command):
 
 
 def test_csv_has_one_line_a_metric_with_every_digit(command):
-    ended = command("measure", "probs.npz", "-m", "ece", "brier", "--format", "csv")
+    ended = command("measure", "probs.npz", "-m", "ece", "-m", "brier", "--format", "csv")
     assert ended.rows == [
         ["metric", "value", "n", "question", "choices"],
         ["ece", repr(cal.ECE(CLASSES).value), str(N), "top label", "15 equal-width bins"],
@@ -485,12 +482,14 @@ def test_csv_has_one_line_a_metric_with_every_digit(command):
 
 
 def test_json_rebuilds_every_result_and_its_metric(command):
-    ended = command("measure", "probs.npz", "-m", "tace", "wsmcs", "log_loss", "--by", "region", "--format", "json")
-    made = json.loads(ended.out)
-    assert made["calibrant"] == cal.__version__
-    assert made["by"] == "region"
-    assert list(made["rows"]) == ["all", "east", "north", "south"]
-    for region, results in made["rows"].items():
+    ended = command(
+        "measure", "probs.npz", "-m", "tace", "-m", "wsmcs", "-m", "log_loss", "--by", "region", "--format", "json"
+    )
+    document = json.loads(ended.out)
+    assert document["calibrant"] == cal.__version__
+    assert document["by"] == "region"
+    assert list(document["rows"]) == ["all", "east", "north", "south"]
+    for region, results in document["rows"].items():
         part = CLASSES if region == "all" else CLASSES[region == REGION]
         for name, entry in results.items():
             expected = cal.RECIPES[name.upper()](part)
@@ -498,8 +497,8 @@ def test_json_rebuilds_every_result_and_its_metric(command):
             assert rebuilt.metric == expected.metric
             assert rebuilt.value == expected.value
             assert rebuilt.n == expected.n
-            assert {key: one.value for key, one in rebuilt.parts.items()} == pytest.approx(
-                {key: one.value for key, one in expected.parts.items()}, rel=0, abs=0, nan_ok=True
+            assert {key: kept.value for key, kept in rebuilt.parts.items()} == pytest.approx(
+                {key: kept.value for key, kept in expected.parts.items()}, rel=0, abs=0, nan_ok=True
             )
 
 
@@ -507,8 +506,8 @@ def test_json_is_strict_where_values_are_not_finite(command, tmp_path):
     path = tmp_path / "sure.csv"
     path.write_text("label,p\n1,0\n0,0.5\n", encoding="utf-8")
     ended = command("measure", path, "--select", "everything", "-m", "log_loss", "--format", "json")
-    made = json.loads(ended.out, parse_constant=pytest.fail)
-    assert made["rows"]["all"]["log_loss"]["value"] == "inf"
+    document = json.loads(ended.out, parse_constant=pytest.fail)
+    assert document["rows"]["all"]["log_loss"]["value"] == "inf"
 
 
 # Limits
@@ -765,13 +764,13 @@ def test_json_keeps_hostile_names_to_the_letter_in_plain_ascii(command):
 
 @pytest.mark.parametrize("index", range(len(HOSTILE)))
 def test_a_hostile_class_name_is_inert_in_every_format(command, index):
-    words = ("measure", "hostile.npz", "-m", f"one_class({index})", "cwece", "--format")
+    words = ("measure", "hostile.npz", "-m", f"one_class({index})", "-m", "cwece", "--format")
     assert _harmless(command(*words, "table").out)
-    made = command(*words, "csv")
-    assert [len(row) for row in made.rows] == [5, 5, 5]
-    assert _harmless(made.out)
-    made = json.loads(command(*words, "json").out)["rows"]["all"]
-    assert list(made["cwece"]["parts"]) == list(HOSTILE)
+    printed = command(*words, "csv")
+    assert [len(row) for row in printed.rows] == [5, 5, 5]
+    assert _harmless(printed.out)
+    printed = json.loads(command(*words, "json").out)["rows"]["all"]
+    assert list(printed["cwece"]["parts"]) == list(HOSTILE)
 
 
 @pytest.mark.parametrize(
@@ -793,6 +792,7 @@ def test_hostile_names_are_inert_in_what_is_said_to_be_wrong(command, words, cod
     assert len(ended.err) < 3000
 
 
+@pytest.mark.slow
 @unix
 def test_a_terminal_gets_no_escape_sequence_from_the_data(folder):
     written = terminal(folder, "measure", "hostile.jsonl", "--by", "region", "-m", "ece", "--format", "csv")
@@ -802,6 +802,7 @@ def test_a_terminal_gets_no_escape_sequence_from_the_data(folder):
 # Where it runs
 
 
+@pytest.mark.slow
 @unix
 @pytest.mark.parametrize(
     "words",
@@ -822,6 +823,7 @@ def test_a_reader_that_left_is_no_failure_and_nothing_is_said(folder, words):
     assert (ended.code, ended.err) == (0, "")
 
 
+@pytest.mark.slow
 @unix
 def test_a_closed_standard_output_is_no_failure(folder):
     line = f"{shlex.quote(sys.executable)} -m calibrant measure probs.npz >&-"
@@ -829,12 +831,14 @@ def test_a_closed_standard_output_is_no_failure(folder):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_ends_with_four(folder):
     with open("/dev/full", "wb") as full:
         assert _one_line(process(folder, "measure", "probs.npz", stdout=full), 4)
 
 
+@pytest.mark.slow
 @unix
 def test_an_interruption_does_not_look_like_a_failed_limit(tmp_path):
     os.mkfifo(tmp_path / "slow.csv")
@@ -847,12 +851,13 @@ def test_an_interruption_does_not_look_like_a_failed_limit(tmp_path):
     ) as running:
         writer = os.open(tmp_path / "slow.csv", os.O_WRONLY)  # returns when the command has opened the other end
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=60)[1]
+        errors = running.communicate(timeout=60)[1]
         os.close(writer)
     assert running.returncode in (130, -signal.SIGINT)
-    assert b"Traceback" not in said
+    assert b"Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variables",
     [
@@ -870,12 +875,14 @@ def test_any_encoding_of_the_terminal_will_do(folder, variables, style):
     assert "0.25" in ended.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", [["-O"], ["-OO"], ["-W", "error", "-bb", "-X", "dev"]], ids=" ".join)
 @pytest.mark.parametrize("words", [["measure", "wide.csv", "--by", "region"], ["measure", "event.jsonl", "-m", "sce"]])
 def test_optimised_and_strict_interpreters_say_the_same(folder, command, python, words):
     assert process(folder, *words, python=python) == command(*words)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(folder, tmp_path):
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
@@ -884,10 +891,12 @@ def test_nothing_is_left_behind(folder, tmp_path):
     assert not [*home.iterdir(), *work.iterdir()]
 
 
+@pytest.mark.slow
 def test_a_home_that_does_not_exist_is_not_needed(folder):
     assert process(folder, "demo", HOME="/does/not/exist").code == 0
 
 
+@pytest.mark.slow
 @unix
 def test_a_narrow_terminal_breaks_no_number(folder):
     written = terminal(folder, "measure", "probs.npz", "--by", "region", columns=60)
@@ -895,6 +904,7 @@ def test_a_narrow_terminal_breaks_no_number(folder):
     assert [recipe.name for recipe in recipes if f"{recipe(CLASSES).value:.4f}" not in written] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["click", "rich"])
 def test_a_missing_extra_is_named_and_does_not_look_like_a_failed_limit(package):
     program = f"""
@@ -936,6 +946,7 @@ def test_the_help_of_measure_shows_several_examples():
     assert len(_examples()) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", _examples())
 def test_every_example_in_the_help_of_measure_runs(command, example):
     ended = command(*shlex.split(example)[1:])
@@ -950,6 +961,7 @@ def test_the_list_of_commands_says_each_in_one_whole_line(name):
     assert not line.endswith("...")
 
 
+@pytest.mark.slow
 def test_the_demo_measures_the_predictions_that_come_with_the_package(command):
     ended = command("demo")
     predictions = read(SHIPPED / "fashion_mnist_test.npz")
@@ -973,11 +985,11 @@ def test_info_tells_versions_and_every_recipe(command):
 
 def test_what_info_says_of_a_recipe_can_be_typed_back(command):
     lines = command("info").out.split("Recipes:")[1].splitlines()
-    said = dict(line.split(maxsplit=1) for line in lines if line.strip())
+    spellings = dict(line.split(maxsplit=1) for line in lines if line.strip())
     wrong = {}
     for name, recipe in cal.RECIPES.items():
         try:
-            (metric,) = spelling.metrics(said[name.lower()]).values()
+            (metric,) = spelling.metrics(spellings[name.lower()]).values()
         except cal.CalibrationInputError as reason:
             metric = str(reason)
         if metric != recipe:
@@ -989,6 +1001,7 @@ def test_the_version_is_told(command):
     assert cal.__version__ in command("--version").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["measure", "wide.csv", "--format", "json"], ["measure", "missing.csv"]])
 def test_the_module_the_script_and_the_function_are_one_command(folder, command, words):
     script = shutil.which("calibrant", path=sysconfig.get_path("scripts"))
@@ -1008,7 +1021,7 @@ def test_the_module_the_script_and_the_function_are_one_command(folder, command,
 def test_football_forecasts_without_the_draws(command):
     ended = command(
         "measure", BESIDE / "fivethirtyeight" / "nfl_games.csv", "--label", "prob1_outcome", "--probs", "prob1",
-        "--select", "~where(prob2_outcome=0.5)", "-m", "ece", "brier", "--by", "season", "--format", "csv",
+        "--select", "~where(prob2_outcome=0.5)", "-m", "ece", "-m", "brier", "--by", "season", "--format", "csv",
     )  # fmt: skip
     rows = {row[0]: row[1:] for row in ended.rows[1:]}
     assert list(rows) == ["all", *map(str, range(2015, 2022))]
@@ -1020,7 +1033,7 @@ def test_football_forecasts_without_the_draws(command):
 def test_a_language_model_by_subject(command):
     ended = command(
         "measure", BESIDE / "llm_mmlu_cloze" / "mmlu_cloze_logprobs.npz", "--logits", "logp_LLaMa3_8B",
-        "--by", "subject", "-m", "ece", "accuracy", "--format", "csv",
+        "--by", "subject", "-m", "ece", "-m", "accuracy", "--format", "csv",
     )  # fmt: skip
     total, *subjects = ended.rows[1:]
     assert len(subjects) == 56

@@ -94,14 +94,14 @@ def test_the_side_of_one_half_is_no_accuracy_of_answers(run, tmp_path):
 
 @pytest.mark.parametrize("ending", ["jsonl", "npz", "parquet"])
 def test_confidences_stay_confidences(run, tmp_path, ending):
-    rows = [{"confidence": 0.1 * (one % 10), "correct": one % 3 == 0, "subject": "law"} for one in range(60)]
+    rows = [{"confidence": 0.1 * (index % 10), "correct": index % 3 == 0, "subject": "law"} for index in range(60)]
     (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert run("recalibrate", "fit", tmp_path / "answers.jsonl", "-o", tmp_path / "map.json")[0] == 0
     after = tmp_path / f"after.{ending if ending != 'jsonl' else 'csv'}"
     assert run("recalibrate", "apply", tmp_path / "map.json", tmp_path / "answers.jsonl", "-o", after)[0] == 0
-    made = io.read(after)
-    assert (made.kind, list(made.columns)) == ("confidence", ["subject"])
-    assert made.labels.tolist() == [row["correct"] for row in rows]
+    predictions = io.read(after)
+    assert (predictions.kind, list(predictions.columns)) == ("confidence", ["subject"])
+    assert predictions.labels.tolist() == [row["correct"] for row in rows]
 
 
 def test_labels_are_not_needed_to_apply(run, small, tmp_path):
@@ -118,8 +118,8 @@ def test_columns_are_matched_by_name(run, small, tmp_path):
     cells = [line.split(",") for line in small.read_text().splitlines()]
     other = tmp_path / "other.csv"
     other.write_text("\n".join(",".join([row[0], row[1], row[4], row[2], row[3]]) for row in cells))
-    for file, made in ((small, "a.csv"), (other, "b.csv")):
-        assert run("recalibrate", "apply", tmp_path / "map.json", file, "-o", tmp_path / made)[0] == 0
+    for file, target in ((small, "a.csv"), (other, "b.csv")):
+        assert run("recalibrate", "apply", tmp_path / "map.json", file, "-o", tmp_path / target)[0] == 0
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     other.write_text(other.read_text().replace("p_dog", "p_fox", 1))
     code, _, err = run("recalibrate", "apply", tmp_path / "map.json", other, "-o", tmp_path / "c.csv")
@@ -138,17 +138,18 @@ def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     assert "as it is" in out
     assert (tmp_path / "map.json").exists()
     code, out, _ = run(*words, "--format", "json")
-    found = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    assert found["ranking"][0] == found["best"]
-    assert set(found["methods"]) == {"temperature", "platt", "as it is"}
+    assert document["ranking"][0] == document["best"]
+    assert set(document["methods"]) == {"temperature", "platt", "as it is"}
 
 
+@pytest.mark.slow
 def test_choose_compares_every_method_that_fits(run, small):
     code, out, _ = run("recalibrate", "choose", small, "--cv", "2", "--interval", "20", "--format", "json")
     assert code == 0
-    found = json.loads(out)
-    assert set(found["methods"]) | set(found["failures"]) >= {
+    document = json.loads(out)
+    assert set(document["methods"]) | set(document["failures"]) >= {
         "temperature",
         "vector",
         "matrix",
@@ -159,7 +160,7 @@ def test_choose_compares_every_method_that_fits(run, small):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "part"),
     [
         (("recalibrate", "fit", TEST), 2, "Missing option '-o'"),
         (("recalibrate", "fit", TEST, "-m", "temprature", "-o", "x.json"), 2, "did you mean 'temperature'"),
@@ -172,11 +173,11 @@ def test_choose_compares_every_method_that_fits(run, small):
         (("simulate", "like", TEST, "--seed", "-1"), 2, "seed"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(run, tmp_path, monkeypatch, words, code, said):
+def test_what_is_wrong_is_said_in_one_line(run, tmp_path, monkeypatch, words, code, part):
     monkeypatch.chdir(tmp_path)
-    found, _, err = run(*words)
-    assert found == code
-    assert said in err
+    status, _, err = run(*words)
+    assert status == code
+    assert part in err
     assert not list(tmp_path.iterdir())
 
 
@@ -208,6 +209,7 @@ def test_separable_rows_are_warned_of(run, tmp_path):
     assert "warning: TemperatureScaling: temperature ended at its lower bound" in err
 
 
+@pytest.mark.slow
 def test_simulate_like_says_what_to_trust(run, small):
     code, out, _ = run("simulate", "like", small, "--replicates", "30")
     assert code == 0

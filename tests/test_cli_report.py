@@ -15,8 +15,11 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import commands
-from calibrant.report import study
+from calibrant.files import read
+from calibrant.report import subject
 from typed import Ended, typed
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = ("<script>alert(1)</script>", "=cmd", "[/x]", "\u202eevil", "a" * 10_000, "\x1b[31mred")
 unix = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix")
@@ -55,7 +58,7 @@ def command(folder, tmp_path, monkeypatch, capsys):
     for path in folder.iterdir():
         shutil.copy(path, tmp_path / path.name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(study, "MOST", 20)
+    monkeypatch.setattr(subject, "MOST", 20)
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address))
     opened.clear()
 
@@ -100,12 +103,12 @@ def test_quiet_is_quiet(command, tmp_path):
 
 def test_json_has_the_numbers(command):
     ended = command("report", "predictions.npz", "--format", "json")
-    made = json.loads(ended.out)
-    assert made["calibrant"] == cal.__version__
-    assert made["report"] == "report.html"
-    assert made["tone"] in ("good", "poor", "unsure")
-    ece = made["numbers"][0]
-    predictions = cal.io.read("predictions.npz")
+    document = json.loads(ended.out)
+    assert document["calibrant"] == cal.__version__
+    assert document["report"] == "report.html"
+    assert document["tone"] in ("good", "poor", "unsure")
+    ece = document["numbers"][0]
+    predictions = read("predictions.npz")
     assert (ece["metric"], ece["value"], ece["rows"]) == ("ECE", cal.ECE(predictions).value, 300)
     assert ece["p"] >= 1 / 21
 
@@ -180,7 +183,7 @@ def test_a_full_disk_is_named(command, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "report.html")
 
-    monkeypatch.setattr("calibrant.report.report.write_text", full)
+    monkeypatch.setattr("calibrant.report.calibration_report.write_text", full)
     ended = command("report", "new.npz")
     assert (ended.code, ended.err) == (4, "calibrant: report.html: No space left on device\n")
 
@@ -207,7 +210,7 @@ def test_progress_is_shown_on_a_terminal(folder, tmp_path):
     words = [sys.executable, "-m", "calibrant", "report", "many.npz", "--quiet"]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs) as started:
         os.close(theirs)
-        said = b""
+        printed = b""
         while True:
             try:
                 read = os.read(ours, 4096)
@@ -215,12 +218,12 @@ def test_progress_is_shown_on_a_terminal(folder, tmp_path):
                 break
             if not read:
                 break
-            said += read
+            printed += read
         assert started.wait(60) == 0
         assert started.stdout.read() == b""
     os.close(ours)
-    assert b"report: " in said
-    assert said.endswith(b"\r\x1b[K")
+    assert b"report: " in printed
+    assert printed.endswith(b"\r\x1b[K")
     assert (tmp_path / "report.html").exists()
 
 
@@ -237,11 +240,11 @@ def test_every_example_in_the_help_of_compare_runs(command, example):
 
 def test_a_comparison_is_that_of_python(command):
     ended = command("compare", "new.npz", "old.npz", "-m", "ece", "-n", "50", "--format", "json")
-    made = json.loads(ended.out)["comparisons"]["ece"]
-    known = cal.compare(cal.ECE, cal.io.read("new.npz"), cal.io.read("old.npz"), 50, 0)
-    assert made["difference"] == known.difference
-    assert made["interval"] == [known.interval.low, known.interval.high]
-    assert made["p_value"] == known.p_value
+    document = json.loads(ended.out)["comparisons"]["ece"]
+    known = cal.compare(cal.ECE, read("new.npz"), read("old.npz"), 50, 0)
+    assert document["difference"] == known.difference
+    assert document["interval"] == [known.interval.low, known.interval.high]
+    assert document["p_value"] == known.p_value
 
 
 def test_p_values_stop_where_resamples_do(command):
@@ -260,15 +263,15 @@ def test_worse_is_a_failure_only_when_asked_for(command):
 
 def test_a_lower_accuracy_is_worse(command, tmp_path):
     rng = np.random.default_rng(0)
-    given = np.load(tmp_path / "new.npz")
-    np.savez(tmp_path / "dull.npz", labels=given["labels"], logits=given["logits"] + rng.normal(size=(300, 4)) * 9)
+    arrays = np.load(tmp_path / "new.npz")
+    np.savez(tmp_path / "dull.npz", labels=arrays["labels"], logits=arrays["logits"] + rng.normal(size=(300, 4)) * 9)
     assert command("compare", "dull.npz", "new.npz", "-m", "accuracy", "-n", "30", "--fail-if-worse").code == 1
     assert command("compare", "new.npz", "dull.npz", "-m", "accuracy", "-n", "30", "--fail-if-worse").code == 0
 
 
 def test_farther_below_nothing_is_worse_too(command, tmp_path):
-    given = np.load(tmp_path / "new.npz")
-    np.savez(tmp_path / "shy.npz", labels=given["labels"], logits=given["logits"] / 9)
+    arrays = np.load(tmp_path / "new.npz")
+    np.savez(tmp_path / "shy.npz", labels=arrays["labels"], logits=arrays["logits"] / 9)
     words = ("-m", "mcs", "-n", "30", "--fail-if-worse")
     assert command("compare", "shy.npz", "new.npz", *words).code == 1
     assert command("compare", "new.npz", "shy.npz", *words).code == 0

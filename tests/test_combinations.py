@@ -75,6 +75,16 @@ def misfit(lens, binning, distance, aggregate):
     return None
 
 
+def fits(lens, binning):
+    return misfit(lens, binning, cal.tvd, cal.mean) is None
+
+
+PAIRS = list(itertools.product(LENSES, BINNINGS))
+FITTING = pytest.mark.parametrize(("lens", "binning"), [pair for pair in PAIRS if fits(*pair)], ids=repr)
+NOT_FITTING = pytest.mark.parametrize(("lens", "binning"), [pair for pair in PAIRS if not fits(*pair)], ids=repr)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", LENSES, ids=repr)
 def test_every_combination_works_or_says_what_does_not_fit(lens):
     for binning, distance, aggregate in itertools.product(BINNINGS, DISTANCES, AGGREGATES):
@@ -90,34 +100,43 @@ def test_every_combination_works_or_says_what_does_not_fit(lens):
             assert refusal.value.hint or refusal.value.got
 
 
+ONE_AND_SEVERAL = pytest.mark.parametrize(
+    "lens", [cal.TopLabel(), cal.Classwise(), cal.ByLabel(cal.TopLabel())], ids=repr
+)
+
+
 @pytest.mark.parametrize("across", ACROSS)
-@pytest.mark.parametrize("lens", [cal.TopLabel(), cal.Classwise(), cal.ByLabel(cal.TopLabel())], ids=repr)
+@ONE_AND_SEVERAL
 def test_every_across_rule_takes_one_question_and_several(lens, across):
     result = cal.BinnedError(lens=lens, binning=cal.EqualWidth(5), across=across)(PREDICTIONS)
     assert 0 <= result.value <= 1
-    if across is not cal.mean_of_all:  # all its views are filled here, so it is the plain mean
-        return
-    assert result.value == cal.BinnedError(lens=lens, binning=cal.EqualWidth(5))(PREDICTIONS).value
 
 
-@pytest.mark.parametrize("lens", LENSES, ids=repr)
-@pytest.mark.parametrize("binning", BINNINGS, ids=repr)
+@ONE_AND_SEVERAL
+def test_the_mean_of_all_is_the_plain_mean_where_every_question_has_samples(lens):
+    plain, of_all = (
+        cal.BinnedError(lens=lens, binning=cal.EqualWidth(5), across=across)(PREDICTIONS).value
+        for across in (cal.mean_of, cal.mean_of_all)
+    )
+    assert of_all == plain
+
+
+@FITTING
 def test_every_combination_merges_to_the_same_bits(lens, binning):
     metric = cal.BinnedError(lens=lens, binning=binning)
-    if misfit(lens, binning, cal.tvd, cal.mean):
-        return
     parts = [metric.summarise(PREDICTIONS[rows]) for rows in ([3, 1], [], range(4, 12), [0, 2])]
     assert metric.conclude(sum(parts)).value == metric(PREDICTIONS).value
 
 
-@pytest.mark.parametrize("lens", LENSES, ids=repr)
-@pytest.mark.parametrize("binning", BINNINGS, ids=repr)
+@NOT_FITTING
+def test_what_does_not_fit_assigns_no_bins(lens, binning):
+    with pytest.raises(cal.CalibrationInputError, match=type(binning).__name__):
+        binning.assign(lens(PREDICTIONS))
+
+
+@FITTING
 def test_assigned_bins_are_the_bins(lens, binning):
     view = lens(PREDICTIONS)
-    if misfit(lens, binning, cal.tvd, cal.mean):
-        with pytest.raises(cal.CalibrationInputError):
-            binning.assign(view)
-        return
     bins = cal.BinnedError(lens=lens, binning=binning)(PREDICTIONS).bins
     codes = binning.assign(view)
     counted = np.zeros(bins.counts.shape)
@@ -133,9 +152,7 @@ def test_soft_labels_that_are_one_hot_give_the_hard_number(lens):
     almost[0] = [0.5, 0.5, 0.0]  # one row is soft, so that all are held so
     soft = cal.Predictions.from_probs(almost, P)
     assert soft.labels is None
-    for binning in BINNINGS:
-        if misfit(lens, binning, cal.tvd, cal.mean):
-            continue
+    for binning in (binning for binning in BINNINGS if fits(lens, binning)):
         metric = cal.BinnedError(lens=lens, binning=binning)
         mixed = sum(metric.summarise(part) for part in (soft[1:], cal.Predictions.from_probs(y[:1], P[:1])))
         assert metric.conclude(mixed).value == pytest.approx(metric(PREDICTIONS).value, abs=1e-12)

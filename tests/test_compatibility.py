@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.files import SHIPPED, read
-from calibrant.recalibrate.fitting.scores import softmax
+from calibrant.recalibrate.fitting.lessons import softmax
 from calibrant.recalibrate.methods import METHODS
 
 WRITTEN = Path(__file__).parent / "written_by_0_1_0"
@@ -64,6 +64,7 @@ def test_a_result_is_read_to_the_same_values_and_bins(name):
     assert result.n == written["n"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in METRICS if name in RESULTS])
 def test_a_metric_of_that_version_gives_its_value_again(name):
     """To 1e-12: softmax is now accurate to the last bit. Blocks depend on the order of rows, which that bit changes."""
@@ -76,9 +77,9 @@ def test_a_metric_of_that_version_gives_its_value_again(name):
 def test_the_store_of_a_study_is_read_to_the_same_tables(tmp_path):
     pytest.importorskip("yaml")
     pytest.importorskip("pydantic")
-    from calibrant.experiments.findings.evidence import Evidence
     from calibrant.experiments.findings.tables import tables_of
     from calibrant.experiments.running import runner
+    from calibrant.experiments.running.evidence import Evidence
 
     shutil.copytree(WRITTEN / "store", tmp_path / "store")
     study, store = runner.reopen(tmp_path / "store")

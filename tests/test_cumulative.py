@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import calibrant as cal
@@ -20,7 +20,6 @@ from oracles import cumulative, lenses
 from strategies import events, rows
 from toy import P, y
 
-PIECES = {"CumulativeError": CumulativeError, "ks": ks, "kuiper": kuiper}
 STATISTICS = st.sampled_from([(ks, cumulative.ks), (kuiper, cumulative.kuiper)])
 
 
@@ -46,8 +45,7 @@ def test_an_event_is_followed_as_the_loop_does(data, statistics):
 def test_p_values_are_those_of_the_loop(data):
     p, outcomes = data
     sigma = cumulative.sigma(p.tolist())
-    if sigma == 0:
-        return
+    assume(sigma > 0)
     missed = cumulative.shortfall(p.tolist())
     farthest, apart = (f(p.tolist(), outcomes.tolist()) for f in (cumulative.ks, cumulative.kuiper))
     found = CumulativeError()(outcomes, p).details["p_value"]
@@ -116,23 +114,6 @@ def test_all_correct_and_sure_is_no_gap_and_one_surprise_is_impossible():
         sure, surprised = metric([0, 1, 1], [0.0, 1.0, 1.0]), metric([0, 1, 0], [0.0, 1.0, 1.0])
         assert (sure.value, sure.details["p_value"]) == (0, 1)
         assert (surprised.value, surprised.details["p_value"]) == (1 / 3, 0)
-
-
-def test_an_empty_selection_is_nan_with_a_note():
-    for lens in (cal.TopLabel(), cal.Classwise()):
-        result = CumulativeError(select=cal.confidence_between(0, 0.1), lens=lens)(y, P)
-        assert np.isnan([result.value, *result.details.values()]).all()
-        assert "no samples: the selection is empty" in result.notes
-        assert result.n == 0
-
-
-def test_parts_count_their_own_samples_and_empty_ones_are_left_out():
-    result = CumulativeError(lens=cal.Classwise())(y, P)
-    for index, part in enumerate(result.parts.values()):
-        assert part.value == CumulativeError(lens=cal.OneClass(index))(y, P).value
-    by_label = CumulativeError(lens=cal.ByLabel(cal.TopLabel()))([0, 0], [[0.9, 0.1], [0.6, 0.4]])
-    assert np.isnan(by_label.values[1])
-    assert by_label.value == by_label.values[0]
 
 
 def test_soft_labels_are_followed_too():
@@ -220,13 +201,6 @@ def test_overconfident_forecasts_are_rejected(statistic):
 # ---- pieces ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_metric_and_its_json_rebuild_each_other():
-    for metric in (CumulativeError(), CumulativeError(cal.label_in(1), cal.Classwise(), kuiper, cal.weighted_by_size)):
-        assert cal.from_json(metric.to_json(), PIECES) == metric
-        result = metric(y, P)
-        assert cal.Result.from_json(result.to_json(), PIECES).to_json() == result.to_json()
-
-
 def test_a_statistic_of_ones_own_has_no_p_value():
     def last(path):
         return float(path[-1])
@@ -240,15 +214,3 @@ def test_a_statistic_of_ones_own_has_no_p_value():
 def test_a_statistic_is_a_function(statistic):
     with pytest.raises(cal.CalibrationInputError, match=r"statistic: must be a function of a path.*use ks or kuiper"):
         CumulativeError(statistic=statistic)
-
-
-def test_vectors_and_fractional_weights_are_refused():
-    with pytest.raises(cal.CalibrationInputError, match=r"CumulativeError: needs a lens with one coordinate.*TopLabel"):
-        CumulativeError(lens=cal.Full())(y, P)
-    with pytest.raises(cal.CalibrationInputError, match="CumulativeError: counts samples, so weights must be whole"):
-        CumulativeError()(cal.Predictions.from_probs(y, P, sample_weight=np.linspace(0.1, 1, 12)))
-
-
-def test_float32_copies_of_the_same_decimals_agree():
-    double, single = CumulativeError()(y, P), CumulativeError()(y, P.astype(np.float32))
-    assert single.value == pytest.approx(double.value, abs=1e-7)  # float32 holds no more

@@ -11,19 +11,18 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training import datasets
-from calibrant.experiments.training.datasets.cifar10 import CLASSES as CIFAR10
-from calibrant.experiments.training.datasets.cifar10 import HIERARCHY as CIFAR10_HIERARCHY
-from calibrant.experiments.training.datasets.cifar100 import CLASSES as CIFAR100
-from calibrant.experiments.training.datasets.cifar100 import SUPERCLASSES
-from calibrant.experiments.training.datasets.dataset import Dataset, Split
-from calibrant.experiments.training.datasets.fashion_mnist import CLASSES as FASHION
-from calibrant.experiments.training.datasets.fashion_mnist import HIERARCHY as FASHION_HIERARCHY
-from calibrant.experiments.training.datasets.scaling import standardise
-from calibrant.experiments.training.datasets.source import Rows, coded
-from calibrant.experiments.training.datasets.splitting import held_out, stratified_order
-from calibrant.experiments.training.datasets.words import vocabulary_of, words_of
+from calibrant.experiments.training.datasets.bags_of_words import vocabulary_of, words_of
+from calibrant.experiments.training.datasets.cifar import (
+    CIFAR10_CLASSES,
+    CIFAR10_HIERARCHY,
+    CIFAR100_CLASSES,
+    SUPERCLASSES,
+)
+from calibrant.experiments.training.datasets.dataset import Dataset, Split, held_out, standardise, stratified_order
+from calibrant.experiments.training.datasets.idx import FASHION_CLASSES, FASHION_HIERARCHY
+from calibrant.experiments.training.datasets.source import LabelledRows, coded
 
-labels_of = st.lists(st.integers(0, 4), min_size=1, max_size=80).map(lambda found: np.array(found, np.int64))
+labels_of = st.lists(st.integers(0, 4), min_size=1, max_size=80).map(lambda labels: np.array(labels, np.int64))
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -173,9 +172,9 @@ def test_parts_of_a_loaded_set_share_no_row(tmp_path):
 
 def test_the_test_rows_do_not_depend_on_the_seed_and_the_validation_rows_do(tmp_path):
     table(tmp_path)
-    one, other = (numbers(datasets.load("csv:rows.csv", root=tmp_path, seed=seed)) for seed in (0, 1))
-    assert one[2] == other[2]
-    assert one[1] != other[1]
+    first, second = (numbers(datasets.load("csv:rows.csv", root=tmp_path, seed=seed)) for seed in (0, 1))
+    assert first[2] == second[2]
+    assert first[1] != second[1]
 
 
 def test_labels_stay_with_their_rows(tmp_path):
@@ -187,10 +186,10 @@ def test_labels_stay_with_their_rows(tmp_path):
 
 def test_the_same_seed_gives_the_same_bits(tmp_path):
     table(tmp_path)
-    one, other = (datasets.load("csv:rows.csv", root=tmp_path, seed=5, limit=20) for _ in range(2))
+    first, second = (datasets.load("csv:rows.csv", root=tmp_path, seed=5, limit=20) for _ in range(2))
     for part in ("train", "validation", "test"):
-        assert getattr(one, part).inputs.tobytes() == getattr(other, part).inputs.tobytes()
-        assert getattr(one, part).labels.tobytes() == getattr(other, part).labels.tobytes()
+        assert getattr(first, part).inputs.tobytes() == getattr(second, part).inputs.tobytes()
+        assert getattr(first, part).labels.tobytes() == getattr(second, part).labels.tobytes()
 
 
 def test_a_limit_keeps_training_rows_alone_and_in_proportion(tmp_path):
@@ -248,7 +247,11 @@ def test_a_level_of_the_hierarchy_must_hold_every_class_once(groups):
 
 @pytest.mark.parametrize(
     ("classes", "hierarchy"),
-    [(FASHION, FASHION_HIERARCHY), (CIFAR10, CIFAR10_HIERARCHY), (CIFAR100, {"superclass": SUPERCLASSES})],
+    [
+        (FASHION_CLASSES, FASHION_HIERARCHY),
+        (CIFAR10_CLASSES, CIFAR10_HIERARCHY),
+        (CIFAR100_CLASSES, {"superclass": SUPERCLASSES}),
+    ],
 )
 def test_published_hierarchies_hold_every_class_once_and_make_lenses(classes, hierarchy):
     rows = rows_of(range(len(classes)))
@@ -264,9 +267,14 @@ def test_published_hierarchies_hold_every_class_once_and_make_lenses(classes, hi
 
 def test_cifar_100_has_twenty_superclasses_of_five_in_the_published_numbers():
     assert [len(group) for group in SUPERCLASSES.values()] == [5] * 20
-    assert len(CIFAR100) == 100
-    assert (CIFAR100[0], CIFAR100[1], CIFAR100[47], CIFAR100[99]) == ("apple", "aquarium_fish", "maple_tree", "worm")
-    coarse = [next(i for i, group in enumerate(SUPERCLASSES.values()) if name in group) for name in CIFAR100]
+    assert len(CIFAR100_CLASSES) == 100
+    assert (CIFAR100_CLASSES[0], CIFAR100_CLASSES[1], CIFAR100_CLASSES[47], CIFAR100_CLASSES[99]) == (
+        "apple",
+        "aquarium_fish",
+        "maple_tree",
+        "worm",
+    )
+    coarse = [next(i for i, group in enumerate(SUPERCLASSES.values()) if name in group) for name in CIFAR100_CLASSES]
     assert coarse == COARSE
 
 
@@ -332,7 +340,7 @@ def test_labels_that_are_no_classes_are_refused(labels, match):
 
 def test_inputs_and_labels_must_be_as_many():
     with pytest.raises(CalibrationInputError, match="must be as many, got 2 and 3"):
-        Rows(np.zeros(2), np.zeros(3))
+        LabelledRows(np.zeros(2), np.zeros(3))
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------

@@ -25,17 +25,19 @@ import torch
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.design.checking import check
-from calibrant.experiments.design.trials import Trial, write_trials
-from calibrant.experiments.findings.evidence import Evidence
-from calibrant.experiments.findings.pictures import augmented
 from calibrant.experiments.findings.tables import accuracy, tables_of
 from calibrant.experiments.running import runner, trial
-from calibrant.experiments.running.outcomes import read_outcome
+from calibrant.experiments.running.evidence import Evidence
 from calibrant.experiments.running.runner import DiskFullError, Options
-from calibrant.experiments.running.store import DONE, FAILED, WAITING, Store
-from calibrant.experiments.training import interventions, stepping, training
-from calibrant.experiments.training.training import StoppedError, Surroundings, train
+from calibrant.experiments.running.study_store import DONE, FAILED, WAITING, Store
+from calibrant.experiments.training import interventions, optimisers, trainer
+from calibrant.experiments.training.augmentation import augmented
+from calibrant.experiments.training.trainer import StoppedError, Surroundings, train
+from calibrant.experiments.training.trial_outcomes import read_outcome
+from calibrant.experiments.training.trials import Trial, write_trials
 from studied import assert_same, assert_same_results, results, write_clouds
+
+pytestmark = pytest.mark.slow
 
 SOURCES = Path(__file__).parents[1] / "src"
 STUDY = """\
@@ -90,26 +92,26 @@ def finished(data, tmp_path_factory):
 
 
 def test_a_trial_trained_twice_is_the_same_to_the_bit(data):
-    one, other = (train(a_trial(), around(data)) for _ in range(2))
-    assert_same(one, other)
-    assert one.test.logits.shape == (120, 3)
-    assert one.epochs.tolist() == [2, 4]
-    assert one.curves.shape == (2, 2, 2)
-    assert one.curves[-1, 1, 0] > 0.5  # a third would be guessing
+    first, second = (train(a_trial(), around(data)) for _ in range(2))
+    assert_same(first, second)
+    assert first.test.logits.shape == (120, 3)
+    assert first.epochs.tolist() == [2, 4]
+    assert first.curves.shape == (2, 2, 2)
+    assert first.curves[-1, 1, 0] > 0.5  # a third would be guessing
 
 
 def test_what_was_drawn_before_does_not_matter(data):
     torch.manual_seed(5)
-    one = train(a_trial(), around(data))
+    outcome = train(a_trial(), around(data))
     torch.rand(7)
     torch.manual_seed(6)
-    assert_same(one, train(a_trial(), around(data)))
+    assert_same(outcome, train(a_trial(), around(data)))
 
 
 def test_another_seed_is_another_network(data):
-    one, other = (train(a_trial(seed=seed), around(data)) for seed in (0, 1))
-    assert (one.test.logits != other.test.logits).any()
-    np.testing.assert_array_equal(one.test.labels, other.test.labels)
+    first, second = (train(a_trial(seed=seed), around(data)) for seed in (0, 1))
+    assert (first.test.logits != second.test.logits).any()
+    np.testing.assert_array_equal(first.test.labels, second.test.labels)
 
 
 TRAININGS = {
@@ -129,62 +131,62 @@ TRAININGS = {
 @pytest.mark.parametrize("name", TRAININGS)
 @pytest.mark.parametrize("stop_after", [1, 3])
 def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(data, tmp_path, name, stop_after):
-    one = a_trial(training=TRAININGS[name], intervention={"kind": "mixup", "strength": 0.5})
-    whole = train(one, around(data))
+    trial = a_trial(training=TRAININGS[name], intervention={"kind": "mixup", "strength": 0.5})
+    whole = train(trial, around(data))
     path, done = tmp_path / "c.npz", []
     stopping = around(
         data, checkpoint=path, told=lambda epoch, of: done.append(epoch), stop=lambda: len(done) == stop_after
     )
     with pytest.raises(StoppedError, match=f"after epoch {stop_after} of 4"):
-        train(one, stopping)
+        train(trial, stopping)
     again = around(data, checkpoint=path, told=lambda epoch, of: done.append(epoch))
-    assert_same(whole, train(one, again))
+    assert_same(whole, train(trial, again))
     assert done == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("stop_after", [1, 2, 3])
 def test_logits_kept_after_epochs_go_on_as_if_nothing_had_been_stopped(data, tmp_path, stop_after):
-    one = a_trial(over_training={"keep": True})
-    whole, path, done = train(one, around(data)), tmp_path / "c.npz", []
+    trial = a_trial(over_training={"keep": True})
+    whole, path, done = train(trial, around(data)), tmp_path / "c.npz", []
     hears = {"told": lambda epoch, of: done.append(epoch), "stop": lambda: len(done) == stop_after}
     with pytest.raises(StoppedError):
-        train(one, around(data, checkpoint=path, **hears))
-    assert_same(whole, train(one, around(data, checkpoint=path)))
+        train(trial, around(data, checkpoint=path, **hears))
+    assert_same(whole, train(trial, around(data, checkpoint=path)))
     assert whole.kept.train.shape == (2, 50, 3)
     assert whole.kept.validation.shape == (2, 120, 3)
 
 
 def test_logits_kept_after_epochs_are_those_that_were_measured(data):
-    made = train(a_trial(over_training={"keep": True}), around(data))
-    np.testing.assert_array_equal(made.kept.validation[-1], made.validation.logits.astype(np.float16))
+    outcome = train(a_trial(over_training={"keep": True}), around(data))
+    np.testing.assert_array_equal(outcome.kept.validation[-1], outcome.validation.logits.astype(np.float16))
     for split, name in enumerate(("train", "validation")):
-        for index, (epoch, answers) in enumerate(made.over_training(name)):
-            assert epoch == made.epochs[index]
+        for index, (epoch, answers) in enumerate(outcome.over_training(name)):
+            assert epoch == outcome.epochs[index]
             hits = (answers.values.argmax(1) == answers.hard_labels("testing")).mean()
-            assert hits == pytest.approx(made.curves[index, split, 0], abs=1e-12)
+            assert hits == pytest.approx(outcome.curves[index, split, 0], abs=1e-12)
 
 
 def test_logits_are_kept_without_any_metric(data):
-    made = train(a_trial(over_training={"keep": True, "metrics": []}), around(data))
-    assert made.curves.shape == (2, 2, 0)
-    assert made.kept.train.shape == (2, 50, 3)
+    outcome = train(a_trial(over_training={"keep": True, "metrics": []}), around(data))
+    assert outcome.curves.shape == (2, 2, 0)
+    assert outcome.kept.train.shape == (2, 50, 3)
 
 
 def test_nothing_is_kept_after_epochs_unless_it_is_asked_for(data):
-    made = train(a_trial(), around(data))
-    assert made.kept is None
-    assert list(made.over_training("train")) == []
+    outcome = train(a_trial(), around(data))
+    assert outcome.kept is None
+    assert list(outcome.over_training("train")) == []
 
 
 def test_what_modules_draw_goes_on_as_if_nothing_had_been_stopped(data, tmp_path, monkeypatch):
-    from calibrant.experiments.training import models
+    from calibrant.experiments.training import networks
 
     def with_drop_out(name, *, shape, classes, seed, initialisation):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             return torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, classes))
 
-    monkeypatch.setattr(models, "build", with_drop_out)
+    monkeypatch.setattr(networks, "build", with_drop_out)
     whole, path = train(a_trial(), around(data)), tmp_path / "c.npz"
     with pytest.raises(StoppedError):
         train(a_trial(), around(data, checkpoint=path, stop=lambda: True))
@@ -194,19 +196,19 @@ def test_what_modules_draw_goes_on_as_if_nothing_had_been_stopped(data, tmp_path
 
 @pytest.mark.parametrize("damage", ["cut", "other trial", "other network", "not a number"])
 def test_a_checkpoint_that_cannot_be_used_is_as_good_as_none(data, tmp_path, damage):
-    path, one = tmp_path / "c.npz", a_trial()
+    path, trial = tmp_path / "c.npz", a_trial()
     with pytest.raises(StoppedError):
-        train(one, around(data, checkpoint=path, stop=lambda: True))
+        train(trial, around(data, checkpoint=path, stop=lambda: True))
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:500])
     elif damage == "other trial":
-        one = a_trial(seed=9)
+        trial = a_trial(seed=9)
     else:
         arrays = dict(np.load(path))
         last = [name for name in arrays if name.startswith("network")][-1]
         arrays[last] = arrays[last][:1] if damage == "other network" else np.array(["x"])
         np.savez(path, **arrays)
-    assert_same(train(one, around(data)), train(one, around(data, checkpoint=path)))
+    assert_same(train(trial, around(data)), train(trial, around(data, checkpoint=path)))
 
 
 def test_checkpoints_hold_no_pickles(data, tmp_path):
@@ -235,7 +237,7 @@ def test_a_training_that_diverges_fails_with_a_reason(data):
         {"kind": "flsd", "strength": 3.0},
         {"kind": "margin", "strength": 0.1, "margin": 1.0},
     ],
-    ids=lambda one: one["kind"] + " schedule" * ("schedule" in one),
+    ids=lambda intervention: intervention["kind"] + " schedule" * ("schedule" in intervention),
 )
 def test_every_intervention_learns(data, intervention):
     outcome = train(a_trial(intervention=intervention), around(data))
@@ -263,8 +265,8 @@ LOGITS = [[2.0, 0.5, -1.0]]
 )
 def test_an_intervention_is_its_loss_at_its_strength(intervention, epoch, label, loss):
     batch = interventions.batch_loss(intervention, epoch, torch.Generator())
-    made = batch(lambda inputs: inputs, torch.tensor(LOGITS, dtype=torch.float64), torch.tensor([label]))
-    assert float(made) == pytest.approx(loss, abs=1e-9)
+    computed = batch(lambda inputs: inputs, torch.tensor(LOGITS, dtype=torch.float64), torch.tensor([label]))
+    assert float(computed) == pytest.approx(loss, abs=1e-9)
 
 
 def test_an_unknown_intervention_is_named():
@@ -289,12 +291,12 @@ def test_an_unknown_intervention_is_named():
 )
 def test_the_learning_rate_follows_its_schedule(schedule, epoch, rate):
     described = {"epochs": 10, "optimiser": {"learning_rate": 0.2}, "schedule": schedule}
-    assert stepping.learning_rate(described, epoch) == pytest.approx(rate, abs=1e-12)
+    assert optimisers.learning_rate(described, epoch) == pytest.approx(rate, abs=1e-12)
 
 
 def test_pictures_are_mirrored_and_shifted_as_a_plain_loop_does():
     pictures = torch.arange(3 * 2 * 4 * 5, dtype=torch.float32).reshape(3, 2, 4, 5)
-    made = augmented(pictures, {"flip": True, "crop": 2}, torch.Generator().manual_seed(3))
+    changed = augmented(pictures, {"flip": True, "crop": 2}, torch.Generator().manual_seed(3))
     random = torch.Generator().manual_seed(3)
     mirrored = torch.rand(3, generator=random) < 0.5
     down, right = torch.randint(0, 5, (2, 3, 1), generator=random)
@@ -306,12 +308,12 @@ def test_pictures_are_mirrored_and_shifted_as_a_plain_loop_does():
                     inside = 0 <= row < 4 and 0 <= column < 5
                     column = 4 - column if mirrored[index] else column
                     wanted = pictures[index, channel, row, column] if inside else 0.0
-                    assert made[index, channel, y, x] == wanted
+                    assert changed[index, channel, y, x] == wanted
     assert torch.equal(augmented(pictures, {}, random), pictures)
 
 
 def test_every_row_is_trained_on_once_an_epoch_and_no_batch_is_a_single_row(data):
-    run = training._Run(a_trial(training={"batch_size": 59}), around(data))
+    run = trainer._Run(a_trial(training={"batch_size": 59}), around(data))
     for epoch in (0, 1):
         batches = run._batches(epoch)
         assert sorted(torch.cat(batches).tolist()) == list(range(len(run.labels)))
@@ -357,7 +359,7 @@ def test_a_study_goes_from_the_file_to_tables_and_figures(finished, tmp_path):
 def test_groups_of_classes_are_asked_of_all_samples_and_of_each_group(finished, tmp_path):
     pytest.importorskip("matplotlib")
     from calibrant import diagnostics
-    from calibrant.experiments.findings import findings
+    from calibrant.experiments.findings import figure_rows
     from calibrant.experiments.findings.figures import save_figures
 
     study, store = runner.reopen(finished)
@@ -365,10 +367,10 @@ def test_groups_of_classes_are_asked_of_all_samples_and_of_each_group(finished, 
     members = {"near": ("k0", "k1"), "far": ("k2",)}
     grouped = {row.trial.id: replace(store.outcome(row.trial.id), hierarchy={"place": members}) for row in store.rows()}
     evidence.outcome = grouped.__getitem__
-    base = [row for row in findings.groups(evidence).records() if row["method"] == "base"]
+    base = [row for row in figure_rows.groups(evidence).records() if row["method"] == "base"]
     names = ["ECE, 15 bins", "all samples", "samples of near", "samples of far"]
     assert [(row["level"], row["measure"]) for row in base] == [("place", name) for name in names]
-    outputs = findings.group_confidence(evidence).records()[0]
+    outputs = figure_rows.group_confidence(evidence).records()[0]
     wanted = [
         diagnostics.group_outputs(grouped[name].predictions("test"), members)["near"]["near"]
         for name in evidence.variants()[0].trials
@@ -379,8 +381,8 @@ def test_groups_of_classes_are_asked_of_all_samples_and_of_each_group(finished, 
 
 def test_a_series_has_one_look_in_all_panels_and_the_legend_names_each():
     pytest.importorskip("matplotlib")
-    from calibrant.experiments.findings import findings
-    from calibrant.experiments.findings.figures import Figure
+    from calibrant.experiments.findings import figure_rows
+    from calibrant.experiments.findings.figures import DrawnFinding
     from calibrant.experiments.findings.sheets import Sheet, Spread
 
     rows = (
@@ -392,7 +394,7 @@ def test_a_series_has_one_look_in_all_panels_and_the_legend_names_each():
     sheet = Sheet("groups", "T", ("model", "method", "level", "measure", "value"), rows)
     for bars in (True, False):
         across = "method" if bars else "value"
-        figure = Figure(findings.groups, across, "value", "measure", ("model", "level"), bars)
+        figure = DrawnFinding(figure_rows.groups, across, "value", "measure", ("model", "level"), bars)
         if not bars:
             sheet = Sheet("groups", "T", sheet.header, tuple((*row[:4], row[4].mean) for row in rows))
         picture = figure.draw(sheet)
@@ -416,9 +418,9 @@ def test_tables_say_what_the_outcomes_do(finished):
     for name in base.trials:
         test = store.outcome(name).test
         hits.append(float((test.logits.argmax(1) == test.labels).mean()))
-    made = next(row for row in accuracy(evidence).rows if row[0] == "base")
-    assert made[1].mean == pytest.approx(np.mean(hits), abs=1e-12)
-    assert made[1].sd == pytest.approx(np.std(hits, ddof=1), abs=1e-12)
+    cells = next(row for row in accuracy(evidence).rows if row[0] == "base")
+    assert cells[1].mean == pytest.approx(np.mean(hits), abs=1e-12)
+    assert cells[1].sd == pytest.approx(np.std(hits, ddof=1), abs=1e-12)
 
 
 def test_post_processing_is_fitted_on_validation_rows_alone(finished):
@@ -430,8 +432,8 @@ def test_post_processing_is_fitted_on_validation_rows_alone(finished):
     outcome = store.outcome(name)
     fitted = TemperatureScaling().fit(outcome.validation.logits, outcome.validation.labels)
     wanted = fitted.predict_proba(outcome.test.logits)
-    made = evidence.predictions(name, "temperature").probabilities
-    np.testing.assert_array_equal(made, wanted)
+    probabilities = evidence.predictions(name, "temperature").probabilities
+    np.testing.assert_array_equal(probabilities, wanted)
     assert evidence.fitted(name, "temperature").to_json() == fitted.to_json()  # kept in the store since
 
 
@@ -452,7 +454,9 @@ def test_strengths_are_chosen_by_the_tuning_seed_and_trained_on_all(finished):
         }
         assert trained[choice.strength] == [0, 1]
         assert [seeds for strength, seeds in trained.items() if strength != choice.strength] == [[0]]
-        errors = {one.strength: one.error for one in choice.candidates if one.accuracy >= choice.floor}
+        errors = {
+            candidate.strength: candidate.error for candidate in choice.candidates if candidate.accuracy >= choice.floor
+        }
         assert choice.strength == min(errors, key=errors.get)
 
 
@@ -482,7 +486,7 @@ def test_a_trial_that_fails_hinders_no_other_and_is_said(data, tmp_path):
     study, store = runner.reopen(tmp_path)
     assert {row.trial.model_name for row in store.rows() if row.state == FAILED} == {"wild"}
     assert {row.trial.model_name for row in store.rows() if row.state == DONE} == {"mlp"}
-    assert any("finite" in said for said in Evidence(study, store).failures())
+    assert any("finite" in reason for reason in Evidence(study, store).failures())
     _, tables = results(tmp_path)
     assert all(tables)
 
@@ -494,14 +498,14 @@ ZYGOTE = """
 import os, random, signal, sqlite3, sys, time
 import torch
 from calibrant import train
-from calibrant.experiments.training import datasets, models, training
+from calibrant.experiments.training import datasets, networks, trainer
 from calibrant.experiments.running import runner
 folder, study, data = sys.argv[1], open(sys.argv[2]).read(), sys.argv[3]
 kills, seconds = int(sys.argv[4]), float(sys.argv[5])
 # load all that a training loads, once; children of this process then begin at once
 first = runner.check(study).trials()[0]
-training.dataset(first.data, data)
-torch.optim.Adam(models.build("mlp", shape=(4,), classes=3).parameters(), 0.1)
+trainer.dataset(first.data, data)
+torch.optim.Adam(networks.build("mlp", shape=(4,), classes=3).parameters(), 0.1)
 options = runner.Options(data=data, seconds_between_checkpoints=0.0)
 random.seed(0)
 
@@ -541,8 +545,8 @@ def test_killed_ten_times_at_random_moments_a_study_ends_as_if_nothing_had_happe
     (tmp_path / "zygote.py").write_text(ZYGOTE)
 
     def run(name, kills, seconds):
-        given = [tmp_path / name, tmp_path / "study.yaml", data, str(kills), str(seconds)]
-        process = python(tmp_path / "zygote.py", *given)
+        arguments = [tmp_path / name, tmp_path / "study.yaml", data, str(kills), str(seconds)]
+        process = python(tmp_path / "zygote.py", *arguments)
         *states, ended = process.communicate(timeout=300)[0].splitlines()
         assert ended.startswith("ended 0 "), ended
         return states, float(ended.split()[2])
@@ -564,7 +568,7 @@ def test_a_trial_whose_file_is_whole_is_not_trained_again(finished, data, tmp_pa
     shutil.copytree(finished, tmp_path / "store")
     with Store(tmp_path / "store")._writing() as database:  # as if every worker had been killed just before this
         database.execute("update trials set state = 'running', owner = 'me', renewed = 0")
-    monkeypatch.setattr(runner, "train", lambda *given: pytest.fail("it was trained again"))
+    monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("it was trained again"))
     assert runner.run(tmp_path / "store", Options(data=str(data))) == 0
     assert Store(tmp_path / "store").counts()[DONE] == 10
 
@@ -613,8 +617,8 @@ def test_an_interruption_stops_after_the_epoch_and_the_rest_goes_on(finished, da
     runner.open_study(tmp_path, STUDY)
     finish, seen = Store.finish, []
 
-    def interrupting(self, *given, **options):
-        finish(self, *given, **options)
+    def interrupting(self, *arguments, **options):
+        finish(self, *arguments, **options)
         seen.append(True)
         if len(seen) == 2:
             os.kill(os.getpid(), signal.SIGINT)
@@ -650,7 +654,7 @@ def test_missing_data_are_said_before_any_trial_begins(tmp_path):
 
 
 def test_the_bare_worker_makes_what_the_runner_makes(finished, data, tmp_path, capsys):
-    from calibrant.experiments.running.collecting import collect
+    from calibrant.experiments.running.outcome_intake import collect
 
     study, store = runner.open_study(tmp_path / "store", STUDY)
     for _ in range(2):  # the second round trains the strengths that the first one chose
@@ -666,8 +670,8 @@ def test_the_bare_worker_makes_what_the_runner_makes(finished, data, tmp_path, c
 
 
 def test_the_bare_worker_stops_in_time_and_goes_on_later(data, tmp_path, monkeypatch, capsys):
-    one = a_trial()
-    (tmp_path / "trials.jsonl").write_text(write_trials([one, a_trial(seed=1)]))
+    first = a_trial()
+    (tmp_path / "trials.jsonl").write_text(write_trials([first, a_trial(seed=1)]))
     arguments = [str(tmp_path / "trials.jsonl"), str(tmp_path / "out"), "--data", str(data)]
     assert trial.main([*arguments, "--minutes", "1e-9"]) == 3
     assert "2 are left" in capsys.readouterr().out
@@ -678,7 +682,7 @@ def test_the_bare_worker_stops_in_time_and_goes_on_later(data, tmp_path, monkeyp
     assert "stopped after epoch" in capsys.readouterr().out
     assert list((tmp_path / "out" / "checkpoints").glob("*.npz"))
     assert trial.main(arguments) == 0
-    assert_same(read_outcome(tmp_path / "out" / f"{one.id}.npz"), train(one, around(data)))
+    assert_same(read_outcome(tmp_path / "out" / f"{first.id}.npz"), train(first, around(data)))
     assert list((tmp_path / "out" / "checkpoints").glob("*.npz")) == []
 
 
@@ -687,9 +691,9 @@ def test_a_trial_that_fails_in_the_bare_worker_hinders_no_other(data, tmp_path, 
     (tmp_path / "trials.jsonl").write_text(write_trials([wild, a_trial()]))
     arguments = [str(tmp_path / "trials.jsonl"), str(tmp_path / "out"), "--data", str(data)]
     assert trial.main(arguments) == 3
-    said = capsys.readouterr().out
-    assert "1/2 failed" in said
-    assert "2/2 done" in said
+    output = capsys.readouterr().out
+    assert "1/2 failed" in output
+    assert "2/2 done" in output
     note = json.loads((tmp_path / "out" / f"{wild.id}.failed.json").read_text())
     assert "finite" in note["reason"]
 
@@ -698,10 +702,10 @@ def test_two_bare_workers_share_a_folder(data, tmp_path):
     (tmp_path / "trials.jsonl").write_text(write_trials([a_trial(seed=seed) for seed in range(6)]))
     arguments = [tmp_path / "trials.jsonl", tmp_path / "out", "--data", data, "--jobs", "2"]
     process = python("-m", "calibrant.experiments.running.trial", *arguments)
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, said
-    assert said.count("done in") == 6  # nothing was done twice
-    assert "6 of 6 trials are done" in said
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert output.count("done in") == 6  # nothing was done twice
+    assert "6 of 6 trials are done" in output
     processes = {read_outcome(path).about["process"] for path in (tmp_path / "out").glob("*.npz")}
     assert len(processes) == 2
 
@@ -715,10 +719,10 @@ class Refuse:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
 import calibrant.experiments.running.trial, calibrant.experiments.training.interventions
-from calibrant.experiments.training import datasets, models, training
-from calibrant.experiments.design.trials import Trial
-models.build("mlp", shape=(3,), classes=2)
-training._metrics(Trial({}, {}, {}, {}, 0, {"metrics": ["accuracy", "log_loss", "ece", "sce", "ace", "tace"]}))
+from calibrant.experiments.training import datasets, networks, trainer
+from calibrant.experiments.training.trials import Trial
+networks.build("mlp", shape=(3,), classes=2)
+trainer._metrics(Trial({}, {}, {}, {}, 0, {"metrics": ["accuracy", "log_loss", "ece", "sce", "ace", "tace"]}))
 print("yes")
 """
     process = python("-c", code)
@@ -735,7 +739,7 @@ def command(monkeypatch):
     from calibrant.cli.experiment import experiment
 
     def run(*arguments):
-        return click_testing.CliRunner().invoke(experiment, [str(one) for one in arguments])
+        return click_testing.CliRunner().invoke(experiment, [str(argument) for argument in arguments])
 
     return run
 
@@ -745,19 +749,19 @@ def test_the_miniature_study_runs_from_the_command_to_tables_and_figures(command
     pytest.importorskip("matplotlib")
     began = time.monotonic()
     folder = tmp_path / "store"
-    made = command("check", "miniature")
-    assert made.output == "miniature: 10 trials\n"
-    made = command("run", "miniature", "--store", folder)
-    assert made.exit_code == 0, made.output
-    assert "10 done" in made.output
+    result = command("check", "miniature")
+    assert result.output == "miniature: 10 trials\n"
+    result = command("run", "miniature", "--store", folder)
+    assert result.exit_code == 0, result.output
+    assert "10 done" in result.output
     assert "10 done" in command("status", folder).output
-    made = command("table", folder, "-o", tmp_path / "tables")
-    assert made.exit_code == 0, made.output
+    result = command("table", folder, "-o", tmp_path / "tables")
+    assert result.exit_code == 0, result.output
     assert len(list((tmp_path / "tables").glob("*.md"))) == len(list((tmp_path / "tables").glob("*.csv"))) == 7
     accuracy = (tmp_path / "tables" / "accuracy.md").read_text()
     assert "| base | 0.9" in accuracy
-    made = command("figure", folder, "top_k", "over_training", "reliability", "-o", tmp_path / "figures")
-    assert made.exit_code == 0, made.output
+    result = command("figure", folder, "top_k", "over_training", "reliability", "-o", tmp_path / "figures")
+    assert result.exit_code == 0, result.output
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"{name}.{form}" for name in ("top_k", "over_training", "reliability") for form in ("csv", "svg")
     }
@@ -767,21 +771,21 @@ def test_the_miniature_study_runs_from_the_command_to_tables_and_figures(command
 def test_the_command_says_all_that_is_wrong_with_a_file(command, tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("name: a\ndata: {name: digitss}\nmodels: [mlp]\nseed: [1]\n")
-    made = command("check", path)
-    assert made.exit_code == 3
-    assert "line 2: data.name: must name a data set, got 'digitss'; did you mean 'digits'?" in made.output
-    assert "line 4: seed: is no key here; did you mean 'seeds'?" in made.output
-    assert "2 problems" in made.output
+    result = command("check", path)
+    assert result.exit_code == 3
+    assert "line 2: data.name: must name a data set, got 'digitss'; did you mean 'digits'?" in result.output
+    assert "line 4: seed: is no key here; did you mean 'seeds'?" in result.output
+    assert "2 problems" in result.output
 
 
 def test_tables_come_as_markdown_and_csv_and_unknown_names_are_named(command, finished):
-    made = command("table", finished, "accuracy", "--format", "markdown")
-    assert made.output.startswith("### Accuracy, csv:blobs.csv")
+    result = command("table", finished, "accuracy", "--format", "markdown")
+    assert result.output.startswith("### Accuracy, csv:blobs.csv")
     assert command("table", finished, "strengths", "--format", "csv").output.count("chosen") == 2
     assert "base" in command("table", finished, "accuracy").output
-    made = command("table", finished, "acuracy")
-    assert made.exit_code == 2
-    assert "did you mean 'accuracy'?" in made.output
+    result = command("table", finished, "acuracy")
+    assert result.exit_code == 2
+    assert "did you mean 'accuracy'?" in result.output
     told = json.loads(command("status", finished, "--format", "json").output)
     assert told["counts"]["done"] == len(told["trials"]) == 10
 
@@ -789,32 +793,32 @@ def test_tables_come_as_markdown_and_csv_and_unknown_names_are_named(command, fi
 def test_trials_are_planned_and_collected_by_the_command(command, data, tmp_path):
     (tmp_path / "study.yaml").write_text(STUDY.replace("seeds: [0, 1]\ntuning: {seeds: [0]}\n", "seeds: [0]\n"))
     folder, plan = tmp_path / "store", tmp_path / "trials.jsonl"
-    made = command("plan", tmp_path / "study.yaml", "--store", folder, "-o", plan)
-    assert made.output.startswith("6 trials")
+    result = command("plan", tmp_path / "study.yaml", "--store", folder, "-o", plan)
+    assert result.output.startswith("6 trials")
     assert trial.main([str(plan), str(tmp_path / "out"), "--data", str(data)]) == 0
-    made = command("collect", folder, tmp_path / "out")
-    assert "6 outcomes taken, 0 were there" in made.output
-    assert "6 done" in made.output
-    made = command("resume", folder, "--data", data, "--quiet")
-    assert made.exit_code == 0, made.output
+    result = command("collect", folder, tmp_path / "out")
+    assert "6 outcomes taken, 0 were there" in result.output
+    assert "6 done" in result.output
+    result = command("resume", folder, "--data", data, "--quiet")
+    assert result.exit_code == 0, result.output
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(finished, capsys):
-    from calibrant.experiments.running.progress import Lines
+    from calibrant.experiments.running.progress_display import Lines
 
     lines = Lines(Store(finished))
     lines.update()
     assert capsys.readouterr().err == ""
     lines.told.clear()
     lines.close()
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 10
-    assert said[0].startswith("10/10 done: mlp, none, seed 0 (")
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 10
+    assert printed[0].startswith("10/10 done: mlp, none, seed 0 (")
 
 
 def test_progress_is_told_in_bars_in_a_terminal(finished, capsys):
     pytest.importorskip("rich")
-    from calibrant.experiments.running.progress import Bars
+    from calibrant.experiments.running.progress_display import Bars
 
     bars = Bars(Store(finished))
     bars.update()

@@ -26,18 +26,20 @@ pytest.importorskip("yaml")
 pytest.importorskip("distributed")
 
 import calibrant
+import studied
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.design.trials import Trial
-from calibrant.experiments.running import cluster, errand, runner, scheduler
+from calibrant.experiments.running import cluster, remote_trial, runner, scheduler
 from calibrant.experiments.running.cluster import take
-from calibrant.experiments.running.errand import DONE, UNFIT, Errand
-from calibrant.experiments.running.outcomes import read_outcome, write_outcome
+from calibrant.experiments.running.remote_trial import DONE, UNFIT, RemoteTrial
 from calibrant.experiments.running.runner import DiskFullError, Options
 from calibrant.experiments.running.scheduler import ClusterError, connected
-from calibrant.experiments.running.store import FAILED, RUNNING, WAITING, Store
-from calibrant.experiments.training.training import Surroundings, train
+from calibrant.experiments.running.study_store import FAILED, RUNNING, WAITING, Store
+from calibrant.experiments.training.trainer import Surroundings, train
+from calibrant.experiments.training.trial_outcomes import read_outcome, write_outcome
+from calibrant.experiments.training.trials import Trial
 from studied import assert_same, assert_same_results, write_clouds
-from studied import results as found
+
+pytestmark = pytest.mark.slow
 
 SOURCES = Path(__file__).parents[1] / "src"
 STUDY = """\
@@ -91,31 +93,31 @@ class Cluster:
 
 @contextmanager
 def a_cluster(folder, workers, **settings):
-    made = Cluster(folder, **settings)
+    started = Cluster(folder, **settings)
     try:
         for _ in range(workers):
-            made.start_worker()
-        with connected(made.address) as client:
+            started.start_worker()
+        with connected(started.address) as client:
             client.wait_for_workers(workers, timeout=60)
-        yield made
+        yield started
     finally:
-        made.stop()
+        started.stop()
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     """A cluster of two workers."""
-    with a_cluster(tmp_path_factory.mktemp("cluster"), 2) as made:
-        yield made
+    with a_cluster(tmp_path_factory.mktemp("cluster"), 2) as started:
+        yield started
 
 
 def until(holds, seconds=60):
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
-    while not (found := holds()):
+    while not (holding := holds()):
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.02)
-    return found
+    return holding
 
 
 @contextmanager
@@ -148,7 +150,7 @@ def results(folder):
     """Everything that a study found that came to its end."""
     counts = runner.reopen(folder)[1].counts()
     assert counts == {WAITING: 0, RUNNING: 0, "done": TRIALS, FAILED: 0}
-    return found(folder)
+    return studied.results(folder)
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +165,9 @@ def alone(data, tmp_path_factory):
 def driver(folder, data, where):
     """The command, in a process of its own."""
     code = "import sys; from calibrant.cli import main; main()"
-    given = ["experiment", "resume", folder, "--data", data, "--scheduler", where.address, "--quiet"]
+    arguments = ["experiment", "resume", folder, "--data", data, "--scheduler", where.address, "--quiet"]
     return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, given)],
+        [sys.executable, "-c", code, *map(str, arguments)],
         env=where.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -181,7 +183,9 @@ def test_a_cluster_finds_what_one_process_finds_to_the_bit(pair, alone, data, tm
     assert run(tmp_path, data, pair) == 0
     assert_same_results(results(tmp_path), alone)
     store = Store(tmp_path)
-    assert {store.outcome(row.trial.id).about["process"] for row in store.rows()} == {one.pid for one in pair.workers}
+    assert {store.outcome(row.trial.id).about["process"] for row in store.rows()} == {
+        worker.pid for worker in pair.workers
+    }
     assert [row.attempts for row in store.rows()] == [1] * TRIALS
     assert [path.name for path in tmp_path.rglob(".*")] == []
 
@@ -213,15 +217,15 @@ def test_a_study_goes_on_when_all_workers_died_and_others_came(pair, alone, data
 def test_a_trial_whose_workers_die_has_failed_and_a_scheduler_that_dies_is_said(alone, data, tmp_path):
     store_folder = tmp_path / "store"
     _, store = runner.open_study(store_folder, STUDY)
-    with a_cluster(tmp_path, 2, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as made:
-        with when(lambda: begun(store, 2), made.workers[0].kill):
-            assert run(store_folder, data, made) == 0  # the others went on
+    with a_cluster(tmp_path, 2, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as small:
+        with when(lambda: begun(store, 2), small.workers[0].kill):
+            assert run(store_folder, data, small) == 0  # the others went on
         (failed,) = [row for row in store.rows() if row.state == FAILED]
         assert failed.reason.startswith("too many of its workers died (1, the last was tcp://")
         assert store.retry() == 1
         gone = pytest.raises(ClusterError, match="the Dask scheduler is gone")
-        with when(lambda: begun(store, 1), made.processes[0].kill), gone:
-            run(store_folder, data, made)
+        with when(lambda: begun(store, 1), small.processes[0].kill), gone:
+            run(store_folder, data, small)
     assert store.counts()[WAITING] > store.counts()[RUNNING] + store.counts()[FAILED] == 0
     assert runner.run(store_folder, Options(data=str(data))) == 0
     assert_same_results(results(store_folder), alone)
@@ -233,10 +237,10 @@ def test_a_driver_that_is_stopped_or_killed_is_started_again(pair, alone, data, 
     process = driver(tmp_path, data, pair)
     until(lambda: begun(store, 1))
     process.send_signal(sent)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == code, said
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code, errors
     if sent == signal.SIGINT:
-        assert said == "calibrant: stopped; calibrant experiment resume goes on\n"
+        assert errors == "calibrant: stopped; calibrant experiment resume goes on\n"
         assert store.counts()[RUNNING] == 0
     until(lambda: list(store.checkpoints.glob("*.npz")))  # workers hear of it, and stop after the epoch
     assert run(tmp_path, data, pair) == 0
@@ -270,22 +274,22 @@ def test_a_training_that_diverges_has_failed_with_its_reason(pair, data, tmp_pat
     assert "finite" in store.rows()[0].reason
 
 
-# one errand
+# one remote trial
 
 
-def an_errand(seed, data, **changes):
+def a_remote_trial(seed, data, **changes):
     described = json.loads(runner.check(STUDY).trials()[0].to_json())
     trial = Trial.from_json(json.dumps({**described, "seed": seed}))
     told = {"version": calibrant.__version__, "device": "cpu", "data": str(data), "checkpoints": "/nowhere"}
     more = {"seconds_between_checkpoints": 0.0, "topic": f"epochs-{seed}"}
-    return trial, Errand(trial.to_json(), **{**told, **more, **changes})
+    return trial, RemoteTrial(trial.to_json(), **{**told, **more, **changes})
 
 
 def test_two_trials_that_one_process_is_given_at_once_do_not_disturb_each_other(pair, data, tmp_path):
     with connected(pair.address) as client:
         worker, *_ = client.processing()
         sent = [(trial, client.submit(asked.task(), pure=False, workers=[worker]))
-                for trial, asked in (an_errand(seed, data) for seed in (5, 6))]  # fmt: skip
+                for trial, asked in (a_remote_trial(seed, data) for seed in (5, 6))]  # fmt: skip
         for trial, future in sent:
             how, content, address = future.result(timeout=60)
             assert (how, address) == (DONE, worker)
@@ -295,20 +299,20 @@ def test_two_trials_that_one_process_is_given_at_once_do_not_disturb_each_other(
 
 
 def test_a_process_that_trains_takes_no_other_trial_and_gives_up_one_that_nobody_wants(monkeypatch):
-    monkeypatch.setattr(errand, "PAUSE", 0.01)
+    monkeypatch.setattr(remote_trial, "PAUSE", 0.01)
     asked = iter([False, False, True])
     place = SimpleNamespace(is_unwanted=lambda: next(asked))
-    with errand._alone(place) as first:
+    with remote_trial._alone(place) as first:
         assert first
-        with errand._alone(place) as second:
+        with remote_trial._alone(place) as second:
             assert not second
     assert next(asked, None) is None  # it was looked at three times
-    with errand._alone(place) as again:
+    with remote_trial._alone(place) as again:
         assert again
 
 
 def test_where_the_store_cannot_be_reached_a_trial_goes_on_from_the_workers_own_checkpoint(pair, data):
-    trial, asked = an_errand(7, data)
+    trial, asked = a_remote_trial(7, data)
     path = pair.folder / "scratch" / "dask-scratch-space" / "calibrant-checkpoints" / f"{trial.id}.npz"
     with connected(pair.address) as client:
         client.submit(asked.task(), key="first", pure=False)
@@ -326,7 +330,7 @@ def test_where_the_store_cannot_be_reached_a_trial_goes_on_from_the_workers_own_
 def test_what_is_sent_needs_no_calibrant_to_arrive(data, tmp_path):
     from distributed.protocol.pickle import dumps
 
-    _, asked = an_errand(0, data)
+    _, asked = a_remote_trial(0, data)
     (tmp_path / "task").write_bytes(dumps(asked.task()))
     code = f"""
 import sys, types
@@ -339,13 +343,13 @@ import distributed, pickle
 distributed.get_worker = lambda: types.SimpleNamespace(address="tcp://here")
 print(pickle.loads(open({str(tmp_path / "task")!r}, "rb").read())())
 """
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     wanted = (UNFIT, f"No module named 'calibrant'; install calibrant {calibrant.__version__} there", "tcp://here")
-    assert made.stdout == f"{wanted}\n"
+    assert process.stdout == f"{wanted}\n"
 
 
 def test_what_comes_back_is_checked_before_it_has_a_name(data, tmp_path):
-    (trial, _), (other, _) = (an_errand(seed, data) for seed in (0, 1))
+    (trial, _), (other, _) = (a_remote_trial(seed, data) for seed in (0, 1))
     store = Store(tmp_path / "store", create=True)
     with pytest.raises(CalibrationInputError, match="arrived"):
         take(store, trial, b"PK half")
@@ -415,11 +419,11 @@ def test_the_examples_in_the_help_run_on_a_cluster(pair, tmp_path, monkeypatch):
     examples = _examples()
     assert len(examples) == 2
     for example in examples:
-        program, group, *given = shlex.split(example.replace("tcp://127.0.0.1:8786", pair.address))
+        program, group, *arguments = shlex.split(example.replace("tcp://127.0.0.1:8786", pair.address))
         assert (program, group) == ("calibrant", "experiment")
-        made = testing.CliRunner().invoke(experiment, given)
-        assert made.exit_code == 0, made.output
-        assert "miniature-study: 10 done" in made.output
-    made = testing.CliRunner().invoke(experiment, [*given, "--jobs", "2"])
-    assert made.exit_code == 2
-    assert "--jobs counts processes here" in made.output
+        result = testing.CliRunner().invoke(experiment, arguments)
+        assert result.exit_code == 0, result.output
+        assert "miniature-study: 10 done" in result.output
+    result = testing.CliRunner().invoke(experiment, [*arguments, "--jobs", "2"])
+    assert result.exit_code == 2
+    assert "--jobs counts processes here" in result.output

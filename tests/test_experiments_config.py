@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.design import markup
+from calibrant.experiments.design import strict_yaml
 from calibrant.experiments.design.checking import STUDIES, StudyError, check, read, text_of
-from calibrant.experiments.design.study import Study
+from calibrant.experiments.design.study_schema import Study
 
 SMALL = """\
 name: small
@@ -23,9 +23,9 @@ models: [mlp]
 
 
 def problems(text):
-    found = check(text)
-    assert isinstance(found, list), found
-    return [str(problem) for problem in found]
+    checked = check(text)
+    assert isinstance(checked, list), checked
+    return [str(problem) for problem in checked]
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def problems(text):
     ],
 )
 def test_scalars_mean_what_they_look_like(text, value):
-    read_value = markup.read(text).value["a"]
+    read_value = strict_yaml.read(text).value["a"]
     assert read_value == value
     assert type(read_value) is type(value)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_as_python_writes_it_is_that_number(number):
-    assert markup.read(f"a: {number!r}").value["a"] == number
+    assert strict_yaml.read(f"a: {number!r}").value["a"] == number
 
 
 @pytest.mark.parametrize(
@@ -84,19 +84,19 @@ def test_a_number_as_python_writes_it_is_that_number(number):
     ],
 )
 def test_what_would_surprise_is_refused(text, message):
-    assert any(message in str(problem) for problem in markup.read(text).problems)
+    assert any(message in str(problem) for problem in strict_yaml.read(text).problems)
 
 
 def test_a_bomb_of_aliases_is_not_expanded():
     levels = [f"l{index}: &l{index} [{', '.join([f'*l{index - 1}'] * 9)}]" for index in range(1, 9)]
-    document = markup.read("\n".join(["l0: &l0 [x, x, x, x, x, x, x, x, x]", *levels]))
+    document = strict_yaml.read("\n".join(["l0: &l0 [x, x, x, x, x, x, x, x, x]", *levels]))
     assert len(str(document.value)) < 1000
     assert len(document.problems) == 9 + 8 * 9
 
 
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_reader(text):
-    document = markup.read(text)
+    document = strict_yaml.read(text)
     assert isinstance(document.problems, list)
 
 
@@ -121,7 +121,7 @@ post_processing: {methods: [temprature]}
 figures: [topk]
 sedes: [1]
 """
-    said = "\n".join(problems(text))
+    lines = "\n".join(problems(text))
     for line in (
         "line 2: data.name: is missing",
         "line 2: data.nmae: is no key here; did you mean 'name'?",
@@ -143,8 +143,8 @@ sedes: [1]
         "line 17: figures[0]: figure: is unknown, got 'topk'; did you mean 'top_k'?",
         "line 18: sedes: is no key here; did you mean 'seeds'?",
     ):
-        assert line in said, f"{line}\nnot in\n{said}"
-    assert len(said.splitlines()) == 19
+        assert line in lines, f"{line}\nnot in\n{lines}"
+    assert len(lines.splitlines()) == 19
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ sedes: [1]
     ],
 )
 def test_what_cannot_be_is_refused(more, message):
-    assert any(message in said for said in problems(SMALL + more)), problems(SMALL + more)
+    assert any(message in problem for problem in problems(SMALL + more)), problems(SMALL + more)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "name", "null"])

@@ -9,14 +9,16 @@ import pytest
 pytest.importorskip("yaml")
 pytest.importorskip("pydantic")
 
-from calibrant.experiments.design.study import Study
-from calibrant.experiments.findings import findings, over_training
-from calibrant.experiments.findings.evidence import Evidence
+from calibrant.experiments.design.study_schema import Study
+from calibrant.experiments.findings import epoch_rows, figure_rows
 from calibrant.experiments.running import runner
-from calibrant.experiments.running.outcomes import Answers, Outcome, Snapshots, write_outcome
+from calibrant.experiments.running.evidence import Evidence
+from calibrant.experiments.training.trial_outcomes import Answers, Outcome, Snapshots, write_outcome
 from calibrant.predictions import Predictions
 from calibrant.recipes import TACE
 from oracles.local import canonical
+
+pytestmark = pytest.mark.slow
 
 STUDY = """\
 name: small
@@ -84,7 +86,7 @@ def softmax(logits):
 
 
 def outcomes_of(evidence, model):
-    base = next(one for one in evidence.variants(model) if one.is_base)
+    base = next(variant for variant in evidence.variants(model) if variant.is_base)
     return [evidence.outcome(trial) for trial in base.trials]
 
 
@@ -111,9 +113,11 @@ def oracle_bounds(logits, ranges, threshold):
 @pytest.mark.parametrize(("metric", "threshold"), [("ACE", -1.0), ("TACE", 0.01)])
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_ranges_begin_where_a_plain_loop_finds_them(evidence, metric, threshold, split):
-    rows = picked(over_training.range_bounds(evidence), model="other", rows=split, metric=metric, epoch=2)
+    rows = picked(epoch_rows.range_bounds(evidence), model="other", rows=split, metric=metric, epoch=2)
     assert [row["range"] for row in rows] == list(range(1, 16))
-    wanted = [oracle_bounds(snapshot(one, split, 2)[0], 15, threshold) for one in outcomes_of(evidence, "other")]
+    wanted = [
+        oracle_bounds(snapshot(outcome, split, 2)[0], 15, threshold) for outcome in outcomes_of(evidence, "other")
+    ]
     # logits are of 32 bits, and so are the probabilities that ranges are made of
     np.testing.assert_allclose([row["lower bound"].mean for row in rows], np.mean(wanted, axis=0), rtol=1e-6)
     assert {row["lower bound"].n for row in rows} == {2}
@@ -121,7 +125,7 @@ def test_ranges_begin_where_a_plain_loop_finds_them(evidence, metric, threshold,
 
 def test_a_class_without_a_forecast_in_a_range_has_no_say_in_its_bound():
     forecasts = [[0.5, 0.495, 0.005], [0.4, 0.595, 0.005], [0.2, 0.795, 0.005]]  # the third is below the threshold
-    bounds = over_training._lower_bounds(TACE)(Predictions.from_probs([0, 1, 1], forecasts))
+    bounds = epoch_rows._lower_bounds(TACE)(Predictions.from_probs([0, 1, 1], forecasts))
     # by hand: three forecasts a class begin ranges 1, 6 and 11; the means of two classes
     assert bounds[[0, 5, 10]] == pytest.approx([(0.2 + 0.495) / 2, (0.4 + 0.595) / 2, (0.5 + 0.795) / 2], abs=1e-12)
     assert np.isnan(np.delete(bounds, [0, 5, 10])).all()
@@ -145,16 +149,16 @@ def oracle_adaptive_error(logits, labels, ranges, threshold):
     ("name", "ranges", "threshold"), [("ACE, 100 ranges", 100, -1.0), ("TACE, 50 ranges", 50, 0.01)]
 )
 def test_errors_of_many_ranges_are_those_of_a_plain_loop(evidence, name, ranges, threshold):
-    (row,) = picked(over_training.range_errors(evidence), model="mlp", rows="validation", metric=name, epoch=1)
+    (row,) = picked(epoch_rows.range_errors(evidence), model="mlp", rows="validation", metric=name, epoch=1)
     wanted = [
-        oracle_adaptive_error(*snapshot(one, "validation", 1), ranges, threshold)
-        for one in outcomes_of(evidence, "mlp")
+        oracle_adaptive_error(*snapshot(outcome, "validation", 1), ranges, threshold)
+        for outcome in outcomes_of(evidence, "mlp")
     ]
     assert row["value"].mean == pytest.approx(np.mean(wanted), abs=1e-6)  # probabilities of 32 bits
 
 
 def test_gaps_by_confidence_are_those_of_a_plain_loop(evidence):
-    rows = picked(over_training.bins_over_training(evidence), model="mlp", rows="train", epoch=2)
+    rows = picked(epoch_rows.bins_over_training(evidence), model="mlp", rows="train", epoch=2)
     counts, gaps = {}, {}
     for outcome in outcomes_of(evidence, "mlp"):
         logits, labels = snapshot(outcome, "train", 2)
@@ -174,7 +178,7 @@ def test_gaps_by_confidence_are_those_of_a_plain_loop(evidence):
 
 
 def test_the_length_of_logits_is_the_mean_root_of_their_squares(evidence):
-    rows = picked(over_training.logit_norms(evidence), model="other", rows="validation")
+    rows = picked(epoch_rows.logit_norms(evidence), model="other", rows="validation")
     assert [row["epoch"] for row in rows] == [1, 2]
     for row in rows:
         lengths = []
@@ -190,38 +194,38 @@ OF_SNAPSHOTS = ("range_bounds", "range_errors", "bins_over_training", "logit_nor
 
 @pytest.mark.parametrize("name", OF_SNAPSHOTS)
 def test_where_nothing_was_kept_there_is_nothing_to_say(forgetful, name):
-    assert getattr(over_training, name)(forgetful).rows == ()
+    assert getattr(epoch_rows, name)(forgetful).rows == ()
 
 
 # single forecasts
 
 
 def test_the_frequency_near_a_forecast_is_the_canonical_one(evidence):
-    rows = picked(findings.datapoint(evidence), model="mlp", **{"class": "dog"})
+    rows = picked(figure_rows.datapoint(evidence), model="mlp", **{"class": "dog"})
     assert [row["forecast"] for row in rows] == [step / 100 for step in range(101)]
     assert {row["decay"] for row in rows} == {0.9}
     for row in rows[::9]:
         wanted = [
-            canonical(softmax(one.test.logits)[:, 1].tolist(), (one.test.labels == 1).tolist(), row["forecast"])
-            for one in outcomes_of(evidence, "mlp")
+            canonical(softmax(outcome.test.logits)[:, 1].tolist(), (outcome.test.labels == 1).tolist(), row["forecast"])
+            for outcome in outcomes_of(evidence, "mlp")
         ]
         assert row["frequency"].mean == pytest.approx(np.mean(wanted), abs=1e-6)  # probabilities of 32 bits
 
 
-@pytest.mark.parametrize("decay", findings.DECAYS)
+@pytest.mark.parametrize("decay", figure_rows.DECAYS)
 def test_every_decay_rate_has_its_curve(evidence, decay):
-    rows = picked(findings.decay_rates(evidence), model="other", decay=decay, **{"class": "bus"})
+    rows = picked(figure_rows.decay_rates(evidence), model="other", decay=decay, **{"class": "bus"})
     assert [row["forecast"] for row in rows] == [step / 20 for step in range(21)]
     wanted = [
-        canonical(softmax(one.test.logits)[:, 3].tolist(), (one.test.labels == 3).tolist(), 0.4, decay)
-        for one in outcomes_of(evidence, "other")
+        canonical(softmax(outcome.test.logits)[:, 3].tolist(), (outcome.test.labels == 3).tolist(), 0.4, decay)
+        for outcome in outcomes_of(evidence, "other")
     ]
     # probabilities of 32 bits, and weights that halve within a hundredth
     assert rows[8]["frequency"].mean == pytest.approx(np.mean(wanted), abs=1e-5)
 
 
 def test_shares_of_forecasts_are_counted_over_all_classes_and_over_each(evidence):
-    sheet = findings.sharpness(evidence)
+    sheet = figure_rows.sharpness(evidence)
     for name, columns in [("all classes", slice(None)), ("cat", slice(0, 1)), ("bus", slice(3, 4))]:
         rows = picked(sheet, model="mlp", of=name)
         assert sum(row["share"].mean for row in rows) == pytest.approx(1.0, abs=1e-12)
@@ -239,14 +243,14 @@ def test_shares_of_forecasts_are_counted_over_all_classes_and_over_each(evidence
 
 
 def test_total_variation_finds_errors_that_leave_no_category(evidence):
-    rows = picked(findings.likert_tvd(evidence), model="mlp", method="base")
+    rows = picked(figure_rows.likert_tvd(evidence), model="mlp", method="base")
     assert [row["measure"] for row in rows] == ["ECE, 15 bins", "full", "[0, 0.33)", "[0.33, 0.66)", "[0.66, 1]"]
     edges = {"[0, 0.33)": (0.0, 0.33), "[0.33, 0.66)": (0.33, 0.66), "[0.66, 1]": (0.66, 1.01)}
     kept = {
-        row["measure"]: row["value"] for row in picked(findings.likert_errors(evidence), model="mlp", method="base")
+        row["measure"]: row["value"] for row in picked(figure_rows.likert_errors(evidence), model="mlp", method="base")
     }
     for row in rows[2:]:
-        found = []
+        totals = []
         for outcome in outcomes_of(evidence, "mlp"):
             forecasts = softmax(outcome.test.logits)
             confidence, hit = forecasts.max(axis=1), forecasts.argmax(axis=1) == outcome.test.labels
@@ -258,25 +262,25 @@ def test_total_variation_finds_errors_that_leave_no_category(evidence):
                 if some.any():
                     total += some.sum() / inside.sum() * abs(confidence[some].mean() - hit[some].mean())
             assert inside.any()
-            found.append(total)
-        assert row["value"].mean == pytest.approx(np.mean(found), abs=1e-6)  # probabilities of 32 bits
+            totals.append(total)
+        assert row["value"].mean == pytest.approx(np.mean(totals), abs=1e-6)  # probabilities of 32 bits
         assert not row["value"].mean < kept[row["measure"]].mean
 
 
 def test_the_hierarchy_goes_from_the_coarsest_level_to_the_classes(evidence):
-    rows = picked(findings.hierarchy(evidence), model="other", method="temperature")
+    rows = picked(figure_rows.hierarchy(evidence), model="other", method="temperature")
     assert [row["level"] for row in rows] == ["coarse (2)", "fine (3)", "classes (4)"]
-    groups = picked(findings.groups(evidence), model="other", method="temperature", measure=findings.ALL)
+    groups = picked(figure_rows.groups(evidence), model="other", method="temperature", measure=figure_rows.ALL)
     known = {row["level"]: row["value"].mean for row in groups}
     assert [row["value"].mean for row in rows[:2]] == [known["coarse"], known["fine"]]
-    full = picked(findings.likert_errors(evidence), model="other", method="temperature", measure="full")
+    full = picked(figure_rows.likert_errors(evidence), model="other", method="temperature", measure="full")
     assert rows[2]["value"].mean == full[0]["value"].mean
 
 
 def test_classes_without_groups_have_no_hierarchy(evidence):
     plain = Evidence(evidence.study, evidence.store)
     plain.outcome = lambda trial: replace(evidence.outcome(trial), hierarchy={})
-    assert findings.hierarchy(plain).rows == ()
+    assert figure_rows.hierarchy(plain).rows == ()
 
 
 # figures
@@ -329,8 +333,17 @@ def test_figures_without_rows_are_left_out(forgetful, tmp_path):
     pytest.importorskip("matplotlib")
     from calibrant.experiments.findings.figures import save_figures
 
-    made = save_figures(forgetful, tmp_path, [*OF_SNAPSHOTS, "hierarchy"], form="png")
-    assert [path.name for path in made] == ["hierarchy.csv", "hierarchy.png"]
+    paths = save_figures(forgetful, tmp_path, [*OF_SNAPSHOTS, "hierarchy"], form="png")
+    assert [path.name for path in paths] == ["hierarchy.csv", "hierarchy.png"]
+
+
+def test_a_study_may_name_every_table_and_figure_that_is_made_and_no_other():
+    from calibrant.experiments.design import study_schema
+    from calibrant.experiments.findings.figures import FIGURES
+    from calibrant.experiments.findings.tables import TABLES
+
+    assert tuple(TABLES) == study_schema.TABLES
+    assert tuple(FIGURES) == study_schema.FIGURES
 
 
 def test_a_study_may_name_the_new_figures():

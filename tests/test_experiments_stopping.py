@@ -22,9 +22,9 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 
 from calibrant.experiments.running import runner
-from calibrant.experiments.running.owners import is_dead
+from calibrant.experiments.running.claim_owners import is_dead
 from calibrant.experiments.running.runner import polite
-from calibrant.experiments.running.store import FAILED, RUNNING, WAITING
+from calibrant.experiments.running.study_store import FAILED, RUNNING, WAITING
 
 SOURCES = Path(__file__).parents[1] / "src"
 STUDY = """\
@@ -35,7 +35,7 @@ training: {{epochs: {epochs}, batch_size: 2, optimiser: {{kind: adam, learning_r
 seeds: [0, 1, 2, 3]
 metrics: [accuracy, ece]
 """
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals of Unix")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="needs signals of Unix")]
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +53,13 @@ def data(tmp_path_factory):
 @pytest.fixture
 def start(data):
     """What starts the command with two processes, in a group of its own that does not outlive the test."""
-    made = []
+    processes = []
 
     def command(folder):
-        given = ["experiment", "resume", folder, "--data", data, "--jobs", "2", "--quiet"]
-        made.append(
+        arguments = ["experiment", "resume", folder, "--data", data, "--jobs", "2", "--quiet"]
+        processes.append(
             subprocess.Popen(
-                [sys.executable, "-c", "from calibrant.cli import main; main()", *map(str, given)],
+                [sys.executable, "-c", "from calibrant.cli import main; main()", *map(str, arguments)],
                 env={**os.environ, "PYTHONPATH": str(SOURCES)},
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -67,10 +67,10 @@ def start(data):
                 start_new_session=True,
             )
         )
-        return made[0]
+        return processes[0]
 
     yield command
-    for process in made:
+    for process in processes:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -78,10 +78,10 @@ def start(data):
 
 def until(holds, seconds=60):
     deadline = time.monotonic() + seconds
-    while not (found := holds()):
+    while not (holding := holds()):
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.02)
-    return found
+    return holding
 
 
 def running(store):
@@ -97,9 +97,9 @@ def test_an_interruption_stops_every_process_after_the_epoch(start, tmp_path, wh
         os.kill(process.pid, signal.SIGINT)
     else:  # as a terminal does
         os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert said == "calibrant: stopped; calibrant experiment resume goes on\n"
+    assert errors == "calibrant: stopped; calibrant experiment resume goes on\n"
     assert store.counts() == {WAITING: 4, RUNNING: 0, "done": 0, FAILED: 0}
     assert len(list(store.checkpoints.glob("*.npz"))) == 2
 
@@ -113,11 +113,11 @@ def test_the_second_interruption_ends_every_process_at_once(start, tmp_path):
     assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
     began = time.monotonic()
-    _, said = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=30)
     assert time.monotonic() - began < 2
     assert process.returncode == 130
-    assert "Traceback" not in said
-    assert all(is_dead(owner) for owner in owners)
+    assert "Traceback" not in errors
+    assert all(is_dead(owner, tmp_path) for owner in owners)
     assert list(store.checkpoints.glob("*.npz")) == []
     _, store = runner.reopen(tmp_path)
     assert store.claim("me") is not None  # what they had is free at once
@@ -128,17 +128,17 @@ def test_an_interruption_while_processes_start_is_heard_once_they_listen(start, 
     process = start(tmp_path)
     until(lambda: _children(process.pid))
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
     assert store.counts()[WAITING] == 4
 
 
 def _children(process):
-    found = Path(f"/proc/{process}/task/{process}/children")
-    if not found.exists():
+    listing = Path(f"/proc/{process}/task/{process}/children")
+    if not listing.exists():
         pytest.skip("this system does not tell the children of a process")
-    commands = [Path(f"/proc/{child}/cmdline") for child in found.read_text().split()]
+    commands = [Path(f"/proc/{child}/cmdline") for child in listing.read_text().split()]
     return sum(b"spawn_main" in path.read_bytes() for path in commands if path.exists()) == 2
 
 

@@ -24,11 +24,12 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.design.trials import BLENDS, ORDER, Trial, read_trials, write_trials
 from calibrant.experiments.findings.sheets import Sheet, Spread
-from calibrant.experiments.running import owners
-from calibrant.experiments.running.collecting import collect
-from calibrant.experiments.running.outcomes import (
+from calibrant.experiments.running import claim_owners
+from calibrant.experiments.running.claim_owners import is_dead, new_owner
+from calibrant.experiments.running.outcome_intake import collect
+from calibrant.experiments.running.study_store import DONE, FAILED, RUNNING, WAITING, Store, is_full
+from calibrant.experiments.training.trial_outcomes import (
     Answers,
     Outcome,
     Snapshots,
@@ -38,7 +39,7 @@ from calibrant.experiments.running.outcomes import (
     unpack,
     write_outcome,
 )
-from calibrant.experiments.running.store import DONE, FAILED, RUNNING, WAITING, Store, is_full
+from calibrant.experiments.training.trials import BLENDS, ORDER, Trial, read_trials, write_trials
 from calibrant.experiments.training.tuning import Candidate, choose, lowest_admissible
 
 
@@ -59,9 +60,9 @@ def an_outcome(trial, seed=0, n=12, classes=("a", "b", "c")):
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path / "store", create=True)
-    made.want([a_trial(seed) for seed in range(3)])
-    return made
+    new = Store(tmp_path / "store", create=True)
+    new.want([a_trial(seed) for seed in range(3)])
+    return new
 
 
 # trials
@@ -243,12 +244,14 @@ def test_outcomes_travel_in_archives_of_limited_size(tmp_path):
         files.append(tmp_path / f"{a_trial(seed).id}.npz")
         write_outcome(files[-1], an_outcome(a_trial(seed), seed))
     most = 2 * files[0].stat().st_size + 700
-    made = pack(files, tmp_path / "results", most=most)
-    assert [path.name for path in made] == ["results-1.zip", "results-2.zip", "results-3.zip"]
-    assert all(path.stat().st_size <= most for path in made)
+    archives = pack(files, tmp_path / "results", most=most)
+    assert [path.name for path in archives] == ["results-1.zip", "results-2.zip", "results-3.zip"]
+    assert all(path.stat().st_size <= most for path in archives)
     target = tmp_path / "out"
     target.mkdir()
-    assert sorted(path.name for one in made for path in unpack(one, target)) == sorted(path.name for path in files)
+    assert sorted(path.name for archive in archives for path in unpack(archive, target)) == sorted(
+        path.name for path in files
+    )
     assert (target / files[0].name).read_bytes() == files[0].read_bytes()
 
 
@@ -302,26 +305,60 @@ def test_a_claim_that_is_not_renewed_runs_out(tmp_path):
     assert store.counts()[RUNNING] == 1
 
 
-def test_the_claim_of_a_process_that_has_ended_is_void_at_once(store):
-    code = "from calibrant.experiments.running.owners import new_owner; print(new_owner())"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    assert owners.is_dead(ended)
-    assert store.claim(ended) == a_trial(0)
-    assert store.claim(owners.new_owner()) == a_trial(0)
-    assert store.rows()[0].attempts == 2
+KILLED = """
+import os, sys
+from pathlib import Path
+from calibrant.experiments.running.claim_owners import new_owner
+with new_owner(Path(sys.argv[1])) as owner:
+    print(owner, flush=True)
+    os._exit(9)  # as a signal would end it: nothing is cleaned up
+"""
 
 
-def test_a_process_that_lives_and_strangers_are_not_dead():
-    assert not owners.is_dead(owners.new_owner())
-    for stranger in ("", "me", "a|b|c|d", "host|-1|x|y", f"{owners._place()}|{10**30}|0|x"):
-        assert not owners.is_dead(stranger)
+def killed_owner(folder):
+    """The name of a worker that was killed."""
+    ended = subprocess.run([sys.executable, "-c", KILLED, folder], capture_output=True, text=True, check=False)
+    assert ended.returncode == 9, ended.stderr
+    return ended.stdout.strip()
 
 
-def test_a_number_that_another_process_has_now_is_dead():
-    place, process, started, word = owners.new_owner().split("|")
-    if not started:
-        pytest.skip("this system does not tell when a process began")
-    assert owners.is_dead("|".join([place, process, str(int(started) - 1), word]))
+LOCKS = pytest.mark.skipif(not claim_owners.HAS_LOCKS, reason="needs locks that end with their process")
+
+
+@LOCKS
+def test_the_claims_of_a_process_that_has_ended_are_void_at_once(store):
+    ended = killed_owner(store.folder)
+    assert [store.claim(ended) for _ in range(2)] == [a_trial(0), a_trial(0)]  # void before the second is made
+    assert is_dead(ended, store.folder)
+    with new_owner(store.folder) as owner:
+        assert [store.claim(owner) for _ in range(3)] == [a_trial(0), a_trial(1), a_trial(2)]
+        assert store.claim("other") is None
+    assert store.rows()[0].attempts == 3
+    assert store.claim("other") == a_trial(0)  # a worker that went by itself has no claims, either
+    assert list(store.folder.glob(".*")) == []
+
+
+def test_a_process_that_lives_and_strangers_are_not_dead(store):
+    with new_owner(store.folder) as owner:
+        assert not is_dead(owner, store.folder)
+        machine, process, _ = owner.split("|")
+        earlier = f"{machine}/boot/pid:[1]|{process}|123|0123abcd"  # as version 0.1 wrote it
+        for stranger in ("", "me", "a|b|c|d", f"{machine}|1|", f"{machine}|1|../a", f"elsewhere|{process}|ab", earlier):
+            assert not is_dead(stranger, store.folder)
+
+
+@LOCKS
+def test_a_number_that_another_process_has_now_is_dead(store):
+    machine, _, word = killed_owner(store.folder).split("|")
+    assert is_dead(f"{machine}|{os.getpid()}|{word}", store.folder)
+
+
+def test_where_there_are_no_locks_the_lease_alone_tells(store, monkeypatch):
+    monkeypatch.setattr(claim_owners, "HAS_LOCKS", False)
+    with new_owner(store.folder) as owner:
+        assert store.claim(owner) == a_trial(0)
+    assert not is_dead(owner, store.folder)
+    assert store.claim("other") == a_trial(1)
 
 
 def test_failed_trials_wait_only_when_asked(store):
@@ -383,6 +420,7 @@ def _write_until_killed(folder):
         number += 1
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_whole_files_and_a_whole_database(store):
     random = np.random.default_rng(0)
     context = multiprocessing.get_context("spawn")
@@ -436,9 +474,9 @@ def test_outcomes_from_elsewhere_are_taken_once_and_strange_ones_are_named(store
         write_outcome(folder / f"{a_trial(seed).id}.npz", an_outcome(a_trial(seed), seed))
     (folder / "broken.npz").write_bytes(b"PK")
     (folder / "broken.zip").write_bytes(b"PK")
-    found = collect(store, [folder])
-    assert (found.taken, found.known) == (2, 0)
-    assert sorted(said.rsplit("/", 1)[-1].split(":")[0].split(" ")[0] for said in found.refused) == sorted(
+    collected = collect(store, [folder])
+    assert (collected.taken, collected.known) == (2, 0)
+    assert sorted(reason.rsplit("/", 1)[-1].split(":")[0].split(" ")[0] for reason in collected.refused) == sorted(
         ["broken.npz", "broken.zip", f"{a_trial(9).id}.npz"]
     )
     assert [row.state for row in store.rows()] == [DONE, DONE, WAITING]
@@ -454,10 +492,10 @@ def test_outcomes_from_elsewhere_are_taken_once_and_strange_ones_are_named(store
 
 
 def test_a_spread_is_the_mean_and_the_standard_deviation_over_seeds():
-    made = Spread.of([0.9, 0.92, 0.97])
+    spread = Spread.of([0.9, 0.92, 0.97])
     # mean .93; deviations -.03 -.01 .04, squares sum to .0026, over 2: .0013
-    assert made.mean == pytest.approx(0.93)
-    assert made.sd == pytest.approx(np.sqrt(0.0013))
+    assert spread.mean == pytest.approx(0.93)
+    assert spread.sd == pytest.approx(np.sqrt(0.0013))
     assert str(Spread.of([np.nan, np.nan])) == "-"
     assert str(Spread.of([np.inf, np.inf])) == "inf"
     assert str(Spread.of([0.5], factor=100, digits=1)) == "50.0"

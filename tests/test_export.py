@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.recalibrate.export import affine
 from calibrant.recalibrate.methods import SHORT
 
 AFFINE = ("temperature", "bcts", "vector", "matrix", "cwmcs")
@@ -20,8 +19,8 @@ def fitted(name, event, input):
     if event:
         x, labels = x[:, 0] * 2, (rng.random(400) < 1 / (1 + np.exp(-2 * calm[:, 0]))).astype(int)
     if input == "probabilities":
-        made = cal.Predictions.from_logits(labels, x).probabilities
-        x = made.astype(np.float32)
+        probabilities = cal.Predictions.from_logits(labels, x).probabilities
+        x = probabilities.astype(np.float32)
     options = {"off_diagonal": 0.01, "intercept": 0.01} if name == "matrix" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrationWarning)
@@ -32,30 +31,31 @@ CASES = [(name, event, input) for name in AFFINE for event in (False, True) for 
          if not (name == "cwmcs" and event)]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "event", "input"), CASES)
 def test_onnx_gives_the_same_probabilities(name, event, input, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
-    one, x = fitted(name, event, input)
-    one.to_onnx(tmp_path / "map.onnx")
+    recalibrator, x = fitted(name, event, input)
+    recalibrator.to_onnx(tmp_path / "map.onnx")
     session = runtime.InferenceSession(str(tmp_path / "map.onnx"), providers=["CPUExecutionProvider"])
-    (made,) = session.run(None, {"scores": x})
-    expected = one.predict_proba(x)
+    (probabilities,) = session.run(None, {"scores": x})
+    expected = recalibrator.predict_proba(x)
     tolerance = (
         1e-6 if name == "temperature" else 1e-12
     )  # logits of float32 are divided in float32 by temperature scaling
-    assert made.shape == expected.shape
-    assert made == pytest.approx(expected, abs=tolerance)
+    assert probabilities.shape == expected.shape
+    assert probabilities == pytest.approx(expected, abs=tolerance)
 
 
 @pytest.mark.parametrize(("name", "event", "input"), CASES)
 def test_torch_gives_the_same_probabilities(name, event, input):
     torch = pytest.importorskip("torch")
-    one, x = fitted(name, event, input)
-    module = one.as_torch()
-    made = module(torch.as_tensor(x))
+    recalibrator, x = fitted(name, event, input)
+    module = recalibrator.as_torch()
+    probabilities = module(torch.as_tensor(x))
     tolerance = 1e-6 if name == "temperature" else 1e-12  # as above
-    assert made.numpy() == pytest.approx(one.predict_proba(x), abs=tolerance)
+    assert probabilities.numpy() == pytest.approx(recalibrator.predict_proba(x), abs=tolerance)
     assert set(module.state_dict()) == {"weight", "bias"}
     assert not list(module.parameters())
     scores = torch.as_tensor(x).double().requires_grad_()
@@ -65,11 +65,11 @@ def test_torch_gives_the_same_probabilities(name, event, input):
 
 @pytest.mark.parametrize("name", [name for name in SHORT if name not in AFFINE])
 def test_other_maps_are_refused(name, tmp_path):
-    one, _ = fitted(name, False, "logits")
+    recalibrator, _ = fitted(name, False, "logits")
     with pytest.raises(cal.CalibrationInputError, match="needs a map of the form softmax"):
-        one.to_onnx(tmp_path / "map.onnx")
+        recalibrator.to_onnx(tmp_path / "map.onnx")
     with pytest.raises(cal.CalibrationInputError, match="needs a map of the form softmax"):
-        affine(one)
+        recalibrator.require_affine()
     assert not list(tmp_path.iterdir())
 
 

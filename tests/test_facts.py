@@ -5,6 +5,7 @@ import inspect
 import json
 import math
 import types
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ import pytest
 import calibrant as cal
 from calibrant import simulate
 from calibrant.aggregates import mean
+from calibrant.errors.similarity import exponential
 from calibrant.files import SHIPPED, read
 from calibrant.inference.gates import Scorer
 from calibrant.recalibrate import Recalibrator
+from calibrant.specification.catalogue import find, names
 from calibrant.specification.facts import Facts, declare, facts_of
 
 SOURCE = Path(cal.__file__).parent
@@ -25,7 +28,7 @@ EXEMPT = {"encoding.py"}
 
 
 def is_piece(name):
-    piece = getattr(cal, name)
+    piece = find(name)
     if isinstance(piece, cal.Metric) or (isinstance(piece, type) and issubclass(piece, (cal.Metric, Recalibrator))):
         return piece is not cal.Metric
     if isinstance(piece, type):
@@ -33,7 +36,7 @@ def is_piece(name):
     return facts_of(piece).slot is not None
 
 
-PIECES = {name for name in cal.__all__ if is_piece(name)}
+PIECES = {name for name in names() if is_piece(name)}
 
 
 def operands(tree):
@@ -188,8 +191,8 @@ FUNCTIONS = {
     "ks": lambda f: cal.CumulativeError(statistic=f),
     "kuiper": lambda f: cal.CumulativeError(statistic=f),
     "quadratic": lambda f: cal.IsotonicError(score=f),
-    "unbiased": lambda f: cal.KernelError(lens=cal.TopLabel(), kernel=cal.exponential(0.3), estimator=f),
-    "biased": lambda f: cal.KernelError(lens=cal.TopLabel(), kernel=cal.exponential(0.3), estimator=f),
+    "unbiased": lambda f: cal.KernelError(lens=cal.TopLabel(), kernel=exponential(0.3), estimator=f),
+    "biased": lambda f: cal.KernelError(lens=cal.TopLabel(), kernel=exponential(0.3), estimator=f),
 }
 CLASSES = {
     "power": lambda c: cal.BinnedError(distance=c(3), aggregate=cal.root(3)),
@@ -217,7 +220,7 @@ CLASSES = {
     "output_between": lambda c: cal.BinnedError(select=c(0, 0.9, of=1)),
     "nearest_forecasts": lambda c: cal.NeighbourError(neighbours=c(30)),
     "exponential": lambda c: cal.KernelError(lens=cal.TopLabel(), kernel=c(0.3)),
-    "unbiased_blocks": lambda c: cal.KernelError(lens=cal.TopLabel(), kernel=cal.exponential(0.3), estimator=c(2)),
+    "unbiased_blocks": lambda c: cal.KernelError(lens=cal.TopLabel(), kernel=exponential(0.3), estimator=c(2)),
     "BinnedError": lambda c: c(binning=cal.EqualMass(), distance=cal.debiased_squared, aggregate=cal.root_mean),
     "LabelBinnedError": lambda c: c(),
     "KDEError": lambda c: c(),
@@ -225,14 +228,15 @@ CLASSES = {
     "IsotonicError": lambda c: c(),
     "CumulativeError": lambda c: c(),
     "NeighbourError": lambda c: c(),
-    "KernelError": lambda c: c(lens=cal.TopLabel(), kernel=cal.exponential(0.3)),
+    "KernelError": lambda c: c(lens=cal.TopLabel(), kernel=exponential(0.3)),
     "MeanScore": lambda c: c(cal.Full(), cal.brier_score),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_renamed_function_that_declares_the_same_facts_is_the_same_in_all_that_is_said(name):
-    piece = getattr(cal, name)
+    piece = find(name)
     copy = renamed(piece, facts=facts_of(piece))
     original, mine = FUNCTIONS[name](piece), FUNCTIONS[name](copy)
     assert same(answers(original, SHIPPED_TEST), answers(mine, SHIPPED_TEST))
@@ -241,32 +245,36 @@ def test_a_renamed_function_that_declares_the_same_facts_is_the_same_in_all_that
     assert back(SHIPPED_TEST).value == original(SHIPPED_TEST).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_renamed_class_that_declares_the_same_facts_is_the_same_in_all_that_is_said(name):
-    piece = getattr(cal, name)
+    piece = find(name)
     copy = copied_class(piece)
     original, mine = CLASSES[name](piece), CLASSES[name](copy)
     assert same(answers(original, SHIPPED_TEST), answers(mine, SHIPPED_TEST))
     assert cal.from_json(mine.to_json(), pieces={copy.__name__: copy}) == mine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_without_facts_has_valid_intervals_and_p_values(name):
     """The interval holds the same resamples, without bounds or shift; both tails count."""
-    piece = getattr(cal, name)
+    piece = find(name)
     original, mine = FUNCTIONS[name](piece), FUNCTIONS[name](renamed(piece))
     plain, known = (metric(SHIPPED_TEST, interval=cal.Bootstrap(60, seed=0)) for metric in (mine, original))
     assert plain.value == known.value
     assert plain.interval.low <= plain.interval.high
-    if original.facts.tends_to is None:  # unshifted: at least as wide, and inside the bounds the same
-        assert plain.interval.low <= known.interval.low + 1e-12
-        assert plain.interval.high >= known.interval.high - 1e-12
+    if original.facts.tends_to is None:  # unshifted: other draws, the same law, no bounds
+        width = known.interval.high - known.interval.low
+        assert plain.interval.low <= known.interval.low + 0.6 * width
+        assert plain.interval.high >= known.interval.high - 0.6 * width
     assert 0 < cal.consistency(mine, SHIPPED_TEST, n=30, seed=0).p_value <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CLASSES if not name.endswith("Error") and name != "MeanScore"])
 def test_a_class_without_facts_gets_the_plain_engine_and_the_same_value(name):
-    piece = getattr(cal, name)
+    piece = find(name)
     original, mine = CLASSES[name](piece), CLASSES[name](copied_class(piece, declared=False))
     plain = mine(SHIPPED_TEST, interval=cal.Bootstrap(40, seed=0))
     assert plain.value == original(SHIPPED_TEST).value
@@ -280,6 +288,7 @@ def under_confident():
     return cal.Predictions.from_confidence(rng.random(3000) < p + 0.14, p)
 
 
+@pytest.mark.slow
 def test_a_copy_of_signed_has_the_interval_and_p_value_of_a_signed_gap():
     predictions = under_confident()
 
@@ -346,6 +355,7 @@ def test_facts_compose():
     assert math.isnan(facts.calibrated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", cal.RECIPES.values(), ids=cal.RECIPES)
 def test_no_value_leaves_its_bounds(metric):
     rng = np.random.default_rng(3)
@@ -361,12 +371,12 @@ def test_no_value_leaves_its_bounds(metric):
 
 @pytest.mark.parametrize("name", sorted(PIECES))
 def test_every_public_piece_declares_where_it_belongs(name):
-    piece = getattr(cal, name)
+    piece = find(name)
     if isinstance(piece, cal.Metric) or (isinstance(piece, type) and issubclass(piece, (cal.Metric, Recalibrator))):
         return
     facts = vars(piece).get("facts") if isinstance(piece, type) else piece.facts
     facts = facts if facts is not None else inspect.getattr_static(piece, "facts")
-    assert isinstance(facts, property) or facts.slot is not None
+    assert isinstance(facts, (property, cached_property)) or facts.slot is not None
 
 
 def test_scores_know_which_way_is_better():
@@ -397,6 +407,7 @@ def test_an_unbiased_error_of_ones_own_is_shifted_like_calibrants():
     assert mine.facts.unrooted.aggregate is mean
 
 
+@pytest.mark.slow
 def test_pieces_whose_module_is_foreign_are_treated_alike(monkeypatch, capsys):
     """No path through the library looks at where a piece was defined."""
     from click.testing import CliRunner
@@ -415,7 +426,7 @@ def test_pieces_whose_module_is_foreign_are_treated_alike(monkeypatch, capsys):
 
     before = everything()
     for name in PIECES:
-        piece = getattr(cal, name)
+        piece = find(name)
         owner = piece if isinstance(piece, type) or inspect.isfunction(piece) else type(piece)
         monkeypatch.setattr(owner, "__module__", "elsewhere")
     assert everything() == before

@@ -702,6 +702,7 @@ def test_a_truncated_npz_is_refused(npz, write, kept):
     refused(write("half.npz", whole[:kept]), "must be a (whole )?(NPZ|npz) file|has a broken array")
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_npz_is_noticed_or_does_no_harm(npz, write):
     whole = npz(label=Y, probs=M).read_bytes()
     for place in range(0, len(whole)):

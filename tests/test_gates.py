@@ -32,6 +32,7 @@ def test_a_limit_is_held_by_size():
         cal.assert_calibrated(1 - y, p, metric=cal.MCS, at_most=0.05)
 
 
+@pytest.mark.slow
 def test_calibrated_forecasts_fail_as_often_as_the_level_says():
     """200 samples, seeds 0..199, level 10 %: between 8 and 34 failures, one false alarm in 1000."""
     failed = 0
@@ -80,6 +81,7 @@ class Kept:
             self.pages.append(file.read())
 
 
+@pytest.mark.slow
 def test_numbers_and_the_page_are_logged():
     kept = Kept()
     predictions = cal.Predictions.from_probs(*drawn(2, n=300))

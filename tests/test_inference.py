@@ -32,6 +32,7 @@ def classes(n=300, k=5, seed=0, sharper=1.0):
 # Engines
 
 
+@pytest.mark.slow
 @RECIPES
 @settings(max_examples=15)
 @given(data=rows(most=20), seed=st.integers(0, 1000))
@@ -72,6 +73,7 @@ def test_sample_weights_are_kept_under_resampling():
             assert engines.exact(metric, weighted)([counts])[0, 0] == pytest.approx(direct.value, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1.0, 1.3, 3.0])
 def test_cells_and_rows_agree_within_monte_carlo_error(power):
     predictions = calibrated(2000, seed=3, power=power)
@@ -83,6 +85,7 @@ def test_cells_and_rows_agree_within_monte_carlo_error(power):
         assert cells.std() == pytest.approx(exact.std(), rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [cal.ECE, cal.MCS, cal.WSMCS, cal.MCE], ids=["ECE", "MCS", "WSMCS", "MCE"])
 def test_rows_drawn_by_way_of_their_cells_have_the_law_of_rows(metric):
     predictions = classes(300, 4)
@@ -115,6 +118,7 @@ def test_cells_refuse_what_they_cannot_do():
 # Intervals
 
 
+@pytest.mark.slow
 @RECIPES
 def test_every_recipe_and_every_part_has_an_interval(metric):
     result = metric(classes(80), interval=cal.Bootstrap(20, seed=0))
@@ -132,6 +136,7 @@ def test_an_interval_is_printed_and_travels():
     assert again.intervals == result.intervals
 
 
+@pytest.mark.slow
 def test_results_depend_on_the_seed_and_not_on_the_number_of_processes():
     predictions = classes(100)
     one, two = (cal.Bootstrap(50, seed=7, n_jobs=jobs).replicates(cal.ACE, predictions) for jobs in (1, 2))
@@ -228,6 +233,7 @@ def test_clusters_must_exist_and_differ():
 # Nulls
 
 
+@pytest.mark.slow
 def test_the_three_ways_to_redraw_labels_have_one_distribution():
     predictions = classes(150, 4)
     for metric in (cal.ADAPTIVE_ECE, cal.ECE):
@@ -250,6 +256,7 @@ def test_questions_that_look_at_the_label_are_asked_anew(metric):
     assert isinstance(work, consistency._Relabelled) == (metric is not cal.BRIER)
 
 
+@pytest.mark.slow
 def test_vector_lenses_redraw_among_their_coordinates():
     predictions = classes(400, 4)
     for lens in (cal.TopK(2), cal.Groups({"a": [0, 1], "b": [2, 3]}), cal.Full()):
@@ -350,6 +357,7 @@ def test_sensitivity_follows_the_number_of_bins():
     assert not curve.stable.all()
 
 
+@pytest.mark.slow
 def test_sensitivity_to_gamma_and_to_fewer_rows():
     predictions = classes(300, 3)
     curve = cal.sensitivity(cal.FULL_ECE, predictions, over="gamma", values=[0.5, 0.1, 0.02], bootstrap=20, seed=0)
@@ -384,6 +392,7 @@ def test_an_error_that_is_mostly_noise_says_so():
 # Jackknife
 
 
+@pytest.mark.slow
 def test_the_jackknife_takes_off_the_bias_of_a_squared_error():
     """Squared binned errors have a bias of ybar (1 - ybar) / n per bin: 300 calibrated data sets, seed 0."""
     squared = replace(cal.ECE, distance=cal.squared)
@@ -460,6 +469,7 @@ def test_accuracies_stay_below_one():
 # Errors without bias
 
 
+@pytest.mark.slow
 def test_replicates_of_a_debiased_error_are_centred_on_the_plug_in_error():
     """Coverage of the limit by 90 % intervals, 100 data sets, seeds 0-99; without the pivot it is about 50 %."""
     held = 0

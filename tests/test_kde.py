@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.errors.kde import STEP, KDEError
 from oracles import kde, lenses
-from strategies import events, rows, same
+from strategies import events, rows
 from toy import P, y
 
 ORDERS = st.sampled_from([1, 1.5, 2])
@@ -40,6 +40,7 @@ def test_the_bandwidth_is_that_of_what_came_true():
     assert result.details["bandwidth"] == close(0.1 * 8**-0.2)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)  # the loop takes a third of a second
 @given(data=events(), order=ORDERS)
 def test_events_agree_with_the_plain_loop(data, order):
@@ -47,6 +48,7 @@ def test_events_agree_with_the_plain_loop(data, order):
     assert KDEError(order=order)(hits, p).value == close(kde.kde_error(p.tolist(), hits.tolist(), order))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(data=rows(most=20), order=ORDERS)
 def test_top_labels_agree_with_the_plain_loop(data, order):
@@ -64,6 +66,7 @@ def test_kernels_of_a_few_grid_points_agree_with_the_plain_loop(narrow):
     assert result.value == pytest.approx(kde.kde_error(p.tolist(), hits), rel=0, abs=1e-9)  # rounding of many moments
 
 
+@pytest.mark.slow
 def test_many_samples_agree_with_a_direct_sum():
     rng = np.random.default_rng(4)
     p = rng.beta(3, 0.1, 4000)
@@ -90,30 +93,6 @@ def test_many_samples_agree_with_a_direct_sum():
 def test_the_error_is_at_most_one_and_grows_with_the_order(data):
     first, second = (KDEError(order=order)(*data[::-1]).value for order in (1, 2))
     assert math.isnan(first) or 0 <= first <= second + 1e-12 <= 1 + 2e-12
-
-
-def test_float32_copies_agree():
-    single, double = (KDEError()(y, P.astype(kind)).value for kind in (np.float32, np.float64))
-    assert single == pytest.approx(double, rel=0, abs=1e-7)  # the decimals are rounded to 24 bits
-
-
-def test_every_class_is_asked_as_if_alone():
-    result = KDEError(lens=cal.Classwise())(y, P)
-    alone = [KDEError(lens=cal.OneClass(c))(y, P).value for c in range(3)]
-    assert [part.value for part in result.parts.values()] == alone
-    assert result.value == close(np.mean(alone))
-    assert result.sizes == (12, 12, 12)
-    assert result.details == {}
-
-
-@pytest.mark.parametrize("metric", [KDEError(), KDEError(order=2, lens=cal.Classwise(), across=cal.weighted_by_size)])
-def test_metric_and_result_travel_as_json(metric):
-    pieces = {"KDEError": KDEError}
-    assert cal.from_json(metric.to_json(), pieces) == metric
-    result = metric(y, P)
-    again = cal.Result.from_json(result.to_json(), pieces)
-    assert same(again, result)
-    assert str(again) == str(result)
 
 
 def test_the_order_is_printed_where_it_is_not_one():
@@ -149,12 +128,6 @@ def test_a_question_without_a_bandwidth_makes_the_whole_nan():
     assert MISSING in result.notes
 
 
-def test_an_empty_selection_is_nan_with_its_own_note():
-    result = KDEError(select=cal.label_in(0))([1, 2], [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
-    assert math.isnan(result.value)
-    assert result.notes == ("no samples: the selection is empty",)
-
-
 def test_when_all_come_true_the_gap_is_doubt():
     p = [0.75, 0.8, 0.85]
     assert KDEError()([1, 1, 1], p).value == pytest.approx(0.2, rel=0, abs=1e-6)  # the kernel is symmetric; grid sums
@@ -184,12 +157,3 @@ def test_a_calibrated_sample_has_a_small_error_and_a_shifted_one_the_shift():
 def test_an_order_is_finite_and_at_least_one(order):
     with pytest.raises(cal.CalibrationInputError, match="order: must be a finite order of at least 1, got "):
         KDEError(order=order)
-
-
-def test_soft_labels_fractions_of_samples_and_vectors_are_refused():
-    with pytest.raises(cal.CalibrationInputError, match="KDEError: needs one true class per row, got soft labels"):
-        KDEError()([[0.6, 0.4], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]])
-    with pytest.raises(cal.CalibrationInputError, match="KDEError: counts samples, so weights must be whole"):
-        KDEError()(cal.Predictions.from_probs(y, P, sample_weight=np.linspace(0.5, 1.5, 12)))
-    with pytest.raises(cal.CalibrationInputError, match="KDEError: needs a lens with one coordinate"):
-        KDEError(lens=cal.Full())(y, P)

@@ -19,6 +19,7 @@ def large(n=6000, k=1000, dtype=np.float32):
     return p.astype(dtype), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ECE", "SCE", "CWECE", "MCS", "ECE_SWEEP", "ACCURACY", "BRIER", "LOG_LOSS"])
 def test_no_temporary_is_as_large_as_the_matrix(name):
     p, y = large()
@@ -31,6 +32,7 @@ def test_no_temporary_is_as_large_as_the_matrix(name):
     assert peak < p.nbytes / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ECE", "SCE"])
 def test_logits_are_never_copied_whole(name):
     p, y = large(n=12_000)
@@ -43,6 +45,7 @@ def test_logits_are_never_copied_whole(name):
     assert peak < 2 * logits.nbytes  # the float64 softmax of all rows would be twice the float32 logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [7, 1000, 1 << 22])
 def test_the_size_of_blocks_changes_no_bit(monkeypatch, block):
     p, y = large(n=300, k=40)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.specification.catalogue import find, names
 from calibrant.views import About
 from toy import P, y
 
@@ -192,7 +193,7 @@ def test_a_metric_prints_as_python_would_make_it():
         "distance=signed, aggregate=mean, across=mean_of)"
     )
     for metric in METRICS:
-        assert eval(repr(metric), vars(cal)) == metric
+        assert eval(repr(metric), {name: find(name) for name in names()}) == metric
 
 
 def test_a_piece_without_a_name_works_but_does_not_travel():

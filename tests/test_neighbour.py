@@ -16,14 +16,6 @@ from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest
 from oracles import errors, lenses
 from strategies import events, rows
 
-PIECES = {piece.__name__: piece for piece in (NeighbourError, forecasts_within, nearest_forecasts)}
-METRICS = [
-    NeighbourError(neighbours=nearest_forecasts(3)),
-    NeighbourError(neighbours=forecasts_within(0.1), p=2),
-    NeighbourError(lens=cal.Classwise(), neighbours=nearest_forecasts(5), across=cal.mean_of_all),
-    NeighbourError(lens=cal.ByLabel(cal.TopLabel()), neighbours=nearest_forecasts(2)),
-]
-EVERY = pytest.mark.parametrize("metric", METRICS, ids=str)
 GRAIN = Fraction(1, 2**44)
 seeds = st.integers(0, 2**32 - 1)
 counts = st.integers(1, 45)
@@ -147,16 +139,6 @@ def test_soft_labels_are_the_plain_loop(data, seed, k):
     assert value == close(errors.neighbour_error(scores, soft.tolist(), plain_nearest(scores, k)))
 
 
-@given(seed=seeds, n=st.integers(1, 30))
-def test_float32_and_float64_copies_of_the_same_decimals_agree(seed, n):
-    rng = np.random.default_rng(seed)
-    twentieths, y = rng.integers(0, 21, n) / 20, rng.integers(0, 2, n)
-    for piece in (nearest_forecasts(4), forecasts_within(0.15)):
-        metric = NeighbourError(neighbours=piece)
-        single = metric(y, twentieths.astype(np.float32)).value
-        assert single == pytest.approx(metric(y, twentieths).value, rel=0, abs=1e-7)
-
-
 @given(data=events(), k=counts)
 def test_neighbourhoods_hold_enough_samples_and_grow_with_their_number(data, k):
     table = ladder(data[0])
@@ -165,15 +147,6 @@ def test_neighbourhoods_hold_enough_samples_and_grow_with_their_number(data, k):
     assert (wider[0] <= start).all()
     assert (wider[1] >= stop).all()
     assert (table.ranks[stop] - table.ranks[start] >= min(k, len(data[0]))).all()
-
-
-def test_every_class_is_a_question_with_a_part_of_its_own():
-    rng = np.random.default_rng(1)
-    p, y = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
-    result = NeighbourError(lens=cal.Classwise(), neighbours=nearest_forecasts(10))(y, p)
-    alone = [NeighbourError(lens=cal.OneClass(c), neighbours=nearest_forecasts(10))(y, p).value for c in range(3)]
-    assert [part.value for part in result.parts.values()] == alone
-    assert result.value == close(sum(alone) / 3)
 
 
 def test_calibrated_forecasts_miss_by_the_noise_of_their_neighbourhoods():
@@ -195,27 +168,6 @@ def test_one_sample_is_its_own_neighbour():
 
 def test_equal_forecasts_are_compared_with_the_overall_rate():
     assert NeighbourError(neighbours=nearest_forecasts(1))([1, 0, 0, 0], [0.5] * 4).value == close(0.25)
-
-
-def test_an_empty_selection_is_nan_with_a_note():
-    result = NeighbourError(select=cal.label_in(2))([0, 1], [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]])
-    assert math.isnan(result.value)
-    assert result.notes == ("no samples: the selection is empty",)
-
-
-def test_a_class_without_samples_is_left_out():
-    y, p = [0, 1, 0], [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.5, 0.4, 0.1]]
-    result = NeighbourError(lens=cal.ByLabel(cal.TopLabel()), neighbours=nearest_forecasts(1))(y, p)
-    assert math.isnan(result.parts["2"].value)
-    assert result.value == close(((0.3 + 0.5) / 2 + 0.3) / 2)
-
-
-def test_what_is_not_one_event_with_whole_weights_is_refused():
-    with pytest.raises(CalibrationInputError, match="NeighbourError: needs a lens with one coordinate"):
-        NeighbourError(lens=cal.Full())([0, 1], [[0.7, 0.3], [0.2, 0.8]])
-    weighted = cal.Predictions.from_probs([0, 1], [0.3, 0.6], sample_weight=[0.5, 1.0])
-    with pytest.raises(CalibrationInputError, match="NeighbourError: counts samples, so weights must be whole"):
-        NeighbourError()(weighted)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.0, True, "3", None])
@@ -248,15 +200,6 @@ def test_a_forecast_without_neighbours_is_refused():
 
     with pytest.raises(CalibrationInputError, match="neighbours: must be at least one for every forecast"):
         NeighbourError(neighbours=nobody)([1, 0], [0.3, 0.4])
-
-
-@EVERY
-def test_a_metric_and_its_json_rebuild_each_other(metric):
-    rng = np.random.default_rng(3)
-    p, y = rng.dirichlet(np.ones(3), 9), np.arange(9) % 3
-    assert cal.from_json(metric.to_json(), pieces=PIECES) == metric
-    again = cal.Result.from_json(metric(y, p).to_json(), pieces=PIECES)
-    assert str(again) == str(metric(y, p))
 
 
 def test_a_result_says_its_choices():

@@ -12,13 +12,14 @@ import pytest
 
 import calibrant as cal
 from calibrant.predictions import Predictions
-from calibrant.report import Report, charts, study
-from calibrant.report.sections.reliability import HEADER, bars_of, row
-from calibrant.report.words import Quoted
+from calibrant.report import Report, charts, subject
+from calibrant.report.quoting import Quoted
+from calibrant.report.sections.reliability_diagram import HEADER, bars_of, row
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed: apt install chromium"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of playwright's own pipes
 ]
@@ -62,19 +63,19 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     with pytest.MonkeyPatch.context() as patch:
         for name, few in (("LEAST", 2), ("MOST", 4), ("MANY", 3)):
-            patch.setattr(study, name, few)
-        made = {name: Report.of(one, name=f"{name}.npz") for name, one in PREDICTIONS.items()}
+            patch.setattr(subject, name, few)
+        reports = {name: Report.of(report, name=f"{name}.npz") for name, report in PREDICTIONS.items()}
         models = {name: PREDICTIONS[name] for name in ("tied", "weighted")}
-        made["models"] = Report.of({**models, HOSTILE[0]: PREDICTIONS["few"]})
-    return {name: one.save(folder / f"{name}.html") for name, one in made.items()}
+        reports["models"] = Report.of({**models, HOSTILE[0]: PREDICTIONS["few"]})
+    return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
 
 
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as started:
-        made = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield made
-        made.close()
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
 
 
 class Window:
@@ -179,8 +180,8 @@ def test_the_script_draws_what_the_file_draws(browser, pages, name):
         assert len(window.rectangles()) != len(picture) or name == "few"
         window.set(15, "width")
         np.testing.assert_allclose(window.table(), table, atol=1e-9)
-        assert [one[0] for one in window.rectangles()] == [one[0] for one in picture]
-        mine, theirs = (np.array([one[1:] for one in all_of]) for all_of in (window.rectangles(), picture))
+        assert [rectangle[0] for rectangle in window.rectangles()] == [rectangle[0] for rectangle in picture]
+        mine, theirs = (np.array([rectangle[1:] for rectangle in all_of]) for all_of in (window.rectangles(), picture))
         np.testing.assert_allclose(mine, theirs, atol=0.011)  # the file writes hundredths of a pixel
         assert window.page.inner_html("#reliability-picture .most") == counts
         assert window.page.eval_on_selector_all(
@@ -193,7 +194,7 @@ def test_a_bar_stands_where_its_numbers_say(browser, pages):
     with Window(browser, pages["many"]) as window:
         window.set(10, "mass")
         plane, numbers = charts.RELIABILITY, window.table()
-        frequency = [one for one in window.rectangles() if one[0] == "frequency"]
+        frequency = [rectangle for rectangle in window.rectangles() if rectangle[0] == "frequency"]
         assert len(frequency) == len(numbers) == 10
         for (_, x, y, width, _), (low, high, _, _, share, *_) in zip(frequency, numbers, strict=True):
             assert x == pytest.approx(plane.across(low), abs=1e-6)  # the script writes pixels in full
@@ -229,7 +230,7 @@ def test_everything_is_reached_and_moved_by_keyboard(browser, pages):
             page.keyboard.press("Tab")
             seen.append(page.evaluate("document.activeElement.dataset.stop"))
         assert set(wanted) <= set(seen)
-        order = [one for one in dict.fromkeys(seen) if one in set(wanted)]
+        order = [control for control in dict.fromkeys(seen) if control in set(wanted)]
         assert order == sorted(order, key=int)
 
 
@@ -275,8 +276,10 @@ def test_axe_finds_nothing(browser, pages, name, scheme):
     with Window(browser, pages[name], color_scheme=scheme, viewport=size, bypass_csp=True) as window:
         window.page.evaluate("document.querySelectorAll('details').forEach(one => (one.open = true))")
         window.page.click("#card .copy")
-        found = sync_playwright.Axe().run(window.page)
-        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found.response["violations"]] == []
+        audit = sync_playwright.Axe().run(window.page)
+        assert [
+            (violation["id"], violation["nodes"][0]["html"][:200]) for violation in audit.response["violations"]
+        ] == []
 
 
 @pytest.mark.parametrize("width", [390, 1000])
@@ -315,11 +318,11 @@ def test_without_scripts_everything_but_the_slider_is_there(browser, pages):
 @pytest.mark.parametrize("scripts", [True, False])
 def test_on_paper_it_is_complete(browser, pages, scripts):
     with Window(browser, pages["tied"], java_script_enabled=scripts, color_scheme="dark") as window:
-        made = window.page.pdf()
-        assert made.startswith(b"%PDF")
-        assert len(made) > 60_000
+        paper = window.page.pdf()
+        assert paper.startswith(b"%PDF")
+        assert len(paper) > 60_000
         pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed: pip install pypdf")
-        pieces = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages]
+        pieces = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(paper)).pages]
         text = unicodedata.normalize("NFKC", " ".join(" ".join(pieces).split()))  # without ligatures
         for words in ("Verdict", "Noise floor", "Recalibration", "over-confident", "Broecker", "how often it happened"):
             assert words in text
@@ -356,10 +359,10 @@ def test_copied_tables_run_nothing_and_lose_no_digit(browser, pages):
         page.wait_for_function("document.querySelector('#groups-figure [role=status]').textContent === 'Copied.'")
         rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
         assert rows[0][0] == "group"
-        assert len({len(one) for one in rows}) == 1
-        assert not [cell for one in rows[1:] for cell in (one[0], one[-1]) if cell[:1] in tuple("=+-@\t\r")]
+        assert len({len(row) for row in rows}) == 1
+        assert not [cell for row in rows[1:] for cell in (row[0], row[-1]) if cell[:1] in tuple("=+-@\t\r")]
         page.locator("#classes .copy").first.click() if page.locator("#classes .copy").first.is_visible() else None
-        assert all(float(one[4]) == pytest.approx(float(one[2]) - float(one[3]), abs=1e-15) for one in rows[1:])
+        assert all(float(row[4]) == pytest.approx(float(row[2]) - float(row[3]), abs=1e-15) for row in rows[1:])
 
 
 def test_a_class_that_looks_like_a_formula_is_quoted(browser, pages):
@@ -373,7 +376,7 @@ def test_a_class_that_looks_like_a_formula_is_quoted(browser, pages):
             "[...document.querySelectorAll('#classes [role=status]')].some(one => one.textContent === 'Copied.')"
         )
         rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
-        names = [one[0] for one in rows[1:]]
+        names = [row[0] for row in rows[1:]]
         assert "'=cmd|' /C calc'!A0" in names
         assert "<script>alert(1)</script>" in names
         assert max(map(len, names)) <= 1000

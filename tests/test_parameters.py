@@ -532,6 +532,7 @@ def test_other_options_of_the_bootstrap_are_refused_by_name(options):
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_million_classes_are_measured_in_a_few_bins():
     forecasts = np.zeros((1, 1_000_000))
     forecasts[0, 7] = 1.0
@@ -540,6 +541,7 @@ def test_a_million_classes_are_measured_in_a_few_bins():
     assert metric([8], forecasts).value == pytest.approx(2e-6, abs=1e-18)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binning", [cal.EqualWidth(1000), cal.Edges(np.arange(1001) / 1000)], ids=["width", "edges"])
 def test_a_table_too_large_is_refused_by_an_estimate(binning):
     forecasts = np.zeros((1, 1_000_000), np.float32)

@@ -17,6 +17,8 @@ from matplotlib.figure import Figure  # noqa: E402
 
 from calibrant import plots  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 SOME = cal.Bootstrap(20, seed=0)
 TOY = cal.Predictions.from_probs(y, P, site=["a", "b", "c"] * 4)
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
@@ -58,7 +60,7 @@ def drawn(display):
 
 
 def texts(figure):
-    return " ".join(found.get_text() for found in figure.findobj(matplotlib.text.Text))
+    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
 
 
 @every
@@ -101,8 +103,8 @@ def test_a_notebook_shows_the_picture_drawn_or_not():
 
 @every
 def test_one_sample(draw):
-    one = cal.Predictions.from_probs([1], [[0.2, 0.7, 0.1]], site=["a"])
-    assert "n = 1" in texts(drawn(draw(one)).figure_)
+    sample = cal.Predictions.from_probs([1], [[0.2, 0.7, 0.1]], site=["a"])
+    assert "n = 1" in texts(drawn(draw(sample)).figure_)
 
 
 @every
@@ -178,8 +180,8 @@ def test_plots_need_matplotlib_only_to_draw():
         "try: display.plot()\n"
         "except ImportError as reason: print(reason)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "pictures need matplotlib: pip install calibrant[plot]"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "pictures need matplotlib: pip install calibrant[plot]"
 
 
 def test_every_public_name_is_documented_with_an_example():
@@ -218,10 +220,12 @@ FROM_ESTIMATOR = {
 def test_an_estimator_is_drawn_as_its_predictions_are(kind, options):
     animals = Fitted.classes_[y]
     ax = Figure().subplots()
-    made = kind.from_estimator(Fitted(), np.arange(12), animals, ax=ax, **options)
+    display = kind.from_estimator(Fitted(), np.arange(12), animals, ax=ax, **options)
     known = kind.from_predictions(cal.Predictions.from_probs(y, P, classes=Fitted.classes_), **options)
-    assert made.ax_ is ax
-    assert [bar.get_bbox().bounds for bar in made.ax_.patches] == [bar.get_bbox().bounds for bar in known.ax_.patches]
+    assert display.ax_ is ax
+    assert [bar.get_bbox().bounds for bar in display.ax_.patches] == [
+        bar.get_bbox().bounds for bar in known.ax_.patches
+    ]
 
 
 def test_an_estimator_of_scikit_learn_with_labels_that_are_no_indices():

@@ -13,8 +13,11 @@ from toy import P, y
 matplotlib = pytest.importorskip("matplotlib")
 
 from calibrant import plots  # noqa: E402
-from calibrant.plots import colours, spread  # noqa: E402
+from calibrant.inference import bin_intervals  # noqa: E402
+from calibrant.plots import colours  # noqa: E402
 from calibrant.plots.ranking import Ranking  # noqa: E402
+
+pytestmark = pytest.mark.slow
 
 TOY = cal.Predictions.from_probs(y, P, site=["a", "b", "c"] * 4)
 SHIPPED = io.read(io.SHIPPED / "fashion_mnist_test.npz")
@@ -27,8 +30,8 @@ def boxes(container):
 
 def named(ax, label):
     """What was drawn under a label."""
-    (found,) = [each for each in [*ax.containers, *ax.collections, *ax.lines] if each.get_label() == label]
-    return found
+    (artist,) = [each for each in [*ax.containers, *ax.collections, *ax.lines] if each.get_label() == label]
+    return artist
 
 
 @pytest.mark.parametrize("metric", [cal.ECE, cal.ADAPTIVE_ECE, cal.ECE_SWEEP, cal.IsotonicError()])
@@ -107,7 +110,7 @@ def test_bin_intervals_are_quantiles_of_resampled_rows():
     p = rng.random(200)
     events = cal.Predictions.from_probs((rng.random(200) < p).astype(int), p)
     metric = cal.BinnedError(binning=cal.EqualWidth(2))
-    found = spread.resampled_frequencies(metric, events, cal.Bootstrap(400, seed=0, level=0.8))
+    intervals = bin_intervals.resampled_frequencies(metric, events, cal.Bootstrap(400, seed=0, level=0.8))
     drawn = []
     for _ in range(4000):
         rows = rng.integers(0, 200, 200)
@@ -115,7 +118,7 @@ def test_bin_intervals_are_quantiles_of_resampled_rows():
         labels = events.labels[rows]
         drawn.append([labels[~upper].mean(), labels[upper].mean()])
     wanted = np.quantile(drawn, [0.1, 0.9], axis=0).T
-    assert found == pytest.approx(wanted, abs=0.02)  # 400 draws of a share with sd .05: quantiles to about .005
+    assert intervals == pytest.approx(wanted, abs=0.02)  # 400 draws of a share with sd .05: quantiles to about .005
 
 
 def test_bin_intervals_are_drawn_at_the_mean_forecast():
@@ -127,26 +130,28 @@ def test_bin_intervals_are_drawn_at_the_mean_forecast():
 
 
 def test_a_bin_whose_outcomes_are_alike_has_no_bootstrap_interval():
-    ends = spread.resampled_frequencies(cal.ECE, cal.Predictions.from_probs([1] * 9, [0.7] * 9), cal.Bootstrap(50))
+    ends = bin_intervals.resampled_frequencies(
+        cal.ECE, cal.Predictions.from_probs([1] * 9, [0.7] * 9), cal.Bootstrap(50)
+    )
     assert np.isnan(ends).all()
 
 
 def test_weights_count_as_repetition_in_bin_intervals():
     weighted = cal.Predictions.from_probs([1, 0], [0.7, 0.7], sample_weight=[3, 1])
-    frequency = spread._Answers.of(cal.ECE, weighted).frequencies(np.array([1.0, 0.0]), np.ones(2, int))
+    frequency = bin_intervals._Answers.of(cal.ECE, weighted).frequencies(np.array([1.0, 0.0]), np.ones(2, int))
     assert frequency[10] == 0.75
     assert np.isnan(np.delete(frequency, 10)).all()
 
 
 def test_clusters_are_resampled_as_a_whole():
     rows = cal.Predictions.from_probs([1, 1, 0, 0], [0.7] * 4, prompt=["a", "a", "b", "b"])
-    ends = spread.resampled_frequencies(cal.ECE, rows, cal.Bootstrap(100, groups="prompt"))
+    ends = bin_intervals.resampled_frequencies(cal.ECE, rows, cal.Bootstrap(100, groups="prompt"))
     assert ends[10].tolist() == [0, 1]
 
 
 def test_the_flat_lens_has_several_answers_a_row():
     metric = cal.BinnedError(lens=cal.Flat())
-    ends = spread.resampled_frequencies(metric, TOY, cal.Bootstrap(50, seed=0))
+    ends = bin_intervals.resampled_frequencies(metric, TOY, cal.Bootstrap(50, seed=0))
     assert np.isfinite(ends).any()
     with pytest.raises(cal.CalibrationInputError, match="needs one answer a row"):
         plots.ReliabilityDisplay.from_predictions(TOY, metric=metric, consistency=9)
@@ -154,9 +159,9 @@ def test_the_flat_lens_has_several_answers_a_row():
 
 def test_selected_rows_only_are_resampled():
     metric = dataclasses.replace(cal.ECE, select=cal.where(site="a"))
-    found = spread.resampled_frequencies(metric, TOY, cal.Bootstrap(50, seed=0))
-    alone = spread.resampled_frequencies(cal.ECE, TOY[np.arange(0, 12, 3)], cal.Bootstrap(50, seed=0))
-    assert np.array_equal(found, alone, equal_nan=True)
+    intervals = bin_intervals.resampled_frequencies(metric, TOY, cal.Bootstrap(50, seed=0))
+    alone = bin_intervals.resampled_frequencies(cal.ECE, TOY[np.arange(0, 12, 3)], cal.Bootstrap(50, seed=0))
+    assert np.array_equal(intervals, alone, equal_nan=True)
 
 
 def test_the_band_is_binomial():
@@ -164,7 +169,7 @@ def test_the_band_is_binomial():
 
     n = 400
     events = cal.Predictions.from_probs([1] * n, [0.3] * n)
-    ends = spread.calibrated_frequencies(cal.ECE, events, n=2000, seed=0, level=0.9)
+    ends = bin_intervals.calibrated_frequencies(cal.ECE, events, n=2000, seed=0, level=0.9)
     wanted = binom(n, 0.3).ppf([0.05, 0.95]) / n
     assert ends[4] == pytest.approx(wanted, abs=2.5 / n)  # a quantile of 2,000 draws is off by a step or two
 
@@ -190,7 +195,9 @@ def test_the_smooth_curve_is_a_kernel_average():
     sigma = cal.SMECE(events).details["bandwidth"]
     for index in (150, 250, 350):
         t = curve.forecast[index]
-        weights = [sum(np.exp(-0.5 * ((t - image) / sigma) ** 2) for image in (one, -one, 2 - one)) for one in p]
+        weights = [
+            sum(np.exp(-0.5 * ((t - image) / sigma) ** 2) for image in (centre, -centre, 2 - centre)) for centre in p
+        ]
         wanted = np.dot(weights, happened) / np.sum(weights)
         assert curve.frequency[index] == pytest.approx(wanted, abs=1e-4)  # samples are shared between cells 1/4096 wide
     assert np.isnan(curve.frequency[:100]).all()
@@ -269,7 +276,7 @@ def test_signed_gaps_have_their_null_and_intervals():
     assert display.band == pytest.approx(np.quantile(null, [0.1, 0.9], axis=0).T)
     intervals = cal.CWMCS(SHIPPED, interval=bootstrap).intervals
     ends = {tuple(line[:, 0]) for line in named(display.ax_, "90% interval").get_segments()}
-    assert ends == {(one.low, one.high) for one in intervals}
+    assert ends == {(interval.low, interval.high) for interval in intervals}
 
 
 def test_signed_gaps_refuse_other_metrics():
@@ -310,20 +317,20 @@ def test_top_k_refuses_events():
 def test_groups_are_the_rows_of_the_table():
     bootstrap = cal.Bootstrap(20, seed=0)
     display = plots.GroupsDisplay.from_predictions(SHIPPED, by="ink", interval=bootstrap, consistency=19)
-    made = cal.table(SHIPPED, {"ece": cal.ECE}, by="ink", interval=bootstrap, null=19)
-    rows = sorted(("dark", "medium", "light"), key=lambda row: -made[row]["ece"].value)
+    table = cal.table(SHIPPED, {"ece": cal.ECE}, by="ink", interval=bootstrap, null=19)
+    rows = sorted(("dark", "medium", "light"), key=lambda row: -table[row]["ece"].value)
     (dots, _, everything) = display.ax_.lines
-    assert dots.get_xdata() == pytest.approx([made[row]["ece"].value for row in rows])
-    assert everything.get_xdata()[0] == made["all"]["ece"].value
+    assert dots.get_xdata() == pytest.approx([table[row]["ece"].value for row in rows])
+    assert everything.get_xdata()[0] == table["all"]["ece"].value
     noise = boxes(named(display.ax_, "95% if calibrated"))[:, 2]
-    assert noise == pytest.approx([made[row]["ece"].details["noise_95"] for row in rows])
+    assert noise == pytest.approx([table[row]["ece"].details["noise_95"] for row in rows])
     lines = named(display.ax_, "90% interval").get_segments()
     assert [tuple(line[:, 0]) for line in lines] == [
-        (made[row]["ece"].interval.low, made[row]["ece"].interval.high) for row in rows
+        (table[row]["ece"].interval.low, table[row]["ece"].interval.high) for row in rows
     ]
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert labels == [f"{row} ({made[row]['ece'].n:,})" for row in rows]
-    assert [*plots.GroupsDisplay.from_table(made, "ece").results] == [*display.results]
+    assert labels == [f"{row} ({table[row]['ece'].n:,})" for row in rows]
+    assert [*plots.GroupsDisplay.from_table(table, "ece").results] == [*display.results]
 
 
 def test_a_signed_metric_has_no_one_sided_noise():
@@ -361,21 +368,21 @@ def test_likert_refuses_other_metrics():
 
 
 def test_sensitivity_draws_values_spread_and_sizes_in_order():
-    found = cal.sensitivity(cal.ECE, SHIPPED, values=[50, 5, 15], bootstrap=20)
-    display = plots.SensitivityDisplay(found, "ECE").plot()
+    curve = cal.sensitivity(cal.ECE, SHIPPED, values=[50, 5, 15], bootstrap=20)
+    display = plots.SensitivityDisplay(curve, "ECE").plot()
     order = [1, 2, 0]
     line = named(display.ax_, "value")
     assert line.get_xdata().tolist() == [5, 15, 50]
-    assert line.get_ydata() == pytest.approx(found.values[order])
+    assert line.get_ydata() == pytest.approx(curve.values[order])
     corners = named(display.ax_, "± 1 standard deviation").get_paths()[0].vertices
-    for setting, value, sd in zip(found.settings, found.values, found.sds, strict=True):
+    for setting, value, sd in zip(curve.settings, curve.values, curve.sds, strict=True):
         heights = corners[corners[:, 0] == setting, 1]
         assert heights.min() == pytest.approx(value - sd)
         assert heights.max() == pytest.approx(value + sd)
     (strip,) = [ax for ax in display.figure_.axes if ax is not display.ax_]
     for column, sizes in enumerate(strip.lines):
-        assert sizes.get_ydata().tolist() == found.bin_sizes[order, column].tolist()
-    assert len(named(display.ax_, "stable value").get_xdata()) == found.stable.sum()
+        assert sizes.get_ydata().tolist() == curve.bin_sizes[order, column].tolist()
+    assert len(named(display.ax_, "stable value").get_xdata()) == curve.stable.sum()
 
 
 def test_sensitivity_to_the_share_of_rows_has_no_bin_sizes():
@@ -398,7 +405,7 @@ def test_before_and_after_are_two_reliability_diagrams():
     for panel, predictions in zip(display.axes_, (SHIPPED, after), strict=True):
         known = plots.ReliabilityDisplay.from_predictions(predictions, metric=cal.ADAPTIVE_ECE)
         assert np.array_equal(boxes(panel.patches), boxes(known.ax_.patches))
-    values = [cal.ADAPTIVE_ECE(one).value for one in (SHIPPED, after)]
+    values = [cal.ADAPTIVE_ECE(predictions).value for predictions in (SHIPPED, after)]
     title = f"ADAPTIVE_ECE {values[0]:.4f} raw, {values[1]:.4f} halved, n = 10,000"
     assert display.ax_.get_title(loc="left") == title
 
@@ -413,8 +420,8 @@ def test_before_and_after_refuse_other_rows():
 def test_risk_and_coverage_of_several_models():
     models = {"toy": TOY, "some": TOY[:6]}
     display = plots.RiskCoverageDisplay.from_predictions(models, uncertainty=diagnostics.doubt)
-    for line, one in zip(display.ax_.lines, models.values(), strict=True):
-        curve = diagnostics.risk_coverage(one, diagnostics.doubt)
+    for line, model in zip(display.ax_.lines, models.values(), strict=True):
+        curve = diagnostics.risk_coverage(model, diagnostics.doubt)
         assert np.array_equal(line.get_xdata(), curve.coverage)
         assert np.array_equal(line.get_ydata(), curve.risk)
     first, second = display.ax_.lines
@@ -439,16 +446,16 @@ def test_small_multiples_are_the_worst_classes_first():
     assert display.worst.tolist() == worst.tolist()
     assert "the worst 3 of 10" in display.ax_.get_title(loc="left")
     for panel, index in zip(display.axes_, worst, strict=True):
-        one = dataclasses.replace(cal.ECE, lens=cal.OneClass(int(index)))
-        known = plots.ReliabilityDisplay.from_predictions(SHIPPED, metric=one)
+        alone = dataclasses.replace(cal.ECE, lens=cal.OneClass(int(index)))
+        known = plots.ReliabilityDisplay.from_predictions(SHIPPED, metric=alone)
         assert np.array_equal(boxes(panel.containers[0]), boxes(known.ax_.containers[0]))
         assert panel.get_title(loc="left").startswith(result.about.names[index])
 
 
 def test_small_multiples_have_bands_of_their_class():
     display = plots.SmallMultiplesDisplay.from_predictions(TOY, consistency=20, level=0.8)
-    one = dataclasses.replace(cal.SCE, lens=cal.OneClass(1))
-    known = spread.calibrated_frequencies(one, TOY, n=20, seed=0, level=0.8)
+    alone = dataclasses.replace(cal.SCE, lens=cal.OneClass(1))
+    known = bin_intervals.calibrated_frequencies(alone, TOY, n=20, seed=0, level=0.8)
     assert np.array_equal(display.bands[1], known, equal_nan=True)
     with pytest.raises(cal.CalibrationInputError, match="needs a binned error of every class"):
         plots.SmallMultiplesDisplay.from_predictions(TOY, metric=cal.CWECE, consistency=9)
@@ -465,14 +472,14 @@ def test_comparisons_are_paired_and_corrected():
     display = plots.ComparisonDisplay.from_predictions(models, n=50)
     known = cal.compare_all(cal.ECE, models, 50, 0)
     values, differences = display.axes_
-    assert [line.get_xdata()[0] for line in values.lines] == [cal.ECE(one).value for one in models.values()]
+    assert [line.get_xdata()[0] for line in values.lines] == [cal.ECE(entry).value for entry in models.values()]
     dots = [line for line in differences.lines if line.get_marker() == "o"]
-    assert [dot.get_xdata()[0] for dot in dots] == [one.difference for one in known.values()]
+    assert [dot.get_xdata()[0] for dot in dots] == [entry.difference for entry in known.values()]
     ends = [tuple(lines.get_segments()[0][:, 0]) for lines in differences.collections]
-    assert ends == [(one.interval.low, one.interval.high) for one in known.values()]
+    assert ends == [(entry.interval.low, entry.interval.high) for entry in known.values()]
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, False, True]
     assert [text.get_text() for text in differences.texts] == [
-        f"p = {one.adjusted_p_value:.2g}" for one in known.values()
+        f"p = {entry.adjusted_p_value:.2g}" for entry in known.values()
     ]
 
 
@@ -480,7 +487,7 @@ def test_comparisons_with_a_reference():
     models = {"a": SHIPPED[:500], "b": SHIPPED[:500], "c": SHIPPED[:500]}
     display = plots.ComparisonDisplay.from_predictions(models, reference="b", n=20)
     assert list(display.comparisons) == [("a", "b"), ("c", "b")]
-    assert all(one.adjusted_p_value is not None for one in display.comparisons.values())
+    assert all(comparison.adjusted_p_value is not None for comparison in display.comparisons.values())
     with pytest.raises(cal.CalibrationInputError, match="reference: is unknown, got 'd'"):
         plots.ComparisonDisplay.from_predictions(models, reference="d", n=20)
 
@@ -515,10 +522,10 @@ def test_small_multiples_count_on_one_kind_of_axis():
 
 
 def test_neighbours_that_were_not_compared_share_no_ground():
-    found = [
+    curves = [
         cal.sensitivity(cal.ECE, SHIPPED, values=values, bootstrap=20)
         for values in ([5, 15, 50], [50, 15, 5], [50, 5, 15])
     ]
-    assert all(one.stable.all() for one in found)
-    grounds = [len(plots.SensitivityDisplay(one).plot().ax_.patches) for one in found]
+    assert all(curve.stable.all() for curve in curves)
+    grounds = [len(plots.SensitivityDisplay(curve).plot().ax_.patches) for curve in curves]
     assert grounds == [2, 2, 0]

@@ -74,6 +74,7 @@ def test_the_shipped_predictions_are_small():
     assert sum(path.stat().st_size for path in io.SHIPPED.glob("*.npz")) < 1_000_000
 
 
+@pytest.mark.slow
 def test_every_recipe_works_on_the_shipped_predictions():
     predictions = io.read(io.SHIPPED / "fashion_mnist_test.npz")
     for recipe in cal.RECIPES.values():

@@ -12,7 +12,7 @@ import calibrant as cal
 from calibrant.door import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
 from calibrant.recalibrate.choice import gain_of_choosing
-from calibrant.recalibrate.fitting.scores import lesson
+from calibrant.recalibrate.fitting.lessons import as_lesson
 from calibrant.recalibrate.folds import fold_of
 from calibrant.recalibrate.methods import SHORT, named, spelled, usual
 from toy import Z, y
@@ -23,7 +23,7 @@ FAST = {"MatrixScaling": _STRENGTHS, "DirichletCalibration": _STRENGTHS, "Histog
 NOT_FOR_EVENTS = {"TopLabelCalibration"}
 
 
-def made(name, **options):
+def unfitted(name, **options):
     return METHODS[name](**{**FAST.get(name, {}), **options})
 
 
@@ -42,10 +42,10 @@ def drawn_event(n=300, seed=0):
     return 2.0 * z, (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
 
 
-def quietly(fit, *given, **options):
+def quietly(fit, *arguments, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrationWarning)
-        return fit(*given, **options)
+        return fit(*arguments, **options)
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +55,14 @@ def fitted():
     z, happened = drawn_event()
     return {
         name: (
-            quietly(made(name).fit, x, labels),
-            None if name in NOT_FOR_EVENTS else quietly(made(name).fit, z, happened),
+            quietly(unfitted(name).fit, x, labels),
+            None if name in NOT_FOR_EVENTS else quietly(unfitted(name).fit, z, happened),
         )
         for name in METHODS
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_rows_are_probabilities_in_the_shape_of_the_scores(name, fitted):
     of_classes, of_event = fitted[name]
@@ -89,24 +90,24 @@ def test_over_confidence_is_mended_on_other_rows(name, fitted):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_json_rebuilds_the_map_to_the_bit(name, fitted):
-    for one, given in zip(fitted[name], (drawn(seed=2)[0], drawn_event(seed=2)[0]), strict=True):
-        if one is None:
+    for recalibrator, scores in zip(fitted[name], (drawn(seed=2)[0], drawn_event(seed=2)[0]), strict=True):
+        if recalibrator is None:
             continue
-        text = one.to_json()
+        text = recalibrator.to_json()
         again = from_json(text)
-        assert type(again) is type(one)
-        assert again.get_params() == one.get_params()
-        assert again.certificate_ == one.certificate_ or np.isnan(one.certificate_.gradient_norm)
-        assert np.array_equal(again.predict_proba(given), one.predict_proba(given))
+        assert type(again) is type(recalibrator)
+        assert again.get_params() == recalibrator.get_params()
+        assert again.certificate_ == recalibrator.certificate_ or np.isnan(recalibrator.certificate_.gradient_norm)
+        assert np.array_equal(again.predict_proba(scores), recalibrator.predict_proba(scores))
         assert again.to_json() == text
-        assert type(one).from_json(text).to_json() == text
+        assert type(recalibrator).from_json(text).to_json() == text
 
 
 def test_another_process_applies_the_same_map_to_the_bit(tmp_path, fitted):
     x, _ = drawn(seed=3)
     np.save(tmp_path / "x.npy", x)
-    for name, (one, _) in fitted.items():
-        (tmp_path / f"{name}.json").write_text(one.to_json())
+    for name, (recalibrator, _) in fitted.items():
+        (tmp_path / f"{name}.json").write_text(recalibrator.to_json())
     code = (
         "import sys, pathlib, numpy as np, calibrant as cal\n"
         "folder = pathlib.Path(sys.argv[1]); x = np.load(folder / 'x.npy')\n"
@@ -114,8 +115,8 @@ def test_another_process_applies_the_same_map_to_the_bit(tmp_path, fitted):
         "    np.save(path.with_suffix('.npy'), cal.recalibrate.from_json(path.read_text()).predict_proba(x))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    for name, (one, _) in fitted.items():
-        assert np.array_equal(np.load(tmp_path / f"{name}.npy"), one.predict_proba(x)), name
+    for name, (recalibrator, _) in fitted.items():
+        assert np.array_equal(np.load(tmp_path / f"{name}.npy"), recalibrator.predict_proba(x)), name
 
 
 def changed(text, **keys):
@@ -123,7 +124,7 @@ def changed(text, **keys):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda text: text[:-20], "must be JSON"),
         (lambda text: "[1]", "must be the JSON of a recalibrator"),
@@ -134,8 +135,8 @@ def changed(text, **keys):
         (lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "learnt"}), "got no learnt"),
     ],
 )
-def test_a_changed_or_newer_file_is_refused(spoil, said, fitted):
-    with pytest.raises(cal.CalibrationInputError, match=said):
+def test_a_changed_or_newer_file_is_refused(spoil, message, fitted):
+    with pytest.raises(cal.CalibrationInputError, match=message):
         from_json(spoil(fitted["TemperatureScaling"][0].to_json()))
 
 
@@ -148,7 +149,7 @@ def test_the_json_of_another_method_is_refused(fitted):
 def test_the_order_of_rows_does_not_matter(name, fitted):
     x, labels = drawn()
     order = np.random.default_rng(1).permutation(len(labels))
-    again = quietly(made(name).fit, x[order], labels[order])
+    again = quietly(unfitted(name).fit, x[order], labels[order])
     other, _ = drawn(seed=4)
     tolerance = (
         1e-6 if name in ("GPCalibration", "MatrixScaling", "DirichletCalibration") else 1e-8
@@ -160,8 +161,8 @@ def test_the_order_of_rows_does_not_matter(name, fitted):
 def test_whole_weights_are_repetition(name):
     x, labels = drawn(120)
     times = np.random.default_rng(2).integers(1, 4, len(labels))
-    weighted = quietly(made(name).fit, x, labels, sample_weight=times)
-    repeated = quietly(made(name).fit, np.repeat(x, times, axis=0), np.repeat(labels, times))
+    weighted = quietly(unfitted(name).fit, x, labels, sample_weight=times)
+    repeated = quietly(unfitted(name).fit, np.repeat(x, times, axis=0), np.repeat(labels, times))
     other, _ = drawn(seed=5)
     tolerance = 1e-6 if name in ("MatrixScaling", "DirichletCalibration") else 1e-8  # as above
     assert weighted.predict_proba(other) == pytest.approx(repeated.predict_proba(other), abs=tolerance)
@@ -190,15 +191,15 @@ def test_the_certificate_tells_what_happened_on_the_fitting_rows(name, fitted):
 def test_probabilities_are_taken_as_such(name, dtype):
     x, labels = drawn()
     p = cal.Predictions.from_logits(labels, x).probabilities.astype(dtype)
-    one = quietly(made(name, input="probabilities").fit, p, labels)
-    assert one.predict_proba(p[:5].copy()).sum(axis=1) == pytest.approx(np.ones(5))
+    recalibrator = quietly(unfitted(name, input="probabilities").fit, p, labels)
+    assert recalibrator.predict_proba(p[:5].copy()).sum(axis=1) == pytest.approx(np.ones(5))
     with pytest.raises(cal.CalibrationInputError, match=r"X: must lie in \[0, 1\]"):
-        one.predict_proba(x)
+        recalibrator.predict_proba(x)
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(
-    ("x", "labels", "said"),
+    ("x", "labels", "message"),
     [
         (Z, y[:-1], "y: must match X"),
         (Z, y + 1, "y: must lie in 0..2, got 3"),
@@ -209,37 +210,37 @@ def test_probabilities_are_taken_as_such(name, dtype):
         (Z[None], y, "X: must be"),
     ],
 )
-def test_bad_input_is_refused(name, x, labels, said):
-    with pytest.raises(cal.CalibrationInputError, match=said):
-        made(name).fit(x, labels)
+def test_bad_input_is_refused(name, x, labels, message):
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        unfitted(name).fit(x, labels)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_was_not_fitted_and_what_does_not_fit_is_refused(name, fitted):
     with pytest.raises(cal.CalibrationInputError, match="must be fitted first"):
-        made(name).predict_proba(Z)
+        unfitted(name).predict_proba(Z)
     with pytest.raises(cal.CalibrationInputError, match="must be fitted first"):
-        made(name).to_json()
+        unfitted(name).to_json()
     with pytest.raises(cal.CalibrationInputError, match="X: must be 3 columns, as fitted"):
         fitted[name][0].predict_proba(Z[:, :2])
     with pytest.raises(cal.CalibrationInputError, match="input: must be"):
-        made(name, input="scores")
+        unfitted(name, input="scores")
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_options_are_read_and_set_as_scikit_learn_does(name):
-    one = made(name)
-    assert type(one)(**one.get_params()).get_params() == one.get_params()
-    assert one.set_params(input="probabilities").input == "probabilities"
+    method = unfitted(name)
+    assert type(method)(**method.get_params()).get_params() == method.get_params()
+    assert method.set_params(input="probabilities").input == "probabilities"
     with pytest.raises(cal.CalibrationInputError, match="inputt: is no option"):
-        one.set_params(inputt="logits")
+        method.set_params(inputt="logits")
 
 
 def test_names_of_classes_are_those_given_or_in_order():
     words = np.array(["cat", "dog", "owl"])
-    one = cal.TemperatureScaling().fit(Z, words[y])
-    assert one.classes_.tolist() == ["cat", "dog", "owl"]
-    assert one.predict(Z[:2]).tolist() == ["cat", "dog"]
+    recalibrator = cal.TemperatureScaling().fit(Z, words[y])
+    assert recalibrator.classes_.tolist() == ["cat", "dog", "owl"]
+    assert recalibrator.predict(Z[:2]).tolist() == ["cat", "dog"]
     other = cal.TemperatureScaling(classes=["owl", "dog", "cat"]).fit(Z, words[::-1][y])
     assert other.predict(Z[:2]).tolist() == ["owl", "dog"]
     with pytest.raises(cal.CalibrationInputError, match="y: must name all 3 classes, got 2 names"):
@@ -254,13 +255,13 @@ def test_no_row_is_mapped_by_a_map_that_saw_it(monkeypatch):
     seen = []
     learn = cal.TemperatureScaling._learn
 
-    def watched(self, given):
-        seen.append({tuple(row) for row in given.scores.values})
-        return learn(self, given)
+    def watched(self, lesson):
+        seen.append({tuple(row) for row in lesson.scores.values})
+        return learn(self, lesson)
 
     monkeypatch.setattr(cal.TemperatureScaling, "_learn", watched)
     out = cross_fit(cal.TemperatureScaling(), x, labels, folds=4, seed=1)
-    dealt = fold_of(lesson(x, labels, input="logits"), 4, 1)
+    dealt = fold_of(as_lesson(x, labels, input="logits"), 4, 1)
     assert len(seen) == 4
     for row, fold in zip(x, dealt, strict=True):
         assert tuple(row) not in seen[fold]
@@ -271,7 +272,7 @@ def test_no_row_is_mapped_by_a_map_that_saw_it(monkeypatch):
 
 def test_folds_share_out_every_class():
     x, labels = drawn(90)
-    dealt = fold_of(lesson(x, labels, input="logits"), 5, 0)
+    dealt = fold_of(as_lesson(x, labels, input="logits"), 5, 0)
     assert np.ptp(np.bincount(dealt)) <= 1
     for label in range(3):
         assert np.ptp(np.bincount(dealt[labels == label], minlength=5)) <= 1
@@ -280,10 +281,10 @@ def test_folds_share_out_every_class():
 def test_groups_stay_together():
     x, labels = drawn(90)
     patients = np.repeat(np.arange(30), 3)
-    dealt = fold_of(lesson(x, labels, input="logits"), 5, 0, patients)
+    dealt = fold_of(as_lesson(x, labels, input="logits"), 5, 0, patients)
     assert all(len(set(dealt[patients == patient])) == 1 for patient in range(30))
     with pytest.raises(cal.CalibrationInputError, match="groups: must have one value per row"):
-        fold_of(lesson(x, labels, input="logits"), 5, 0, patients[:4])
+        fold_of(as_lesson(x, labels, input="logits"), 5, 0, patients[:4])
 
 
 @pytest.mark.parametrize("folds", [1, 0, 61, 2.5, True])
@@ -298,8 +299,8 @@ def test_folds_that_cannot_be_are_refused(folds):
 
 def test_measuring_the_fitting_rows_is_warned_of():
     x, labels = drawn()
-    one = cal.TemperatureScaling().fit(x, labels)
-    p = one.predict_proba(x)
+    recalibrator = cal.TemperatureScaling().fit(x, labels)
+    p = recalibrator.predict_proba(x)
     with pytest.warns(cal.CalibrationWarning, match="the numbers flatter it"):
         result = cal.ECE(labels, p)
     assert any(leaks.FLAG in note for note in result.notes)
@@ -309,10 +310,10 @@ def test_measuring_the_fitting_rows_is_warned_of():
 
 def test_measuring_other_rows_is_not_warned_of():
     x, labels = drawn()
-    one = cal.TemperatureScaling().fit(x[:200], labels[:200])
+    recalibrator = cal.TemperatureScaling().fit(x[:200], labels[:200])
     assert (
-        cal.ECE(labels[200:], one.predict_proba(x[200:])).notes
-        == cal.ECE(labels[200:], one.predict_proba(x[200:]) + 0).notes
+        cal.ECE(labels[200:], recalibrator.predict_proba(x[200:])).notes
+        == cal.ECE(labels[200:], recalibrator.predict_proba(x[200:]) + 0).notes
     )
     cal.ECE(cross_fit(cal.TemperatureScaling(), x, labels))
 
@@ -329,30 +330,30 @@ def test_a_map_that_was_saved_still_knows_its_rows():
 
 def test_the_best_method_is_found_and_held_against_noise():
     x, labels = drawn(1500, seed=8)
-    found = choose(cal.Predictions.from_logits(labels, x), {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()},
-                   resamples=50, seed=0)  # fmt: skip
-    assert found.best == "t"
-    assert found.ranking[-1] == "as it is"
-    assert found.gain.interval.low > 0
-    assert "more than noise" in found.verdict
-    assert found.to_dict()["methods"]["t"]["log loss"]["value"] == found.table["t"]["log loss"].value
+    methods = {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()}
+    choice = choose(cal.Predictions.from_logits(labels, x), methods, resamples=50, seed=0)
+    assert choice.best == "t"
+    assert choice.ranking[-1] == "as it is"
+    assert choice.gain.interval.low > 0
+    assert "more than noise" in choice.verdict
+    assert choice.to_dict()["methods"]["t"]["log loss"]["value"] == choice.table["t"]["log loss"].value
 
 
 def test_calibrated_forecasts_are_left_as_they_are_or_the_gain_is_called_noise():
     """Calibrated logits, seed 3: no method may claim a gain beyond noise."""
     x, labels = drawn(800, seed=3)
-    found = choose(cal.Predictions.from_logits(labels, x / 2), {"t": cal.TemperatureScaling()}, resamples=100, seed=0)
-    assert found.best == "as it is" or "may be noise" in found.verdict
+    choice = choose(cal.Predictions.from_logits(labels, x / 2), {"t": cal.TemperatureScaling()}, resamples=100, seed=0)
+    assert choice.best == "as it is" or "may be noise" in choice.verdict
 
 
 def test_a_method_that_cannot_be_fitted_is_listed_with_its_reason():
     x, labels = drawn(40)
     labels = np.where(labels == 2, 1, labels)
-    found = choose(
+    choice = choose(
         cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()}, resamples=20
     )
-    assert list(found.failures) == ["bcts"]
-    assert found.best == "as it is"
+    assert list(choice.failures) == ["bcts"]
+    assert choice.best == "as it is"
 
 
 def test_soft_labels_cannot_be_chosen_on():
@@ -361,7 +362,7 @@ def test_soft_labels_cannot_be_chosen_on():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("temprature", "did you mean 'temperature'"),
         ("temperature(objectiv='ece')", "did you mean 'objective'"),
@@ -371,8 +372,8 @@ def test_soft_labels_cannot_be_chosen_on():
         ("", "must be a name"),
     ],
 )
-def test_a_misspelt_method_is_named(text, said):
-    with pytest.raises(cal.CalibrationInputError, match=said):
+def test_a_misspelt_method_is_named(text, message):
+    with pytest.raises(cal.CalibrationInputError, match=message):
         spelled(text)
 
 
@@ -430,9 +431,9 @@ def test_names_that_are_truth_values_are_names():
 
 
 def test_options_of_numpy_are_saved():
-    one = cal.TemperatureScaling(classes=np.array([5, 7])).fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [5, 7, 7])
-    assert from_json(one.to_json()).classes == [5, 7]
-    assert from_json(one.to_json()).predict([[3.0, 0.0]]).tolist() == [5]
+    recalibrator = cal.TemperatureScaling(classes=np.array([5, 7])).fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [5, 7, 7])
+    assert from_json(recalibrator.to_json()).classes == [5, 7]
+    assert from_json(recalibrator.to_json()).predict([[3.0, 0.0]]).tolist() == [5]
 
 
 def test_a_search_that_ends_badly_in_some_folds_is_told():
@@ -448,12 +449,12 @@ def test_the_best_of_many_that_do_nothing_is_worth_nothing():
     happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
     copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
     forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
-    losses = {name: cal.LOG_LOSS(made).value for name, made in forecasts.items()}
+    losses = {name: cal.LOG_LOSS(predictions).value for name, predictions in forecasts.items()}
     looks = losses["as it is"] - min(losses.values())
-    found = gain_of_choosing(forecasts, 200, seed=0)
+    gain = gain_of_choosing(forecasts, 200, seed=0)
     assert looks > 0.004
-    assert found.value < looks / 2
-    assert found.interval.low < 0
+    assert gain.value < looks / 2
+    assert gain.interval.low < 0
 
 
 def test_what_choosing_is_worth_is_that_of_a_loop():
@@ -464,21 +465,19 @@ def test_what_choosing_is_worth_is_that_of_a_loop():
         name: cal.Predictions.from_logits(happened, scale * z)
         for name, scale in (("as it is", 3), ("a", 1), ("b", 0.5))
     }
-    found = gain_of_choosing(forecasts, 25, seed=7)
+    gain = gain_of_choosing(forecasts, 25, seed=7)
     draws = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(9,)))
     gains = []
     for _ in range(25):
         counts = np.bincount(draws.integers(0, 30, 30), minlength=30)
 
-        def loss(made, weight):
-            p = made.probabilities
+        def loss(predictions, weight):
+            p = predictions.probabilities
             rows = [-np.log(p[i] if happened[i] else 1 - p[i]) * weight[i] for i in range(30)]
             return sum(rows) / sum(weight)
 
         best = min(forecasts, key=lambda name: loss(forecasts[name], counts))
         out = [float(count == 0) for count in counts]
         gains.append(loss(forecasts["as it is"], out) - loss(forecasts[best], out))
-    assert found.value == pytest.approx(np.median(gains), abs=1e-12)
-    assert (found.interval.low, found.interval.high) == pytest.approx(
-        tuple(np.quantile(gains, [0.05, 0.95])), abs=1e-12
-    )
+    assert gain.value == pytest.approx(np.median(gains), abs=1e-12)
+    assert (gain.interval.low, gain.interval.high) == pytest.approx(tuple(np.quantile(gains, [0.05, 0.95])), abs=1e-12)

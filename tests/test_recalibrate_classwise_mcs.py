@@ -106,7 +106,7 @@ def procedure(rows, labels, n_bins, *, clip_iqr=False, keep_accuracy=False):
     scores = [score or 0.0 for score in scores]
     most = max(map(abs, scores))
     u = [score / most for score in scores]
-    found = None
+    lowest = None
     _, before = error_and_accuracy(rows, labels, [t] * classes, n_bins)
     for step in range(-999, 1000):
         gamma = step / 1000
@@ -116,9 +116,9 @@ def procedure(rows, labels, n_bins, *, clip_iqr=False, keep_accuracy=False):
         error, accuracy = error_and_accuracy(rows, labels, divisors, n_bins)
         if keep_accuracy and accuracy < before:
             continue
-        if found is None or error < found[0] - 1e-12:
-            found = error, gamma, divisors
-    return t, u, found[1], found[2], found[0]
+        if lowest is None or error < lowest[0] - 1e-12:
+            lowest = error, gamma, divisors
+    return t, u, lowest[1], lowest[2], lowest[0]
 
 
 def midpoint(ordered, share):
@@ -126,6 +126,7 @@ def midpoint(ordered, share):
     return (ordered[math.floor(place)] + ordered[math.ceil(place)]) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clip_iqr", "keep_accuracy"), [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize(("n", "k", "n_bins", "seed"), [(25, 3, 5, 0), (30, 4, 15, 1), (12, 2, 10, 2), (30, 6, 7, 3)])
 def test_the_whole_procedure_agrees_with_the_plain_loop(n, k, n_bins, seed, clip_iqr, keep_accuracy):
@@ -181,9 +182,9 @@ def test_errors_are_those_of_the_recipe(gamma):
     u = np.array([0.5, -1.0, 0.25])
     errors, accuracies = errors_by_gamma(Z, y, np.ones(12), 1.2, u, 5)
     there = int(np.flatnonzero(np.isclose(GAMMAS, gamma, rtol=0, atol=1e-9))[0])
-    made = cal.Predictions.from_logits(y, Z / temperatures(1.2, gamma, u))
-    assert errors[there] == close(FIVE(made).value, 1e-14)
-    assert accuracies[there] == close(cal.ACCURACY(made).value, 1e-14)
+    predictions = cal.Predictions.from_logits(y, Z / temperatures(1.2, gamma, u))
+    assert errors[there] == close(FIVE(predictions).value, 1e-14)
+    assert accuracies[there] == close(cal.ACCURACY(predictions).value, 1e-14)
 
 
 def test_blocks_of_rows_add_up(monkeypatch):
@@ -316,6 +317,7 @@ def test_a_gamma_at_the_end_is_warned_of():
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 5))
 def test_whole_weights_are_repetition(seed, k):
@@ -328,27 +330,30 @@ def test_whole_weights_are_repetition(seed, k):
     assert weighted.temperatures_ == close(repeated.temperatures_)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_does_not_matter(seed):
     z, labels = drawn(40, 3, seed)
     order = np.random.default_rng(seed).permutation(len(labels))
-    one, other = (quietly(ClasswiseMCSTemperatureScaling(), z[rows], labels[rows]) for rows in (slice(None), order))
-    assert one.gamma_ == other.gamma_
-    assert one.temperatures_ == close(other.temperatures_)
+    first, other = (quietly(ClasswiseMCSTemperatureScaling(), z[rows], labels[rows]) for rows in (slice(None), order))
+    assert first.gamma_ == other.gamma_
+    assert first.temperatures_ == close(other.temperatures_)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_renamed_classes_have_renamed_temperatures(seed):
     z, labels = drawn(40, 4, seed)
     turn = np.random.default_rng(seed).permutation(4)
-    one = quietly(ClasswiseMCSTemperatureScaling(), z, labels)
+    first = quietly(ClasswiseMCSTemperatureScaling(), z, labels)
     other = quietly(ClasswiseMCSTemperatureScaling(), z[:, turn], np.argsort(turn)[labels])
-    assert other.gamma_ == one.gamma_
-    assert other.temperatures_ == close(one.temperatures_[turn])
+    assert other.gamma_ == first.gamma_
+    assert other.temperatures_ == close(first.temperatures_[turn])
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_error_is_no_larger_than_that_of_one_temperature(seed):

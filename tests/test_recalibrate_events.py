@@ -13,10 +13,10 @@ import calibrant as cal
 from calibrant.exceptions import CalibrationWarning
 from calibrant.recalibrate.bbq import BBQ, binnings
 from calibrant.recalibrate.beta import BetaCalibration, beta_curve, logarithms
+from calibrant.recalibrate.fitting.lessons import ModelScores, as_lesson
 from calibrant.recalibrate.fitting.one_vs_all import Event
-from calibrant.recalibrate.fitting.scores import Scores, lesson
 from calibrant.recalibrate.histogram import CELLS, HistogramBinning, cells, left_out_loss
-from calibrant.recalibrate.isotonic import IsotonicCalibration, broken_line, fit_isotonic
+from calibrant.recalibrate.isotonic_calibration import IsotonicCalibration, broken_line, fit_isotonic
 from calibrant.recalibrate.platt import PlattScaling, fit_platt
 from oracles import recalibrate_events as oracle
 from strategies import events, rows
@@ -97,6 +97,7 @@ def test_two_columns_are_nearly_the_event_where_bins_have_sides(method):
     assert np.abs(columns[:, 1] - event).max() < 0.02  # a mirrored bin may hold one row more or less
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(data=rows(classes=few_classes, most=25), seed=seeds)
 @settings(max_examples=25)
@@ -106,16 +107,16 @@ def test_rows_sum_to_one_and_no_order_or_repetition_matters(method, data, seed):
     times = rng.integers(0, 4, len(labels))
     times[0] = 1
     points = rng.dirichlet(np.ones(p.shape[1]), 10)
-    made = on_probabilities(method, p, labels, times).predict_proba(points)
-    assert np.allclose(made.sum(axis=1), 1, rtol=0, atol=1e-12)
-    assert made.min() >= 0
+    probabilities = on_probabilities(method, p, labels, times).predict_proba(points)
+    assert np.allclose(probabilities.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert probabilities.min() >= 0
     again = on_probabilities(method, np.repeat(p, times, axis=0), np.repeat(labels, times)).predict_proba(points)
     order = rng.permutation(len(labels))
     shuffled = on_probabilities(method, p[order], labels[order], times[order]).predict_proba(points)
     # a search that could go on for ever is left where rounding has it
     within = 1e-9 if method not in (PlattScaling, BetaCalibration) else 1e-6
-    assert np.allclose(again, made, rtol=0, atol=within)
-    assert np.allclose(shuffled, made, rtol=0, atol=within)
+    assert np.allclose(again, probabilities, rtol=0, atol=within)
+    assert np.allclose(shuffled, probabilities, rtol=0, atol=within)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -135,10 +136,10 @@ def test_fractional_weights_work_in_any_order(method):
     weight = np.random.default_rng(9).random(300).round(1) + 0.1
     order = np.random.default_rng(10).permutation(300)
     points = np.linspace(-6, 6, 50)
-    made = method().fit(z, outcomes, weight).predict_proba(points)
+    probabilities = method().fit(z, outcomes, weight).predict_proba(points)
     shuffled = method().fit(z[order], outcomes[order], weight[order]).predict_proba(points)
-    assert np.allclose(made, shuffled, rtol=0, atol=1e-9)
-    assert not np.allclose(made, method().fit(z, outcomes).predict_proba(points), atol=1e-6)
+    assert np.allclose(probabilities, shuffled, rtol=0, atol=1e-9)
+    assert not np.allclose(probabilities, method().fit(z, outcomes).predict_proba(points), atol=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -154,7 +155,7 @@ def test_rows_of_next_to_no_weight_are_not_there(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_logits_and_their_probabilities_are_the_same_scores(method):
     fit = fitted(method, Z, y)
-    p = Scores(Z, "logits").probabilities
+    p = ModelScores(Z, "logits").probabilities
     other = on_probabilities(method, p, y)
     # where outcomes are parted the search is left where rounding has it
     assert np.allclose(fit.predict_proba(Z), other.predict_proba(p), rtol=0, atol=1e-6)
@@ -164,9 +165,9 @@ def test_logits_and_their_probabilities_are_the_same_scores(method):
 def test_float32_scores_are_computed_in_float64(method):
     z, outcomes = drawn(200, seed=4)
     single = z.astype(np.float32)
-    made = method().fit(single, outcomes).predict_proba(single)
-    assert made.dtype == np.float64
-    assert np.array_equal(made, method().fit(single.astype(np.float64), outcomes).predict_proba(single))
+    probabilities = method().fit(single, outcomes).predict_proba(single)
+    assert probabilities.dtype == np.float64
+    assert np.array_equal(probabilities, method().fit(single.astype(np.float64), outcomes).predict_proba(single))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -182,9 +183,9 @@ def test_a_method_and_its_json_rebuild_each_other(method, monkeypatch):
 @given(data=events())
 def test_methods_that_keep_the_order_never_fall(method, data):
     p, outcomes = data
-    made = on_probabilities(method, p, outcomes).predict_proba(np.linspace(0, 1, 200))
-    assert np.diff(made).min() >= -1e-15
-    assert 0 <= made.min() <= made.max() <= 1
+    probabilities = on_probabilities(method, p, outcomes).predict_proba(np.linspace(0, 1, 200))
+    assert np.diff(probabilities).min() >= -1e-15
+    assert 0 <= probabilities.min() <= probabilities.max() <= 1
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -216,25 +217,25 @@ def test_what_only_tells_classes_apart_is_said_by_name(method):
 def test_edges_give_probabilities_and_no_numerical_warning(method, scores, labels):
     fit = on_probabilities(method, scores, labels)
     points = np.array([0.0, 1e-310, 1e-20, 0.5, 1.0]) if np.ndim(scores) == 1 else np.array(scores)
-    made = fit.predict_proba(points)
-    assert np.isfinite(made).all()
-    assert 0 <= made.min() <= made.max() <= 1
+    probabilities = fit.predict_proba(points)
+    assert np.isfinite(probabilities).all()
+    assert 0 <= probabilities.min() <= probabilities.max() <= 1
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_largest_logits_overflow_nothing(method):
     scores = np.array([1e308, -1e308, 1e308, -1e308, 3.0, 4.0])
-    made = fitted(method, scores, [0, 1, 1, 0, 1, 0]).predict_proba(scores)
-    assert np.isfinite(made).all()
+    probabilities = fitted(method, scores, [0, 1, 1, 0, 1, 0]).predict_proba(scores)
+    assert np.isfinite(probabilities).all()
     narrow = fitted(method, np.linspace(-800, -740, 20), np.arange(20) % 2)
     assert np.isfinite(narrow.predict_proba([-1e308, -800.0, 0.0, 800.0, 1e308])).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_scores_get_the_base_rate(method):
-    made = fitted(method, [1.5] * 4, [0, 1, 0, 0]).predict_proba([1.5])
+    probabilities = fitted(method, [1.5] * 4, [0, 1, 0, 0]).predict_proba([1.5])
     expected = 2 / 6 if method is BBQ else 0.25  # the prior: one of two
-    assert made[0] == close(expected)
+    assert probabilities[0] == close(expected)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -270,7 +271,7 @@ def test_smoothed_targets_worked_by_hand():
 def test_the_derivatives_vanish_at_the_slope_and_intercept(data, seed, smooth):
     p, outcomes = data
     weight = np.random.default_rng(seed).integers(1, 4, len(p)).astype(float)
-    z = Scores(p, "probabilities").log_odds
+    z = ModelScores(p, "probabilities").log_odds
     fit = fitted(PlattScaling, z, outcomes, weight, smooth_targets=smooth)
     if not fit.certificate_.converged:
         return  # another test
@@ -364,8 +365,8 @@ def test_a_calibrated_model_stays_calibrated():
     z, outcomes = drawn(100_000, seed=0)
     fresh, truth = drawn(100_000, seed=1)
     for method in METHODS:
-        made = method().fit(z, outcomes).predict_proba(fresh)
-        assert cal.ECE(truth, made).value < 0.006, method
+        probabilities = method().fit(z, outcomes).predict_proba(fresh)
+        assert cal.ECE(truth, probabilities).value < 0.006, method
 
 
 def test_a_sigmoid_of_probabilities_does_not_keep_it():
@@ -404,7 +405,7 @@ def test_the_conditions_of_a_bounded_optimum_hold(data, seed):
     if not fit.certificate_.converged:
         return  # another test
     assert min(fit.a_, fit.b_) >= 0
-    features = logarithms(Scores(p, "probabilities").log_odds)
+    features = logarithms(ModelScores(p, "probabilities").log_odds)
     *down, level = slopes(features, outcomes, weight, fit.a_, fit.b_, fit.c_)
     assert level == close(0, 1e-9)
     for slope, derivative in zip((fit.a_, fit.b_), down, strict=True):
@@ -431,8 +432,8 @@ def test_a_slope_that_would_be_negative_is_nothing():
     outcomes = (rng.random(5000) < beta_curve(z, 1.5, -0.4, 0.2)).astype(int)
     fit = BetaCalibration().fit(z, outcomes)
     assert fit.b_ == 0
-    one = linear_model.LogisticRegression(C=1e10, tol=1e-10).fit(logarithms(z)[:1].T, outcomes)
-    assert (fit.a_, fit.c_) == close((one.coef_[0, 0], one.intercept_[0]), 1e-5)  # what their search leaves
+    peer = linear_model.LogisticRegression(C=1e10, tol=1e-10).fit(logarithms(z)[:1].T, outcomes)
+    assert (fit.a_, fit.c_) == close((peer.coef_[0, 0], peer.intercept_[0]), 1e-5)  # what their search leaves
     falling = BetaCalibration().fit(z, 1 - outcomes)
     assert (falling.a_, falling.b_) == (0, 0)
     assert falling.predict_proba([5.0])[0] == close(1 - outcomes.mean())
@@ -452,8 +453,8 @@ def test_logits_lose_nothing_where_probabilities_would_be_one():
     z = rng.uniform(38, 48, 4000)  # all are 1.0 as probabilities
     outcomes = (rng.random(4000) < 1 / (1 + np.exp(-(z - 43)))).astype(int)
     for method in (PlattScaling, BetaCalibration):
-        made = method().fit(z, outcomes).predict_proba([39.0, 43.0, 47.0])
-        assert made.tolist() == close([0.018, 0.5, 0.982], 0.03)  # seed 15, four standard errors
+        probabilities = method().fit(z, outcomes).predict_proba([39.0, 43.0, 47.0])
+        assert probabilities.tolist() == close([0.018, 0.5, 0.982], 0.03)  # seed 15, four standard errors
 
 
 def test_parted_outcomes_end_at_a_bound_of_beta_calibration():
@@ -468,9 +469,9 @@ def test_parted_outcomes_end_at_a_bound_of_beta_calibration():
 
 
 def test_twelve_rows_have_the_published_isotonic_rows():
-    made = on_probabilities(IsotonicCalibration, P, y).predict_proba(P.copy() + 0)
-    assert made[0].tolist() == [1, 0, 0]
-    assert made[3].tolist() == close([2 / 3, 1 / 3, 0])
+    probabilities = on_probabilities(IsotonicCalibration, P, y).predict_proba(P.copy() + 0)
+    assert probabilities[0].tolist() == [1, 0, 0]
+    assert probabilities[3].tolist() == close([2 / 3, 1 / 3, 0])
 
 
 def test_corners_and_straight_lines_worked_by_hand():
@@ -521,8 +522,8 @@ def test_a_late_drop_undoes_one_pool_after_another():
 
 def test_lines_between_neighbouring_numbers_do_not_overflow():
     thresholds = np.array([1e-310, 2e-310, 0.5])
-    made = broken_line(np.array([0.0, 1.5e-310, 2e-310, 0.25, 1.0]), thresholds, np.array([0.0, 0.5, 1.0]))
-    assert made.tolist() == close([0, 0.25, 0.5, 0.75, 1])
+    heights = broken_line(np.array([0.0, 1.5e-310, 2e-310, 0.25, 1.0]), thresholds, np.array([0.0, 0.5, 1.0]))
+    assert heights.tolist() == close([0, 0.25, 0.5, 0.75, 1])
 
 
 def test_a_million_rows_are_pooled_in_a_moment():
@@ -549,9 +550,9 @@ def test_no_probability_is_below_the_floor_and_the_log_loss_is_finite():
     event = on_probabilities(HistogramBinning, [0.1, 0.9], [0, 1], n_bins=2)
     assert event.predict_proba([0.1, 0.9]).tolist() == [1e-12, 1 - 1e-12]
     fit = on_probabilities(HistogramBinning, P, y, n_bins=20)
-    made = fit.predict_proba(P[::-1])
-    assert made.min() == pytest.approx(1e-12, rel=1e-9, abs=0)
-    assert made.sum(axis=1).tolist() == close([1] * 12)
+    probabilities = fit.predict_proba(P[::-1])
+    assert probabilities.min() == pytest.approx(1e-12, rel=1e-9, abs=0)
+    assert probabilities.sum(axis=1).tolist() == close([1] * 12)
 
 
 def test_edges_are_fractions_to_the_last_bit():
@@ -563,7 +564,7 @@ def test_a_left_out_row_of_which_no_cell_says_anything_stays_as_it_was():
     # without row 1, class 1 is at the midpoint 0.3 of an empty cell, class 0 at 1, class 2 at 0
     # without row 2, class 0 is at the midpoint 0.7 of an empty cell, the others at 0
     expected = (-math.log(0.6) - math.log(0.3 / 1.3) - math.log(1)) / 3
-    assert left_out_loss(lesson(p, labels, input="probabilities"), 5) == close(expected)
+    assert left_out_loss(as_lesson(p, labels, input="probabilities"), 5) == close(expected)
     assert oracle.left_out_log_loss(p.tolist(), labels.tolist(), 5) == close(expected)
 
 
@@ -577,7 +578,7 @@ def test_histogram_binning_is_the_loop(data, n_bins):
     ]  # fmt: skip
     expected = oracle.one_against_all(p.tolist(), curves)
     assert np.allclose(fit.predict_proba(p), expected, rtol=0, atol=1e-11)  # K floors of 1e-12
-    given_rows = lesson(p, labels, input="probabilities")
+    given_rows = as_lesson(p, labels, input="probabilities")
     if len(labels) > 1:
         assert left_out_loss(given_rows, n_bins) == close(
             oracle.left_out_log_loss(p.tolist(), labels.tolist(), n_bins), 1e-9
@@ -588,10 +589,10 @@ def test_histogram_binning_is_the_loop(data, n_bins):
 def test_the_left_out_loss_of_an_event_counts_weights_as_repetitions(data, seed):
     p, outcomes = data
     times = np.random.default_rng(seed).integers(1, 4, len(p))
-    weighted = lesson(p, outcomes, input="probabilities", sample_weight=times)
+    weighted = as_lesson(p, outcomes, input="probabilities", sample_weight=times)
     again, truth = np.repeat(p, times), np.repeat(outcomes, times)
     for n_bins in (1, 4, 50):
-        repeated = left_out_loss(lesson(again, truth, input="probabilities"), n_bins)
+        repeated = left_out_loss(as_lesson(again, truth, input="probabilities"), n_bins)
         assert left_out_loss(weighted, n_bins) == close(repeated, 1e-9)
     if len(again) > 1:  # in one cell, two columns are the event
         expected = oracle.left_out_log_loss(np.column_stack([1 - again, again]).tolist(), truth.tolist(), 1)
@@ -601,7 +602,7 @@ def test_the_left_out_loss_of_an_event_counts_weights_as_repetitions(data, seed)
 def test_the_number_of_cells_is_that_of_the_smallest_left_out_loss():
     for data in (drawn(300, seed=17), (Z, y)):
         fit = fitted(HistogramBinning, *data)
-        losses = [left_out_loss(lesson(*data, input="logits"), n_bins) for n_bins in CELLS]
+        losses = [left_out_loss(as_lesson(*data, input="logits"), n_bins) for n_bins in CELLS]
         assert fit.n_bins_ == CELLS[int(np.argmin(losses))]
         assert isinstance(fit.n_bins_, int)
     assert fitted(HistogramBinning, [0.1] * 9, [0, 1, 1] * 3).n_bins_ == 1  # all are equal: the first
@@ -635,8 +636,8 @@ def test_two_histograms_worked_by_hand():
     assert fit.thresholds_.tolist() == [0.5]
     # one bin: alpha = beta = 1, chance of the outcomes 1/2 * 1/3 = 1/6, says (1 + 1) / (2 + 2)
     # two bins: alpha = 1/4, 3/4; chances 3/4 * 3/4 = 9/16, says 1/8 and 7/8
-    one, two = 1 / 6, 9 / 16
-    expected = [(one / 2 + two / 8) / (one + two), (one / 2 + two * 7 / 8) / (one + two)]
+    first, second = 1 / 6, 9 / 16
+    expected = [(first / 2 + second / 8) / (first + second), (first / 2 + second * 7 / 8) / (first + second)]
     assert fit.predict_proba([0.5, 0.51]).tolist() == close(expected)
 
 
@@ -665,8 +666,8 @@ def test_bayesian_binning_is_the_loop(data):
     p = 0.01 + 0.98 * p  # at 0 and 1 a midpoint may be no further from them than rounding
     at = oracle.bbq_map(p.tolist(), outcomes.tolist())
     points = np.concatenate([p, [0.0, 0.123, 0.456, 0.789, 1.0]])
-    made = on_probabilities(BBQ, p, outcomes).predict_proba(points)
-    assert made.tolist() == close([at(point) for point in points.tolist()], 1e-9)
+    probabilities = on_probabilities(BBQ, p, outcomes).predict_proba(points)
+    assert probabilities.tolist() == close([at(point) for point in points.tolist()], 1e-9)
 
 
 def test_bayesian_binning_of_many_rows_is_the_loop():
@@ -674,8 +675,8 @@ def test_bayesian_binning_of_many_rows_is_the_loop():
     p = rng.random(1200).round(3)
     outcomes = (rng.random(1200) < p**2).astype(int)
     at = oracle.bbq_map(p[::2].tolist(), outcomes[::2].tolist())
-    made = on_probabilities(BBQ, p[::2], outcomes[::2]).predict_proba(np.linspace(0, 1, 21))
-    assert made.tolist() == close([at(point) for point in np.linspace(0, 1, 21).tolist()], 1e-9)
+    probabilities = on_probabilities(BBQ, p[::2], outcomes[::2]).predict_proba(np.linspace(0, 1, 21))
+    assert probabilities.tolist() == close([at(point) for point in np.linspace(0, 1, 21).tolist()], 1e-9)
 
 
 @pytest.mark.parametrize("odd", [False, True])
@@ -683,9 +684,9 @@ def test_borders_lie_below_the_higher_score_where_nothing_is_between(odd):
     low = np.nextafter(0.5, 1) if odd else 0.5
     high = np.nextafter(low, 1)
     fit = on_probabilities(BBQ, [low] * 30 + [high] * 30, [0] * 30 + [1] * 30)
-    made = fit.predict_proba([low, high])
-    assert made[0] < 0.05
-    assert made[1] > 0.95
+    probabilities = fit.predict_proba([low, high])
+    assert probabilities[0] < 0.05
+    assert probabilities[1] > 0.95
 
 
 def test_fifty_thousand_rows_are_binned_in_a_moment():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.recalibrate import gaussian_process
-from calibrant.recalibrate.fitting.scores import lesson
-from calibrant.recalibrate.gaussian_process import STEEPEST, Evidence, GPCalibration, Kernel, fit_latent
+from calibrant.recalibrate.fitting.lessons import as_lesson
+from calibrant.recalibrate.gaussian_process import STEEPEST, GPCalibration, Kernel, LatentEvidence, fit_latent
 from toy import P, Z, y
 
 seeds = st.integers(0, 2**32 - 1)
@@ -50,7 +50,7 @@ def latent(fitted, z):
 def some_evidence(kind, seed=0, n=15):
     rng = np.random.default_rng(seed)
     x, labels = drawn_event(n, seed) if kind == "event" else drawn(n, 3, seed)
-    return Evidence.of(lesson(x, labels, input="logits", sample_weight=rng.random(n) + 0.1), 4)
+    return LatentEvidence.of(as_lesson(x, labels, input="logits", sample_weight=rng.random(n) + 0.1), 4)
 
 
 def some_parameters(evidence, seed=0):
@@ -131,8 +131,8 @@ def test_slopes_are_those_of_small_differences(kind, seed):
     evidence = some_evidence(kind, seed)
     parameters = some_parameters(evidence, seed)
     step = 1e-5 * np.eye(len(parameters))
-    found = [(evidence.bound(parameters + e)[0] - evidence.bound(parameters - e)[0]) / 2e-5 for e in step]
-    assert evidence.bound(parameters)[1] == close(np.array(found), 1e-8)  # differences are good to 1e-10 / 1e-5 in part
+    slopes = [(evidence.bound(parameters + e)[0] - evidence.bound(parameters - e)[0]) / 2e-5 for e in step]
+    assert evidence.bound(parameters)[1] == close(np.array(slopes), 1e-8)  # differences are good to 1e-10 / 1e-5
 
 
 def test_blocks_of_rows_add_up(monkeypatch):
@@ -169,7 +169,7 @@ def test_the_expansion_is_near_the_true_expectation_where_the_posterior_is_narro
 
 def test_the_bound_rises_with_every_step():
     x, labels = drawn(60, 3, 0, lambda z: z + 1.5 * np.sin(z))
-    evidence = Evidence.of(lesson(x, labels, input="logits"), 6)
+    evidence = LatentEvidence.of(as_lesson(x, labels, input="logits"), 6)
     values = [evidence.bound(gaussian_process._start(evidence.inducing)[0])[0]]
     for steps in range(1, 21):
         mean, kernel, _ = fit_latent(evidence, most=steps)
@@ -183,7 +183,7 @@ def test_the_bound_rises_with_every_step():
 def test_the_certificate_tells_the_slope_at_the_end(kind):
     x, labels = drawn_event(300, 1, lambda z: z / 2) if kind == "event" else drawn(200, 4, 1, lambda z: z / 2)
     fitted = GPCalibration().fit(x, labels)
-    evidence = Evidence.of(lesson(x, labels, input="logits"), 10)
+    evidence = LatentEvidence.of(as_lesson(x, labels, input="logits"), 10)
     kernel = Kernel(fitted.lengthscale_, fitted.output_scale_, fitted.noise_)
     mean = kernel.factor(evidence.inducing).T @ fitted.weights_
     logs = np.log([kernel.lengthscale, kernel.output_scale, kernel.noise])
@@ -227,6 +227,7 @@ def test_a_curved_latent_is_found_better_than_a_temperature_does():
     assert np.abs(gap - gap.mean()).max() < 0.5  # a common shift is no difference
 
 
+@pytest.mark.slow
 def test_a_bent_event_with_a_shift_is_found():
     """sigmoid(0.5 + z / 2), seed 0: g is a straight line that the logit at 0.5 is moved by too."""
     x, happened = drawn_event(3000, 0, lambda z: 0.5 + z / 2)
@@ -291,15 +292,15 @@ def test_rows_that_are_all_equal_are_learnt_from():
     assert len(fitted.inducing_) == 1
     assert fitted.certificate_.converged
     assert 0.5 <= fitted.predict_proba(np.array([0.5]))[0] <= 1 / (1 + math.exp(-0.5)) + 1e-9
-    one = GPCalibration().fit([[1.0, 0.0]], [0])
-    assert np.isfinite(one.predict_proba([[1.0, 0.0]])).all()
+    alone = GPCalibration().fit([[1.0, 0.0]], [0])
+    assert np.isfinite(alone.predict_proba([[1.0, 0.0]])).all()
 
 
 def test_forecasts_of_zero_and_one_are_learnt_from():
     p = np.array([0.0, 1.0, 1.0, 0.0, 0.5, 0.7])
     fitted = GPCalibration("probabilities").fit(p, [0, 1, 0, 0, 1, 1])
-    made = fitted.predict_proba(np.array([0.0, 0.5, 1.0]))
-    assert np.all((made >= 0) & (made <= 1))
+    probabilities = fitted.predict_proba(np.array([0.0, 0.5, 1.0]))
+    assert np.all((probabilities >= 0) & (probabilities <= 1))
     assert fitted.certificate_.converged
 
 
@@ -308,31 +309,31 @@ def test_forecasts_of_zero_and_one_are_learnt_from():
 
 def test_inducing_points_are_where_forecasts_vary():
     z = np.concatenate([np.linspace(-1, 1, 101), np.linspace(-40, -30, 101), np.linspace(30, 40, 101)])
-    made = Evidence.of(lesson(z, np.arange(303) % 2, input="logits"), 7).inducing
-    assert made[[0, -1]].tolist() == [-40.0, 40.0]
-    assert np.all(np.abs(made[1:-1]) <= 1)
-    assert made[3] == close(0.0)
+    points = LatentEvidence.of(as_lesson(z, np.arange(303) % 2, input="logits"), 7).inducing
+    assert points[[0, -1]].tolist() == [-40.0, 40.0]
+    assert np.all(np.abs(points[1:-1]) <= 1)
+    assert points[3] == close(0.0)
 
 
 def test_as_many_rows_as_said_are_learnt_from(monkeypatch):
     monkeypatch.setattr(gaussian_process, "ELEMENTS", 2400)
     monkeypatch.setattr(gaussian_process, "LEAST", 10)
     x, labels = drawn(200, 3, 0)
-    taken = lesson(x, labels, input="logits")
-    first, again, other = (Evidence.of(taken, 8, seed) for seed in (0, 0, 1))
+    taken = as_lesson(x, labels, input="logits")
+    first, again, other = (LatentEvidence.of(taken, 8, seed) for seed in (0, 0, 1))
     assert len(first.labels) == 2400 // (3 * 8)
     assert np.array_equal(first.latents, again.latents)
     assert not np.array_equal(first.latents, other.latents)
     order = np.random.default_rng(0).permutation(200)
-    assert np.array_equal(Evidence.of(taken[order], 8, 0).latents, first.latents)
+    assert np.array_equal(LatentEvidence.of(taken[order], 8, 0).latents, first.latents)
     monkeypatch.setattr(gaussian_process, "LEAST", 150)
-    assert len(Evidence.of(taken, 8).labels) == 150
+    assert len(LatentEvidence.of(taken, 8).labels) == 150
 
 
 def test_other_seeds_matter_only_where_rows_are_drawn():
     x, labels = drawn(50, 3, 0)
-    one, other = (GPCalibration(seed=seed).fit(x, labels) for seed in (0, 7))
-    assert one.weights_.tolist() == other.weights_.tolist()
+    first, other = (GPCalibration(seed=seed).fit(x, labels) for seed in (0, 7))
+    assert first.weights_.tolist() == other.weights_.tolist()
 
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
@@ -355,8 +356,8 @@ def test_whole_weights_are_repetition_to_the_bit(seed):
 def test_the_order_of_rows_changes_no_bit(seed):
     x, labels = drawn_event(40, seed)
     order = np.random.default_rng(seed).permutation(len(labels))
-    one, other = (GPCalibration(n_inducing=5).fit(x[rows], labels[rows]) for rows in (slice(None), order))
-    assert one.weights_.tolist() == other.weights_.tolist()
+    first, other = (GPCalibration(n_inducing=5).fit(x[rows], labels[rows]) for rows in (slice(None), order))
+    assert first.weights_.tolist() == other.weights_.tolist()
 
 
 def test_a_row_has_the_same_forecast_in_any_company():
@@ -371,10 +372,10 @@ def test_a_row_has_the_same_forecast_in_any_company():
 def test_renamed_classes_have_renamed_forecasts(seed):
     x, labels = drawn(60, 3, seed, lambda z: z / 2)
     turn = np.random.default_rng(seed).permutation(3)
-    one = GPCalibration(n_inducing=5).fit(x, labels)
+    first = GPCalibration(n_inducing=5).fit(x, labels)
     other = GPCalibration(n_inducing=5).fit(x[:, turn], np.argsort(turn)[labels])
     # the same bound from sums in another order, whose flat directions are followed to a slope of 1e-5
-    assert other.predict_proba(x[:9][:, turn]) == close(one.predict_proba(x[:9].copy())[:, turn], 2e-3)
+    assert other.predict_proba(x[:9][:, turn]) == close(first.predict_proba(x[:9].copy())[:, turn], 2e-3)
 
 
 def test_probabilities_are_logits_by_their_logarithms():

@@ -9,7 +9,7 @@ import pytest
 import calibrant as cal
 from calibrant.recalibrate import METHODS, cross_fit
 from calibrant.recalibrate.choice import gain_of_choosing
-from calibrant.recalibrate.fitting.scores import Scores
+from calibrant.recalibrate.fitting.lessons import ModelScores
 from oracles import recalibrate_logs as oracle
 
 STRENGTHS = {"off_diagonal": 1e-2, "intercept": 1e-2}
@@ -43,37 +43,38 @@ def fitted():
     }
 
 
-def losses(one, rows, labels):
+def losses(recalibrator, rows, labels):
     """What the oracle says each row loses."""
-    return [oracle.log_loss(one, row, label) for row, label in zip(rows, labels, strict=True)]
+    return [oracle.log_loss(recalibrator, row, label) for row, label in zip(rows, labels, strict=True)]
 
 
 close = {"rel": 1e-12, "abs": 1e-12}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in EXACT])
 def test_sure_and_wrong_classes_lose_what_the_formula_says(name, fitted):
-    one = fitted[name][0]
-    expected = losses(one, SURE, TRUTH)
+    recalibrator = fitted[name][0]
+    expected = losses(recalibrator, SURE, TRUTH)
     assert max(expected) > (0 if name == "EnsembleTemperatureScaling" else 50)
-    made = one.recalibrate(cal.Predictions.from_logits(TRUTH, SURE))
-    assert made.logits
-    assert Scores.of(made).log_losses(TRUTH).tolist() == pytest.approx(expected, **close)
-    logs = one.predict_log_proba(SURE)
+    mapped = recalibrator.recalibrate(cal.Predictions.from_logits(TRUTH, SURE))
+    assert mapped.logits
+    assert ModelScores.of(mapped).log_losses(TRUTH).tolist() == pytest.approx(expected, **close)
+    logs = recalibrator.predict_log_proba(SURE)
     assert (-logs[np.arange(4), TRUTH]).tolist() == pytest.approx(expected, **close)
-    assert np.exp(logs) == pytest.approx(one.predict_proba(SURE), abs=1e-12)
+    assert np.exp(logs) == pytest.approx(recalibrator.predict_proba(SURE), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in (*EXACT, "TopLabelCalibration")])
 def test_sure_and_wrong_events_lose_what_the_formula_says(name, fitted):
-    one, z, happened = fitted[name][1], np.array([600.0, -650.0, 40.0, 0.5]), np.array([0, 1, 1, 0])
-    expected = losses(one, [[0.0, each] for each in z], happened)
-    made = one.recalibrate(cal.Predictions.from_logits(happened, z))
-    assert made.logits
-    assert made.values.shape == z.shape
-    assert Scores.of(made).log_losses(happened).tolist() == pytest.approx(expected, **close)
-    assert np.exp(one.predict_log_proba(z)) == pytest.approx(one.predict_proba(z), abs=1e-12)
-    assert (-one.predict_log_proba(z)[[1, 2]]).tolist() == pytest.approx([expected[1], expected[2]], **close)
+    recalibrator, z, happened = fitted[name][1], np.array([600.0, -650.0, 40.0, 0.5]), np.array([0, 1, 1, 0])
+    expected = losses(recalibrator, [[0.0, each] for each in z], happened)
+    mapped = recalibrator.recalibrate(cal.Predictions.from_logits(happened, z))
+    assert mapped.logits
+    assert mapped.values.shape == z.shape
+    assert ModelScores.of(mapped).log_losses(happened).tolist() == pytest.approx(expected, **close)
+    assert np.exp(recalibrator.predict_log_proba(z)) == pytest.approx(recalibrator.predict_proba(z), abs=1e-12)
+    assert (-recalibrator.predict_log_proba(z)[[1, 2]]).tolist() == pytest.approx([expected[1], expected[2]], **close)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in EXACT])
@@ -89,9 +90,9 @@ def test_the_log_loss_is_the_mean_of_these(name, fitted):
 def test_the_certificate_of_a_sure_and_wrong_row_is_exact():
     x, labels = [[0.0, 800.0], [0.0, 800.0], [3.0, 0.0], [0.0, 2.0]], [0, 1, 0, 1]
     for options in ({}, {"objective": "ece"}):
-        one = quietly(cal.TemperatureScaling, x, labels, **options)
-        certificate = one.certificate_
-        assert certificate.log_loss_after == pytest.approx(math.fsum(losses(one, x, labels)) / 4, rel=1e-12)
+        recalibrator = quietly(cal.TemperatureScaling, x, labels, **options)
+        certificate = recalibrator.certificate_
+        assert certificate.log_loss_after == pytest.approx(math.fsum(losses(recalibrator, x, labels)) / 4, rel=1e-12)
         assert certificate.log_loss_before == pytest.approx(
             (800 + math.log1p(math.exp(-3)) + math.log1p(math.exp(-2))) / 4
         )
@@ -101,9 +102,11 @@ def test_the_certificate_of_a_sure_and_wrong_row_is_exact():
 def test_the_certificate_of_a_sure_and_wrong_event_is_exact():
     z, happened = [800.0, 800.0, -3.0, 2.0], [0, 1, 0, 1]
     for kind, options in ((cal.TemperatureScaling, {"objective": "ece"}), (cal.PlattScaling, {})):
-        one = quietly(kind, z, happened, **options)
+        recalibrator = quietly(kind, z, happened, **options)
         rows = [[0.0, each] for each in z]
-        assert one.certificate_.log_loss_after == pytest.approx(math.fsum(losses(one, rows, happened)) / 4, rel=1e-12)
+        assert recalibrator.certificate_.log_loss_after == pytest.approx(
+            math.fsum(losses(recalibrator, rows, happened)) / 4, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("kind", [cal.TemperatureScaling, cal.PlattScaling])
@@ -117,36 +120,36 @@ def test_what_was_given_probability_0_loses_without_end(kind):
 
 def test_zeros_of_a_method_stay_zeros():
     z = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])
-    one = cal.IsotonicCalibration().fit(z, z > 0)
-    made = one.recalibrate(cal.Predictions.from_logits([1, 0], [-5.0, 5.0]))
-    assert not made.logits
-    assert made.values.tolist() == [0.0, 1.0]
-    assert cal.LOG_LOSS(made).value == math.inf
-    assert one.predict_log_proba([-5.0, 5.0]).tolist() == [-math.inf, 0.0]
+    recalibrator = cal.IsotonicCalibration().fit(z, z > 0)
+    mapped = recalibrator.recalibrate(cal.Predictions.from_logits([1, 0], [-5.0, 5.0]))
+    assert not mapped.logits
+    assert mapped.values.tolist() == [0.0, 1.0]
+    assert cal.LOG_LOSS(mapped).value == math.inf
+    assert recalibrator.predict_log_proba([-5.0, 5.0]).tolist() == [-math.inf, 0.0]
 
 
 def test_columns_weights_names_and_notes_are_kept():
-    one = cal.TemperatureScaling().fit([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1])
+    recalibrator = cal.TemperatureScaling().fit([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1])
     rows = cal.Predictions.from_logits(
         ["cat", "dog"], [[4.0, 0.0], [0.0, 3.0]], classes=["cat", "dog"], sample_weight=[1, 2], region=["n", "s"]
     )
-    made = one.recalibrate(rows)
-    assert made.classes == rows.classes
-    assert made.labels.tolist() == [0, 1]
-    assert made.weight.tolist() == [1, 2]
-    assert made.column("region").tolist() == ["n", "s"]
-    assert np.array_equal(made.probabilities, one.predict_proba(rows.values))
+    mapped = recalibrator.recalibrate(rows)
+    assert mapped.classes == rows.classes
+    assert mapped.labels.tolist() == [0, 1]
+    assert mapped.weight.tolist() == [1, 2]
+    assert mapped.column("region").tolist() == ["n", "s"]
+    assert np.array_equal(mapped.probabilities, recalibrator.predict_proba(rows.values))
     soft = cal.Predictions.from_probs([0.5, 0.25], [0.1, 0.2])
     stepped = cal.IsotonicCalibration("probabilities").fit([0.3, 0.6], [0, 1])
     assert stepped.recalibrate(soft).soft.tolist() == [0.5, 0.25]
 
 
 def test_predictions_of_the_other_kind_are_refused():
-    one = cal.TemperatureScaling().fit([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1])
+    recalibrator = cal.TemperatureScaling().fit([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1])
     with pytest.raises(cal.CalibrationInputError, match=r"predictions: must hold logits, .*, got probabilities"):
-        one.recalibrate(cal.Predictions.from_probs([0], [[0.5, 0.5]]))
+        recalibrator.recalibrate(cal.Predictions.from_probs([0], [[0.5, 0.5]]))
     with pytest.raises(cal.CalibrationInputError, match="predictions: must be Predictions, got list"):
-        one.recalibrate([[2.0, 0.0]])
+        recalibrator.recalibrate([[2.0, 0.0]])
     with pytest.raises(cal.CalibrationInputError, match="must be fitted first"):
         cal.TemperatureScaling().recalibrate(cal.Predictions.from_logits([0], [[0.5, 0.5]]))
 
@@ -156,10 +159,10 @@ def test_measuring_the_fitting_rows_is_noted_whichever_way_they_come(kind):
     rng = np.random.default_rng(3)
     x = rng.normal(size=(60, 3))
     labels = (x + rng.gumbel(size=x.shape)).argmax(axis=1)
-    one = kind().fit(x, labels)
+    recalibrator = kind().fit(x, labels)
     with pytest.warns(cal.CalibrationWarning, match="the numbers flatter it"):
-        made = one.recalibrate(cal.Predictions.from_logits(labels, x))
-    assert "the numbers flatter it" in made.notes[0]
+        mapped = recalibrator.recalibrate(cal.Predictions.from_logits(labels, x))
+    assert "the numbers flatter it" in mapped.notes[0]
     with pytest.warns(cal.CalibrationWarning, match="the numbers flatter it"):
         cal.Predictions.from_logits(labels, cal.TemperatureScaling().fit(x, labels).predict_log_proba(x))
     assert cal.Predictions.from_logits(labels, x).notes == ()
@@ -171,12 +174,12 @@ def test_left_out_rows_that_are_sure_and_wrong_make_no_loss_infinite():
     z = rng.normal(size=60)
     happened = (rng.random(60) < 1 / (1 + np.exp(-z))).astype(int)
     z[0], happened[0] = 3000.0, 0
-    made = cross_fit(cal.TemperatureScaling(objective="ece"), z, happened)
-    assert made.logits
-    assert 1000 < Scores.of(made).log_losses(happened).max() < 6001
+    mapped = cross_fit(cal.TemperatureScaling(objective="ece"), z, happened)
+    assert mapped.logits
+    assert 1000 < ModelScores.of(mapped).log_losses(happened).max() < 6001
     mended = cross_fit(cal.PlattScaling(), z, happened)
-    found = gain_of_choosing({"as it is": cal.Predictions.from_logits(happened, z), "platt": mended}, 20, seed=0)
-    assert math.isfinite(found.value)
+    gain = gain_of_choosing({"as it is": cal.Predictions.from_logits(happened, z), "platt": mended}, 20, seed=0)
+    assert math.isfinite(gain.value)
 
 
 def test_wrapped_classifiers_give_both_logarithms():
@@ -187,27 +190,27 @@ def test_wrapped_classifiers_give_both_logarithms():
     for classes in (2, 3):
         labels = rng.integers(0, classes, 200)
         x = labels[:, None] + rng.normal(size=(200, 1)) @ np.ones((1, 3))
-        one = cal.Recalibrated(LogisticRegression(), cv=3).fit(x, labels)
-        logs, p = one.predict_log_proba(x[:20] + 1), one.predict_proba(x[:20] + 1)
+        wrapped = cal.Recalibrated(LogisticRegression(), cv=3).fit(x, labels)
+        logs, p = wrapped.predict_log_proba(x[:20] + 1), wrapped.predict_proba(x[:20] + 1)
         assert logs.shape == (20, classes)
         assert np.exp(logs) == pytest.approx(p, abs=1e-12)
-        far = one.predict_log_proba(np.full((1, 3), 1e4))
+        far = wrapped.predict_log_proba(np.full((1, 3), 1e4))
         assert np.isfinite(far).all()
         assert far.min() < -1000
 
 
 def test_logarithms_follow_the_map_where_every_curve_says_0(fitted):
-    one = cal.PlattScaling.from_json(fitted["PlattScaling"][0].to_json())
-    one.slope_, one.intercept_ = np.ones(3), np.full(3, -2000.0)
+    recalibrator = cal.PlattScaling.from_json(fitted["PlattScaling"][0].to_json())
+    recalibrator.slope_, recalibrator.intercept_ = np.ones(3), np.full(3, -2000.0)
     rows = np.array([[2.0, 0.0, 1.0], [0.5, 0.0, 3.0]])
-    assert one.predict_proba(rows) == pytest.approx(Scores(rows, "logits").probabilities, abs=1e-12)
-    assert np.exp(one.predict_log_proba(rows)) == pytest.approx(one.predict_proba(rows), abs=1e-12)
+    assert recalibrator.predict_proba(rows) == pytest.approx(ModelScores(rows, "logits").probabilities, abs=1e-12)
+    assert np.exp(recalibrator.predict_log_proba(rows)) == pytest.approx(recalibrator.predict_proba(rows), abs=1e-12)
 
 
 def test_logarithms_follow_the_map_where_all_others_are_0(fitted):
-    one = fitted["TopLabelCalibration"][0]
+    recalibrator = fitted["TopLabelCalibration"][0]
     rows = np.array([[0.0, -1.0, 900.0], [0.0, 850.0, -40.0], [0.0, 700.0, -40.0]])
-    assert np.exp(one.predict_log_proba(rows)) == pytest.approx(one.predict_proba(rows), abs=1e-12)
-    first, second, _ = one.predict_log_proba(rows)
+    assert np.exp(recalibrator.predict_log_proba(rows)) == pytest.approx(recalibrator.predict_proba(rows), abs=1e-12)
+    first, second, _ = recalibrator.predict_log_proba(rows)
     assert first[0] == first[1]  # the others share equally
     assert second[0] == second[2]

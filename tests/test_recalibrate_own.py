@@ -17,7 +17,6 @@ import pytest
 
 import calibrant as cal
 from calibrant.recalibrate import METHODS, Recalibrator, choose, cross_fit, from_json
-from calibrant.recalibrate.export import affine
 from calibrant.recalibrate.fitting.certificate import Ending
 from toy import Z, y
 
@@ -34,11 +33,11 @@ def copied(kind, name, without=()):
     source = inspect.getsource(kind).replace(f"class {kind.__name__}(", f"class {name}(")
     code = compile(source, "elsewhere", "exec", flags=__future__.annotations.compiler_flag)
     exec(code, module.__dict__)
-    made = getattr(module, name)
+    copy = getattr(module, name)
     for fact in without:
-        if fact in vars(made):
-            delattr(made, fact)
-    return made
+        if fact in vars(copy):
+            delattr(copy, fact)
+    return copy
 
 
 def fitted(kind, x, labels, **options):
@@ -68,7 +67,7 @@ def test_a_copy_gives_the_same_numbers(pair):
 def test_a_copy_travels_under_the_name_of_its_module(pair):
     public, own = pair
     text = own.to_json()
-    plain, foreign = ({**json.loads(one.to_json()), "seal": ""} for one in (public, own))
+    plain, foreign = ({**json.loads(recalibrator.to_json()), "seal": ""} for recalibrator in (public, own))
     assert foreign == {**plain, "method": "elsewhere.Mine"}
     for pieces in ({"Mine": type(own)}, {"elsewhere.Mine": type(own)}):
         for reader in (from_json, Recalibrator.from_json, type(own).from_json):
@@ -78,6 +77,7 @@ def test_a_copy_travels_under_the_name_of_its_module(pair):
             assert again.to_json() == text
 
 
+@pytest.mark.slow
 def test_a_copy_is_exported_where_the_method_is(pair, tmp_path):
     torch, runtime = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
@@ -88,11 +88,10 @@ def test_a_copy_is_exported_where_the_method_is(pair, tmp_path):
                 export()
         return
     assert own.as_torch()(torch.as_tensor(Z)).tolist() == public.as_torch()(torch.as_tensor(Z)).tolist()
-    for name, one in (("own", own), ("public", public)):
-        one.to_onnx(tmp_path / name)
+    own.to_onnx(tmp_path / "own")
+    public.to_onnx(tmp_path / "public")
     sessions = [runtime.InferenceSession(str(tmp_path / name)) for name in ("own", "public")]
-    one, other = (session.run(None, {"scores": Z.astype(np.float32)})[0] for session in sessions)
-    assert np.array_equal(one, other)
+    assert np.array_equal(*(session.run(None, {"scores": Z.astype(np.float32)})[0] for session in sessions))
 
 
 @pytest.mark.parametrize("public", [cal.TemperatureScaling, cal.IsotonicCalibration])
@@ -104,13 +103,12 @@ def test_a_copy_is_cross_fitted_chosen_and_wrapped_as_the_method_is(public):
     x = rng.normal(size=(300, 4))
     labels = (x + rng.gumbel(size=x.shape)).argmax(axis=1)
     own = copied(public, "Mine")
-    one, other = (cross_fit(kind(), 3 * x, labels) for kind in (own, public))
-    assert np.array_equal(one.values, other.values)
+    assert np.array_equal(*(cross_fit(kind(), 3 * x, labels).values for kind in (own, public)))
     predictions = cal.Predictions.from_logits(labels, 3 * x)
-    found = [choose(predictions, {"it": kind()}, resamples=20) for kind in (own, public)]
-    assert found[0].to_dict() == found[1].to_dict()
+    choices = [choose(predictions, {"it": kind()}, resamples=20) for kind in (own, public)]
+    assert choices[0].to_dict() == choices[1].to_dict()
     wrapped = [cal.Recalibrated(GaussianNB(), kind(), cv=3).fit(x, labels) for kind in (own, public)]
-    assert np.array_equal(*(one.predict_proba(x[:9].copy()) for one in wrapped))
+    assert np.array_equal(*(classifier.predict_proba(x[:9].copy()) for classifier in wrapped))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -121,7 +119,7 @@ def test_without_the_optional_facts_a_copy_fits_maps_and_travels(name, tmp_path)
     again = from_json(own.to_json(), pieces={"Mine": type(own)})
     assert np.array_equal(again.predict_proba(Z), own.predict_proba(Z))
     with pytest.raises(cal.CalibrationInputError, match="export: needs a map of the form softmax"):
-        affine(own)
+        own.require_affine()
 
 
 def test_a_class_with_one_of_calibrants_names_is_not_written():
@@ -133,10 +131,10 @@ def test_a_class_with_one_of_calibrants_names_is_not_written():
 
 def test_json_of_an_unknown_class_says_how_to_name_it():
     text = fitted(copied(cal.TemperatureScaling, "Mine"), Z, y).to_json()
-    said = "method: is unknown, got 'elsewhere.Mine'; pass pieces="
-    with pytest.raises(cal.CalibrationInputError, match=said):
+    message = "method: is unknown, got 'elsewhere.Mine'; pass pieces="
+    with pytest.raises(cal.CalibrationInputError, match=message):
         from_json(text)
-    with pytest.raises(cal.CalibrationInputError, match=said):
+    with pytest.raises(cal.CalibrationInputError, match=message):
         from_json(text, pieces={"Yours": cal.TemperatureScaling})
     for wrong in (dict, cal.ECE):
         with pytest.raises(cal.CalibrationInputError, match=r"must be the JSON of Recalibrator, got elsewhere\.M"):
@@ -146,8 +144,8 @@ def test_json_of_an_unknown_class_says_how_to_name_it():
 
 
 def test_calibrants_own_names_are_not_taken_from_pieces():
-    one = fitted(cal.TemperatureScaling, Z, y)
-    again = from_json(one.to_json(), pieces={"TemperatureScaling": cal.VectorScaling})
+    recalibrator = fitted(cal.TemperatureScaling, Z, y)
+    again = from_json(recalibrator.to_json(), pieces={"TemperatureScaling": cal.VectorScaling})
     assert type(again) is cal.TemperatureScaling
 
 
@@ -159,21 +157,23 @@ class Halved(Recalibrator):
     classes: Any = None
     learns = ()
 
-    def _learn(self, given):
+    def _learn(self, lesson):
         return Ending()
 
-    def _map(self, given):
-        return 1 / (1 + np.exp(-given.values / 2))
+    def _map(self, scores):
+        return 1 / (1 + np.exp(-scores.values / 2))
 
 
 def test_a_map_may_tell_probabilities_alone():
     z, happened = np.array([-2.0, 0.0, 1.0, 3.0]), np.array([0, 1, 0, 1])
-    one = Halved().fit(z, happened)
+    recalibrator = Halved().fit(z, happened)
     p = 1 / (1 + np.exp(-z / 2))
-    assert one.certificate_.log_loss_after == pytest.approx(-np.log(np.where(happened, p, 1 - p)).mean(), abs=1e-12)
-    assert one.predict_log_proba(z + 1).tolist() == np.log(1 / (1 + np.exp(-(z + 1) / 2))).tolist()
+    assert recalibrator.certificate_.log_loss_after == pytest.approx(
+        -np.log(np.where(happened, p, 1 - p)).mean(), abs=1e-12
+    )
+    assert recalibrator.predict_log_proba(z + 1).tolist() == np.log(1 / (1 + np.exp(-(z + 1) / 2))).tolist()
     assert not cross_fit(Halved(), z, happened, folds=2).logits
-    assert from_json(one.to_json(), pieces={"Halved": Halved}).predict(z).tolist() == [0, 0, 1, 1]
+    assert from_json(recalibrator.to_json(), pieces={"Halved": Halved}).predict(z).tolist() == [0, 0, 1, 1]
 
 
 def test_a_class_that_tells_no_map_says_so():
@@ -188,8 +188,8 @@ def test_a_class_that_tells_no_map_says_so():
 class Broken(Halved):
     """Rows that do not sum to 1."""
 
-    def _map(self, given):
-        return np.full(given.values.shape, 0.25)
+    def _map(self, scores):
+        return np.full(scores.values.shape, 0.25)
 
 
 def test_what_is_no_probability_is_not_measured():
@@ -197,6 +197,7 @@ def test_what_is_no_probability_is_not_measured():
         cross_fit(Broken(), Z, y, folds=2)
 
 
+@pytest.mark.slow
 def test_no_module_asks_which_public_method_it_has():
     """Classes are called and inherited from; they are not compared, matched or looked for."""
     root = Path(cal.__file__).parent
@@ -211,5 +212,5 @@ def test_no_module_asks_which_public_method_it_has():
                 asked = [node.left, *node.comparators]
             elif isinstance(node, ast.MatchClass):
                 asked = [node.cls]
-            names = {getattr(inner, "id", "") for one in asked for inner in ast.walk(one)}
+            names = {getattr(inner, "id", "") for part in asked for inner in ast.walk(part)}
             assert not names & set(METHODS) - own, path

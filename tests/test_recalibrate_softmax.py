@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.exceptions import CalibrationWarning
-from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling, Tempered
+from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling, TemperatureLikelihood
 from calibrant.recalibrate.dirichlet import DirichletCalibration
 from calibrant.recalibrate.ensemble import EnsembleTemperatureScaling, fit_mixture
+from calibrant.recalibrate.fitting.lessons import log_softmax
 from calibrant.recalibrate.fitting.likelihood import Rows, minimised, solved
-from calibrant.recalibrate.fitting.mixing import FOLDS, STRENGTHS, Mixed, Nearby, Trial, folds
-from calibrant.recalibrate.fitting.scores import log_softmax
+from calibrant.recalibrate.fitting.penalised_matrix import FOLDS, STRENGTHS, HoldOut, MatrixLikelihood, Nearby, folds
 from calibrant.recalibrate.matrix import MatrixScaling
 from calibrant.recalibrate.temperature import TemperatureScaling
-from calibrant.recalibrate.vector import Scaled, VectorScaling
+from calibrant.recalibrate.vector import VectorLikelihood, VectorScaling
 from toy import Z, y
 
 METHODS = {
@@ -132,10 +132,10 @@ def likelihoods(seed=0, n=30, width=4):
     z, labels = rows_of(n, width, seed)
     rng = np.random.default_rng(seed + 1)
     rows = Rows.of(z + 5.0, labels, rng.integers(1, 4, n).astype(float))
-    yield Tempered.of(rows), np.append(0.4, 0.1 * rng.normal(size=width))
+    yield TemperatureLikelihood.of(rows), np.append(0.4, 0.1 * rng.normal(size=width))
     centre = np.array([np.ones(width), np.zeros(width)])
-    yield Scaled(rows, np.full((2, width), 0.1), centre), rng.normal(size=(2, width))
-    yield Mixed.of(rows, 0.3, 0.2), rng.normal(size=(width, width + 1))
+    yield VectorLikelihood(rows, np.full((2, width), 0.1), centre), rng.normal(size=(2, width))
+    yield MatrixLikelihood.of(rows, 0.3, 0.2), rng.normal(size=(width, width + 1))
 
 
 @pytest.mark.parametrize("which", range(3))
@@ -173,10 +173,10 @@ def test_the_nearby_hessian_is_solved_by_its_blocks():
     raw = np.eye(len(moments))
     raw[-1, :-1] = -rows.middle  # penalties are on intercepts for features as they came
     gradient = np.random.default_rng(3).normal(size=at.shape)
-    made = Nearby.of(likelihood, p).solved(gradient)
+    solution = Nearby.of(likelihood, p).solved(gradient)
     for k in range(len(at)):
         block = unsure[:, k].sum() * moments + raw.T @ np.diag(2 * likelihood.penalty[k]) @ raw
-        assert block @ made[k] == pytest.approx(gradient[k], rel=0, abs=1e-9)
+        assert block @ solution[k] == pytest.approx(gradient[k], rel=0, abs=1e-9)
 
 
 def plain_loss(kind, z, labels, theta, *, first=0.0, second=0.0):
@@ -226,13 +226,13 @@ def test_the_minimum_is_that_of_a_general_solver_on_the_plain_loss(case):
         theta[0] = 1 / theta[0]
     features = shown(z)
     value = plain_loss(kind, features, labels, theta, **strengths)
-    found = minimize(
+    optimum = minimize(
         lambda t: plain_loss(kind, features, labels, t, **strengths), theta + 0.1, method="BFGS", options={"gtol": 1e-6}
     )
-    assert value <= found.fun + 1e-12
-    assert found.fun == pytest.approx(value, rel=0, abs=1e-8)  # numerical gradients stop there
+    assert value <= optimum.fun + 1e-12
+    assert optimum.fun == pytest.approx(value, rel=0, abs=1e-8)  # numerical gradients stop there
     if kind != "bcts":  # a constant is free in the intercepts of the first
-        assert theta == pytest.approx(found.x, rel=0, abs=1e-3)
+        assert theta == pytest.approx(optimum.x, rel=0, abs=1e-3)
 
 
 def test_a_matrix_without_penalties_is_multinomial_logistic_regression():
@@ -294,17 +294,17 @@ shift_free = pytest.mark.parametrize("method", SHIFT_FREE.values(), ids=SHIFT_FR
 def test_a_constant_added_to_a_row_changes_nothing(method):
     z, labels = rows_of(150, 4)
     moved = z + np.random.default_rng(1).normal(size=(150, 1)) * 10
-    one, other = again(method).fit(z, labels), again(method).fit(moved, labels)
-    assert one.predict_proba(z) == pytest.approx(other.predict_proba(moved), abs=1e-9)
-    assert learnt(one) == pytest.approx(learnt(other), rel=1e-8, abs=1e-8)  # parameters that rounding moves most
+    first, other = again(method).fit(z, labels), again(method).fit(moved, labels)
+    assert first.predict_proba(z) == pytest.approx(other.predict_proba(moved), abs=1e-9)
+    assert learnt(first) == pytest.approx(learnt(other), rel=1e-8, abs=1e-8)  # parameters that rounding moves most
 
 
 @shift_free
 def test_logits_and_their_probabilities_are_recalibrated_alike(method):
     z, labels = rows_of(150, 4)
     p = np.exp(log_softmax(z))
-    one, other = again(method).fit(z, labels), again(method).set_params(input="probabilities").fit(p, labels)
-    assert one.predict_proba(z) == pytest.approx(other.predict_proba(p), abs=1e-9)
+    first, other = again(method).fit(z, labels), again(method).set_params(input="probabilities").fit(p, labels)
+    assert first.predict_proba(z) == pytest.approx(other.predict_proba(p), abs=1e-9)
 
 
 AS_THEY_COME = {name: METHODS[name] for name in METHODS if name not in SHIFT_FREE}
@@ -315,18 +315,18 @@ as_they_come = pytest.mark.parametrize("method", AS_THEY_COME.values(), ids=AS_T
 def test_a_constant_added_to_a_row_matters_to_factors(method):
     z, labels = rows_of(150, 4)
     moved = z + np.random.default_rng(1).normal(size=(150, 1))
-    one, other = again(method).fit(z, labels), again(method).fit(moved, labels)
-    assert np.abs(one.predict_proba(z) - other.predict_proba(moved)).max() > 1e-3
-    assert np.abs(one.predict_proba(z) - one.predict_proba(z + 1.0)).max() > 1e-3
+    first, other = again(method).fit(z, labels), again(method).fit(moved, labels)
+    assert np.abs(first.predict_proba(z) - other.predict_proba(moved)).max() > 1e-3
+    assert np.abs(first.predict_proba(z) - first.predict_proba(z + 1.0)).max() > 1e-3
 
 
 @as_they_come
 def test_probabilities_are_recalibrated_as_their_logarithms(method):
     z, labels = rows_of(150, 4)
     p = np.exp(log_softmax(z))
-    one, other = again(method).fit(np.log(p), labels), again(method).set_params(input="probabilities").fit(p, labels)
-    assert learnt(one).tolist() == learnt(other).tolist()
-    assert one.predict_proba(np.log(p)).tolist() == other.predict_proba(p).tolist()
+    first, other = again(method).fit(np.log(p), labels), again(method).set_params(input="probabilities").fit(p, labels)
+    assert learnt(first).tolist() == learnt(other).tolist()
+    assert first.predict_proba(np.log(p)).tolist() == other.predict_proba(p).tolist()
 
 
 @as_they_come
@@ -355,8 +355,8 @@ def test_whole_weights_are_repetition(method):
 def test_the_order_of_rows_does_not_matter(method):
     z, labels = rows_of(120, 3)
     order = np.random.default_rng(4).permutation(120)
-    one, other = again(method).fit(z, labels), again(method).fit(z[order], labels[order])
-    assert one.predict_proba(z) == pytest.approx(other.predict_proba(z), abs=1e-9)
+    first, other = again(method).fit(z, labels), again(method).fit(z[order], labels[order])
+    assert first.predict_proba(z) == pytest.approx(other.predict_proba(z), abs=1e-9)
 
 
 GIVEN = {name: METHODS[name] for name in METHODS if name not in ("matrix", "dirichlet")}
@@ -366,8 +366,8 @@ GIVEN = {name: METHODS[name] for name in METHODS if name not in ("matrix", "diri
 def test_relabelling_the_classes_relabels_the_forecasts(method):
     z, labels = rows_of(150, 4)
     order = np.array([2, 0, 3, 1])
-    one, other = again(method).fit(z, labels), again(method).fit(z[:, order], np.argsort(order)[labels])
-    assert one.predict_proba(z)[:, order] == pytest.approx(other.predict_proba(z[:, order]), abs=1e-9)
+    first, other = again(method).fit(z, labels), again(method).fit(z[:, order], np.argsort(order)[labels])
+    assert first.predict_proba(z)[:, order] == pytest.approx(other.predict_proba(z[:, order]), abs=1e-9)
 
 
 @every_method
@@ -375,9 +375,9 @@ def test_an_event_is_two_columns(method):
     z, labels = rows_of(150, 2)
     z[:, 0] = 0.0
     event = z[:, 1].copy()
-    one, other = again(method).fit(event, labels), again(method).fit(z, labels)
-    assert one.predict_proba(event).shape == (150,)
-    assert one.predict_proba(event) == pytest.approx(other.predict_proba(z)[:, 1], abs=1e-9)
+    first, other = again(method).fit(event, labels), again(method).fit(z, labels)
+    assert first.predict_proba(event).shape == (150,)
+    assert first.predict_proba(event) == pytest.approx(other.predict_proba(z)[:, 1], abs=1e-9)
 
 
 def test_a_factor_of_nothing_but_0_stays_where_it_was():
@@ -418,9 +418,9 @@ def test_a_mixture_keeps_the_order_of_classes_in_a_row():
 def test_float32_logits_are_computed_with_in_float64(method):
     z, labels = rows_of(150, 3)
     small = z.astype(np.float32)
-    one, other = again(method).fit(small, labels), again(method).fit(small.astype(np.float64), labels)
-    assert learnt(one).tolist() == learnt(other).tolist()
-    assert one.predict_proba(small).dtype == np.float64
+    first, other = again(method).fit(small, labels), again(method).fit(small.astype(np.float64), labels)
+    assert learnt(first).tolist() == learnt(other).tolist()
+    assert first.predict_proba(small).dtype == np.float64
 
 
 @every_method
@@ -435,6 +435,7 @@ def test_a_fitted_map_travels_as_json(method, monkeypatch):
 # ---- scales ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.02, 1.0, 50.0])
 @pytest.mark.parametrize("width", [2, 5])
 def test_the_scale_of_the_logits_does_not_matter(scale, width):
@@ -445,10 +446,10 @@ def test_the_scale_of_the_logits_does_not_matter(scale, width):
         MatrixScaling(),
         MatrixScaling(off_diagonal=0.0, intercept=0.0),
     ):
-        one, other = again(method).fit(z, labels), again(method).fit(z * scale, labels)
+        first, other = again(method).fit(z, labels), again(method).fit(z * scale, labels)
         assert other.certificate_.converged
         assert other.certificate_.gradient_norm <= 1e-8
-        assert one.predict_proba(z) == pytest.approx(other.predict_proba(z * scale), abs=1e-9)
+        assert first.predict_proba(z) == pytest.approx(other.predict_proba(z * scale), abs=1e-9)
 
 
 @pytest.mark.parametrize("temperature", [0.02, 0.5, 2.0, 50.0])
@@ -512,10 +513,10 @@ def test_logits_far_from_0_are_fitted(method, size):
 def test_free_intercepts_take_up_what_all_rows_share(method):
     z, labels = rows_of(300, 3)
     moved = z + np.array([1000.0, -500.0, 2000.0])
-    one, other = again(method).fit(z, labels), again(method).fit(moved, labels)
-    assert one.predict_proba(z) == pytest.approx(other.predict_proba(moved), abs=1e-9)
+    first, other = again(method).fit(z, labels), again(method).fit(moved, labels)
+    assert first.predict_proba(z) == pytest.approx(other.predict_proba(moved), abs=1e-9)
     ours, theirs = (
-        fitted.weights_ - (fitted.weights_.ndim == 2) * fitted.weights_.mean(axis=0) for fitted in (one, other)
+        fitted.weights_ - (fitted.weights_.ndim == 2) * fitted.weights_.mean(axis=0) for fitted in (first, other)
     )
     assert ours == pytest.approx(theirs, abs=1e-9)  # what all rows of a matrix share counts for nothing
 
@@ -523,9 +524,9 @@ def test_free_intercepts_take_up_what_all_rows_share(method):
 def test_logits_enormously_far_from_0_are_fitted_where_intercepts_are_free():
     z, labels = rows_of(300, 4)
     for method in (BiasCorrectedTemperatureScaling(), VectorScaling(), MatrixScaling(off_diagonal=0.0, intercept=0.0)):
-        one, other = again(method).fit(z, labels), again(method).fit(z + 1e6 * np.arange(4), labels)
+        first, other = again(method).fit(z, labels), again(method).fit(z + 1e6 * np.arange(4), labels)
         assert other.certificate_.gradient_norm <= 1e-8
-        assert other.certificate_.log_loss_after == pytest.approx(one.certificate_.log_loss_after, abs=1e-9)
+        assert other.certificate_.log_loss_after == pytest.approx(first.certificate_.log_loss_after, abs=1e-9)
 
 
 def test_a_hundred_classes_are_fitted():
@@ -557,8 +558,8 @@ def test_a_given_strength_is_kept_and_the_other_chosen():
     assert MatrixScaling(off_diagonal=0.25).fit(z, labels).off_diagonal_ == 0.25
     fitted = MatrixScaling(intercept=2.0).fit(z, labels)
     assert fitted.intercept_ == 2.0
-    given = MatrixScaling(off_diagonal=fitted.off_diagonal_, intercept=2.0).fit(z, labels)
-    assert learnt(given).tolist() == learnt(fitted).tolist()
+    refitted = MatrixScaling(off_diagonal=fitted.off_diagonal_, intercept=2.0).fit(z, labels)
+    assert learnt(refitted).tolist() == learnt(fitted).tolist()
 
 
 def test_noise_wants_a_stronger_penalty_than_a_mixing_of_classes():
@@ -578,8 +579,8 @@ def test_folds_deal_out_each_class_in_turns():
 
 def test_rows_alike_share_a_fold():
     z = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    made = folds(Rows.of(z, np.array([0, 0, 0, 1, 1]), np.ones(5)), FOLDS)
-    assert made[0] == made[2] != made[1]
+    fold = folds(Rows.of(z, np.array([0, 0, 0, 1, 1]), np.ones(5)), FOLDS)
+    assert fold[0] == fold[2] != fold[1]
 
 
 def test_held_out_losses_add_up_to_that_of_all_rows():
@@ -587,7 +588,7 @@ def test_held_out_losses_add_up_to_that_of_all_rows():
     weight = np.random.default_rng(8).random(50) + 0.1
     at = np.random.default_rng(9).normal(size=(3, 4))
     rows = Rows.of(z, labels, weight)
-    parts = [Trial.of(rows, part) for part in (np.arange(50) < 20, np.arange(50) >= 20)]
+    parts = [HoldOut.of(rows, part) for part in (np.arange(50) < 20, np.arange(50) >= 20)]
     wanted = loss_of(rows.features @ at[:, :-1].T + at[:, -1], labels, weight)
     assert sum(part.loss(at) for part in parts) == pytest.approx(wanted, abs=1e-12)
     assert [len(part.taught.labels) for part in parts] == [30, 20]
@@ -647,6 +648,7 @@ def quietly(method, z, labels):
 SEPARATED = [(method, 0.0) for method in FREE] + [(FREE[which], 3.0) for which in (0, 1, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "shift"), SEPARATED, ids=repr)
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
 def test_classes_told_apart_without_error_end_in_a_warning(method, shift, scale):
@@ -710,9 +712,9 @@ def test_enormous_logits_bring_no_overflow(method):
 def test_temperatures_beyond_what_is_looked_at_are_no_hindrance_to_factors():
     z, labels = rows_of(100, 3)
     for method in (VectorScaling(), MatrixScaling(off_diagonal=0.0, intercept=0.0)):
-        one, other = again(method).fit(z, labels), again(method).fit(z * 1e5, labels)
+        first, other = again(method).fit(z, labels), again(method).fit(z * 1e5, labels)
         assert other.certificate_.gradient_norm <= 1e-8
-        assert one.predict_proba(z) == pytest.approx(other.predict_proba(z * 1e5), abs=1e-9)
+        assert first.predict_proba(z) == pytest.approx(other.predict_proba(z * 1e5), abs=1e-9)
 
 
 def test_one_enormous_row_that_is_right_is_not_taken_for_parameters_that_run_away():

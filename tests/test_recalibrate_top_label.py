@@ -52,10 +52,10 @@ def test_twelve_forecasts_in_one_cell_get_the_rate_of_their_predicted_class():
     fitted = TopLabelCalibration("probabilities", n_bins=1).fit(P, y)
     # predicted 0: rows 0 3 6 8 11, of which 0 8 11 are right; 1: rows 1 4 5 9, of which 1 5; 2: rows 2 7 10, all
     assert [curve.tolist() for curve in fitted.curves_] == [[0.6], [0.5], [1.0]]
-    made = made_of(fitted, P)
-    assert made[0].tolist() == close([0.6, 0.3, 0.1])  # .15 and .05 share .4
-    assert made[1].tolist() == close([1 / 6, 0.5, 1 / 3])
-    assert made[2].tolist() == close([0.0, 0.0, 1.0])
+    rows = made_of(fitted, P)
+    assert rows[0].tolist() == close([0.6, 0.3, 0.1])  # .15 and .05 share .4
+    assert rows[1].tolist() == close([1 / 6, 0.5, 1 / 3])
+    assert rows[2].tolist() == close([0.0, 0.0, 1.0])
 
 
 def plain_histogram(p, labels, n_bins):
@@ -69,14 +69,14 @@ def plain_histogram(p, labels, n_bins):
     for row, label in zip(p, labels, strict=True):
         cells.setdefault(place(row), []).append(label == place(row)[0])
     predicted = {best for best, _ in cells}
-    made = []
+    rows = []
     for row in p:
         best, cell = place(row)
         hits = cells.get((best, cell))
         q = sum(hits) / len(hits) if hits else (cell + 0.5) / n_bins if best in predicted else row[best]
         rest = sum(value for k, value in enumerate(row) if k != best)
-        made.append([q if k == best else value * (1 - q) / rest for k, value in enumerate(row)])
-    return made
+        rows.append([q if k == best else value * (1 - q) / rest for k, value in enumerate(row)])
+    return rows
 
 
 @settings(max_examples=25)
@@ -91,29 +91,29 @@ def test_cells_agree_with_the_plain_loop(seed, k, n_bins):
 def test_each_predicted_class_is_the_event_method_on_its_rows(method):
     p, labels = drawn()
     others, _ = drawn(seed=1)
-    made = quietly(TopLabelCalibration("probabilities", method), p, labels).predict_proba(others)
+    mapped = quietly(TopLabelCalibration("probabilities", method), p, labels).predict_proba(others)
     top, now = p.argmax(axis=1), others.argmax(axis=1)
     for k in range(3):
         alone = quietly(type(ALONE[method])(**ALONE[method].get_params()), p[top == k, k], labels[top == k] == k)
         wanted = alone.predict_proba(others[now == k, k])
         off = 1e-6 if method == "platt" else 2e-12  # slopes are sought to a gradient; cells of histograms are floored
-        assert made[now == k, k] == close(wanted, off)
+        assert mapped[now == k, k] == close(wanted, off)
 
 
 @every_method
 def test_the_other_classes_keep_their_shares(method):
     p, labels = drawn()
     others, _ = drawn(seed=1)
-    made = quietly(TopLabelCalibration("probabilities", method), p, labels).predict_proba(others)
-    for before, after in zip(others, made, strict=True):
+    mapped = quietly(TopLabelCalibration("probabilities", method), p, labels).predict_proba(others)
+    for before, after in zip(others, mapped, strict=True):
         rest = np.arange(3) != before.argmax()
         assert after[rest] * before[rest].sum() == close(before[rest] * after[rest].sum())
-    assert made.sum(axis=1) == close(np.ones(len(made)))
+    assert mapped.sum(axis=1) == close(np.ones(len(mapped)))
 
 
 def test_a_row_that_was_sure_leaves_the_rest_to_all_equally():
-    made = replaced(np.array([[0.0, 1.0, 0.0]]), np.array([1]), np.array([0.5]))
-    assert made.tolist() == [[0.25, 0.5, 0.25]]
+    rows = replaced(np.array([[0.0, 1.0, 0.0]]), np.array([1]), np.array([0.5]))
+    assert rows.tolist() == [[0.25, 0.5, 0.25]]
     assert replaced(np.array([[0.0, 1.0]]), np.array([1]), np.array([1.0])).tolist() == [[0.0, 1.0]]
 
 
@@ -135,7 +135,7 @@ def test_a_class_that_was_never_predicted_keeps_its_confidence(method):
     assert fitted.curves_[2].shape == (0,)
     row = np.array([[0.2, 0.1, 0.7]])
     assert fitted.predict_proba(row).tolist() == [close([0.2, 0.1, 0.7])]
-    again = cal.recalibrate.saved.rebuilt(TopLabelCalibration, cal.recalibrate.saved.read(fitted.to_json()))
+    again = TopLabelCalibration.from_json(fitted.to_json())
     assert np.array_equal(again.predict_proba(p[:9]), fitted.predict_proba(p[:9]))
 
 
@@ -170,18 +170,18 @@ def test_whole_weights_are_repetition(method):
     repeated = quietly(
         TopLabelCalibration("probabilities", method), np.repeat(p, times, axis=0), np.repeat(labels, times)
     )
-    for one, other in zip(weighted.curves_, repeated.curves_, strict=True):
-        assert one == close(other, 1e-7 if method == "platt" else 1e-12)  # Newton's steps end at a gradient
+    for curve, other in zip(weighted.curves_, repeated.curves_, strict=True):
+        assert curve == close(other, 1e-7 if method == "platt" else 1e-12)  # Newton's steps end at a gradient
 
 
 @every_method
 def test_the_order_of_rows_does_not_matter(method):
     p, labels = drawn(120)
     order = np.random.default_rng(0).permutation(len(labels))
-    one, other = (
+    first, other = (
         quietly(TopLabelCalibration("probabilities", method), p[rows], labels[rows]) for rows in (slice(None), order)
     )
-    for left, right in zip(one.curves_, other.curves_, strict=True):
+    for left, right in zip(first.curves_, other.curves_, strict=True):
         assert left == close(right, 1e-7 if method == "platt" else 1e-12)
 
 
@@ -196,9 +196,9 @@ def test_logits_are_probabilities_by_their_softmax(method):
 def test_confidence_is_calibrated_for_each_predicted_class_on_the_fitting_rows():
     p, labels = drawn(600)
     top = p.argmax(axis=1)
-    made = made_of(TopLabelCalibration("probabilities", "isotonic").fit(p, labels), p)
+    mapped = made_of(TopLabelCalibration("probabilities", "isotonic").fit(p, labels), p)
     for k in range(3):
-        assert made[top == k, k].mean() == close((labels[top == k] == k).mean())
+        assert mapped[top == k, k].mean() == close((labels[top == k] == k).mean())
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.naive_bayes import GaussianNB  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ARBITRARY = "the check's X is a table of features, which are no scores of the classes in y"
 WORDING = "calibrant says what is wrong in one sentence of its own"
 NOT_FOR_SCORES = {
@@ -59,7 +61,7 @@ NOT_FOR_SCORES = {
 def checked(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {one["check_name"]: one for one in check_estimator(estimator, on_fail=None, on_skip=None)}
+        return {check["check_name"]: check for check in check_estimator(estimator, on_fail=None, on_skip=None)}
 
 
 @pytest.mark.parametrize(
@@ -67,26 +69,26 @@ def checked(estimator):
 )
 def test_wrapped_classifiers_pass_all_of_scikit_learns_checks(method):
     failed = {
-        name: one["exception"]
-        for name, one in checked(cal.Recalibrated(method=method)).items()
-        if one["status"] == "failed"
+        name: check["exception"]
+        for name, check in checked(cal.Recalibrated(method=method)).items()
+        if check["status"] == "failed"
     }
     assert not failed
 
 
 def test_bare_recalibrators_pass_those_checks_that_make_sense_for_scores():
-    found = checked(cal.TemperatureScaling())
-    failed = {name for name, one in found.items() if one["status"] == "failed"}
+    checks = checked(cal.TemperatureScaling())
+    failed = {name for name, check in checks.items() if check["status"] == "failed"}
     assert failed <= set(NOT_FOR_SCORES)
-    passed = {name for name, one in found.items() if one["status"] == "passed"}
+    passed = {name for name, check in checks.items() if check["status"] == "passed"}
     assert {"check_estimator_cloneable", "check_estimator_repr", "check_get_params_invariance"} <= passed
     assert {"check_set_params", "check_no_attributes_set_in_init"} <= passed
 
 
 def test_recalibrators_are_cloned():
-    one = clone(cal.TemperatureScaling(objective="ece"))
-    assert one.objective == "ece"
-    assert not hasattr(one, "temperature_")
+    copy = clone(cal.TemperatureScaling(objective="ece"))
+    assert copy.objective == "ece"
+    assert not hasattr(copy, "temperature_")
 
 
 def drawn(n=600, classes=2, seed=0):
@@ -104,7 +106,9 @@ def test_an_over_confident_classifier_is_mended(classes, estimator):
     other, truth = drawn(4000, classes, seed=1)
     plain = clone(estimator).fit(x, y)
     wrapped = cal.Recalibrated(estimator, cal.TemperatureScaling(), cv=5).fit(x, y)
-    before, after = (cal.LOG_LOSS(truth, np.clip(one.predict_proba(other), 1e-9, 1)).value for one in (plain, wrapped))
+    before, after = (
+        cal.LOG_LOSS(truth, np.clip(classifier.predict_proba(other), 1e-9, 1)).value for classifier in (plain, wrapped)
+    )
     assert after < before + 0.003
     assert wrapped.predict_proba(other).shape == (4000, classes)
     assert wrapped.recalibrator_.certificate_.n == 600

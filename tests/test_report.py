@@ -18,21 +18,23 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.inference.bootstrap import NOISE
 from calibrant.predictions import Predictions
-from calibrant.report import Report, study
-from calibrant.report.page import Grid
+from calibrant.report import Report
+from calibrant.report.page import PageTable
+from calibrant.report.quoting import Quoted
 from calibrant.report.sections.choices import choices_section
-from calibrant.report.sections.classes import classes_section, ranks_section
+from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
+from calibrant.report.sections.data_and_methods import card_section, methods_section
 from calibrant.report.sections.failures import failures_section, harmonic
 from calibrant.report.sections.family import family_section, leaving_out
-from calibrant.report.sections.methods import card_section, methods_section
 from calibrant.report.sections.models import lowest, models_section
-from calibrant.report.sections.reliability import bars_of, noise_section, reliability_section
+from calibrant.report.sections.proper_scores import scores_section
+from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_section
 from calibrant.report.sections.repair import gained, repair_section
-from calibrant.report.sections.scores import scores_section
-from calibrant.report.study import Study
+from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
-from calibrant.report.words import Quoted
 from calibrant.result import Interval
+
+pytestmark = pytest.mark.slow
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 
@@ -55,15 +57,15 @@ def classes(n, k=4, *, sharp=1.0, seed=0, **options):
 @pytest.fixture
 def quick(monkeypatch):
     """Few resamples: for what does not depend on them."""
-    monkeypatch.setattr(study, "LEAST", 2)
-    monkeypatch.setattr(study, "MOST", 4)
-    monkeypatch.setattr(study, "MANY", 3)
+    monkeypatch.setattr("calibrant.report.subject.LEAST", 2)
+    monkeypatch.setattr("calibrant.report.subject.MOST", 4)
+    monkeypatch.setattr("calibrant.report.subject.MANY", 3)
 
 
 @pytest.fixture
 def fewer(monkeypatch):
     """Some resamples: for what needs their spread."""
-    monkeypatch.setattr(study, "MOST", 40)
+    monkeypatch.setattr("calibrant.report.subject.MOST", 40)
 
 
 # every kind of predictions
@@ -98,23 +100,23 @@ def kinds(n):
     yield "constant", Predictions.from_probs(y, np.full(n, 0.5))
 
 
-CASES = [(n, name, made) for n in (1, 2, 19, 21) for name, made in kinds(n)]
+CASES = [(n, name, predictions) for n in (1, 2, 19, 21) for name, predictions in kinds(n)]
 
 
 @pytest.mark.parametrize(("n", "name", "predictions"), CASES, ids=[f"{name}, {n} rows" for n, name, _ in CASES])
 def test_every_kind_of_predictions_has_a_report(n, name, predictions, quick):
-    made = Report.of(predictions)
-    text = made.to_html()
+    report = Report.of(predictions)
+    text = report.to_html()
     assert len(text) < 2_000_000
     for heading in ("Verdict", "Noise floor", "Recalibration", "Reliability", "Methods and references"):
         assert f">{heading}</h2>" in text
     assert "over-confident" in text
     assert "under-confident" in text
     assert not re.search(r">\s*(nan|inf|None)\s*<", text)
-    assert made.to_markdown().count("\n| ") >= 5
-    assert json.dumps(made.numbers, allow_nan=False)
-    assert made.verdict.tone in ("good", "poor", "unsure")
-    for section in made.page.sections:
+    assert report.to_markdown().count("\n| ") >= 5
+    assert json.dumps(report.numbers, allow_nan=False)
+    assert report.verdict.tone in ("good", "poor", "unsure")
+    for section in report.page.sections:
         for figure in section.figures:
             assert f"n = {n:,}" in figure.caption
             assert f"n = {n:,}" in str(figure.picture)
@@ -149,12 +151,10 @@ def accepted(draw):
 @settings(max_examples=25)
 @given(accepted())
 def test_no_data_that_the_door_accepts_make_the_report_raise(predictions):
-    before = study.LEAST, study.MOST
-    study.LEAST, study.MOST = 2, 3
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("calibrant.report.subject.LEAST", 2)
+        patch.setattr("calibrant.report.subject.MOST", 3)
         text = Report.of(predictions).to_html()
-    finally:
-        study.LEAST, study.MOST = before
     assert "<b>" not in text
     assert "\u202e" not in text
     text.encode("utf-8")
@@ -177,8 +177,8 @@ def test_the_same_data_and_seed_make_the_same_page(quick):
 
 
 def test_sections_come_in_the_order_that_readers_need(quick):
-    made = Report.of(classes(200, columns_are_named=np.arange(200) % 2))
-    assert [section.identity for section in made.page.sections] == [
+    report = Report.of(classes(200, columns_are_named=np.arange(200) % 2))
+    assert [section.identity for section in report.page.sections] == [
         "card", "reliability", "noise", "family", "classes", "ranks", "groups", "likert", "scores", "repair",
         "failures", "choices", "methods",
     ]  # fmt: skip
@@ -187,7 +187,7 @@ def test_sections_come_in_the_order_that_readers_need(quick):
 def test_a_page_is_written_whole(tmp_path, quick):
     path = Report.of(drawn(50)).save(tmp_path / "page.html")
     assert path.read_text(encoding="utf-8").endswith("</html>\n")
-    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_a_notebook_shows_the_page_in_a_frame(quick):
@@ -197,31 +197,31 @@ def test_a_notebook_shows_the_page_in_a_frame(quick):
 
 
 def test_markdown_takes_names_as_text(quick):
-    made = Report.of(drawn(50), name="a|b*c_d<e>").to_markdown()
-    assert made.startswith("### Calibration of a|b\\*c\\_d\\<e\\>")
-    assert "| metric | value |" in made
+    text = Report.of(drawn(50), name="a|b*c_d<e>").to_markdown()
+    assert text.startswith("### Calibration of a|b\\*c\\_d\\<e\\>")
+    assert "| metric | value |" in text
 
 
 # the verdict
 
 
 def said(predictions):
-    return verdict(Study(predictions, "m"))
+    return verdict(Subject(predictions, "m"))
 
 
 def test_calibrated_forecasts_are_called_so():
-    made = said(drawn(4000))
-    assert made.tone == "good"
-    assert made.sentence.startswith("No miscalibration beyond noise: ECE is")
+    conclusion = said(drawn(4000))
+    assert conclusion.tone == "good"
+    assert conclusion.sentence.startswith("No miscalibration beyond noise: ECE is")
 
 
 @pytest.mark.parametrize(("power", "word"), [(1.5, "Forecasts are too high"), (0.6, "Forecasts are too low")])
 def test_the_direction_is_named_with_its_size(power, word):
     predictions = drawn(4000, power=power)
-    made = said(predictions)
-    assert made.tone == "poor"
+    conclusion = said(predictions)
+    assert conclusion.tone == "poor"
     size = 100 * abs(cal.MCS(predictions).value)
-    assert made.sentence.startswith(f"{word} by {size:.1f} points, more than noise (p < 0.005)")
+    assert conclusion.sentence.startswith(f"{word} by {size:.1f} points, more than noise (p < 0.005)")
 
 
 def test_both_directions_are_named_where_the_mean_hides_them():
@@ -229,45 +229,47 @@ def test_both_directions_are_named_where_the_mean_hides_them():
     truth = rng.random(4000)
     sharp = truth**3 / (truth**3 + (1 - truth) ** 3)
     predictions = Predictions.from_probs((rng.random(4000) < truth).astype(int), sharp)
-    made = said(predictions)
+    conclusion = said(predictions)
     bins = cal.ECE(predictions).bins
     parts = bins.share[0] * np.nan_to_num(bins.gap[0, :, 0])
-    assert made.sentence.startswith("Miscalibrated both ways: too high by")
-    assert f"by {100 * parts[parts > 0].sum():.1f} points in some ranges" in made.sentence
-    assert f"by {-100 * parts[parts < 0].sum():.1f} points in others" in made.sentence
+    assert conclusion.sentence.startswith("Miscalibrated both ways: too high by")
+    assert f"by {100 * parts[parts > 0].sum():.1f} points in some ranges" in conclusion.sentence
+    assert f"by {-100 * parts[parts < 0].sum():.1f} points in others" in conclusion.sentence
 
 
 def test_a_mean_that_is_off_is_told_even_where_ece_is_not():
     rng = np.random.default_rng(11)
     p = rng.random(1500)
     predictions = Predictions.from_probs((rng.random(1500) < np.clip(p - 0.03, 0, 1)).astype(int), p)
-    one = Study(predictions, "m")
-    assert one.ece.details["null_p_value"] > 0.05
-    assert one.mcs.details["null_p_value"] <= 0.01
-    made = verdict(one)
+    subject = Subject(predictions, "m")
+    assert subject.ece.details["null_p_value"] > 0.05
+    assert subject.mcs.details["null_p_value"] <= 0.01
+    conclusion = verdict(subject)
     size = 100 * cal.MCS(predictions).value
-    assert made.sentence.startswith(f"Forecasts are too high by {size:.1f} points in the mean, more than noise (p ")
-    assert made.tone == "unsure"
+    assert conclusion.sentence.startswith(
+        f"Forecasts are too high by {size:.1f} points in the mean, more than noise (p "
+    )
+    assert conclusion.tone == "unsure"
 
 
 def test_a_handful_of_rows_is_never_said_to_be_off_both_ways():
     rng = np.random.default_rng(1)
-    made = said(Predictions.from_probs([1, 0, 1, 1, 0, 0], rng.random(6)))
-    assert "both ways" not in made.sentence
+    conclusion = said(Predictions.from_probs([1, 0, 1, 1, 0, 0], rng.random(6)))
+    assert "both ways" not in conclusion.sentence
 
 
 def test_small_errors_are_called_small_even_when_they_are_sure():
     rng = np.random.default_rng(0)
     p = rng.random(200_000)
-    made = said(Predictions.from_probs((rng.random(len(p)) < np.clip(p - 0.008, 0, 1)).astype(int), p))
-    assert made.sentence.startswith("Nearly calibrated: ECE is 0.9 points, small but more than noise (p < 0.01)")
-    assert made.tone == "unsure"
+    conclusion = said(Predictions.from_probs((rng.random(len(p)) < np.clip(p - 0.008, 0, 1)).astype(int), p))
+    assert conclusion.sentence.startswith("Nearly calibrated: ECE is 0.9 points, small but more than noise (p < 0.01)")
+    assert conclusion.tone == "unsure"
 
 
 def test_few_rows_are_no_acquittal():
-    made = said(drawn(30))
-    assert made.sentence.startswith("Too few rows to tell")
-    assert made.tone == "unsure"
+    conclusion = said(drawn(30))
+    assert conclusion.sentence.startswith("Too few rows to tell")
+    assert conclusion.tone == "unsure"
     perfect = said(Predictions.from_probs([1, 0], [1.0, 0.0]))
     assert perfect.sentence.startswith("Too few rows to tell: ECE is 0.0 points")
 
@@ -290,12 +292,12 @@ def test_soft_labels_have_a_direction_only_where_its_interval_leaves_out_nothing
 
 
 def test_the_temperature_that_would_help_is_named():
-    made = said(classes(3000, sharp=2.0))
-    found = re.search(
-        r"a temperature of (\d\.?\d*) would remove most of it \(ECE (\S+) to (\S+) points\)", made.sentence
+    conclusion = said(classes(3000, sharp=2.0))
+    match = re.search(
+        r"a temperature of (\d\.?\d*) would remove most of it \(ECE (\S+) to (\S+) points\)", conclusion.sentence
     )
-    assert float(found[1]) == pytest.approx(2.0, rel=0.15)  # fitted on 3,000 rows
-    assert float(found[3]) < float(found[2]) / 2
+    assert float(match[1]) == pytest.approx(2.0, rel=0.15)  # fitted on 3,000 rows
+    assert float(match[3]) < float(match[2]) / 2
 
 
 def test_a_temperature_that_would_not_help_is_not_advised():
@@ -304,16 +306,18 @@ def test_a_temperature_that_would_not_help_is_not_advised():
 
 def test_forecasts_without_knowledge_get_no_temperature():
     rng = np.random.default_rng(0)
-    made = said(Predictions.from_logits(rng.integers(0, 4, 2000), rng.normal(size=(2000, 4)) * 3))
-    assert "only by making all forecasts alike" in made.sentence or re.search(r"temperature of \d", made.sentence)
+    conclusion = said(Predictions.from_logits(rng.integers(0, 4, 2000), rng.normal(size=(2000, 4)) * 3))
+    assert "only by making all forecasts alike" in conclusion.sentence or re.search(
+        r"temperature of \d", conclusion.sentence
+    )
 
 
 def test_the_plainest_statement_is_true():
     predictions = classes(2000, sharp=2.0)
-    made = said(predictions)
+    conclusion = said(predictions)
     confidence, accuracy = predictions.confidence.mean(), cal.ACCURACY(predictions).value
     assert (
-        made.supporting[0]
+        conclusion.supporting[0]
         == f"On average it is {100 * confidence:.1f}% sure, and right {100 * accuracy:.1f}% of the time."
     )
     event = said(drawn(2000))
@@ -325,23 +329,23 @@ def test_the_plainest_statement_is_true():
 
 def test_no_p_value_on_the_page_is_smaller_than_its_redraws_can_tell(fewer):
     predictions = classes(500, sharp=3.0, side=np.arange(500) % 2)
-    made = Report.of(predictions)
-    one = Study(predictions, "m")
-    rows = {row[0]: row for row in made._family.rows}
-    column = made._family.header.index("p")
+    report = Report.of(predictions)
+    subject = Subject(predictions, "m")
+    rows = {row[0]: row for row in report._family.rows}
+    column = report._family.header.index("p")
     for name, row in rows.items():
         cell = row[column]
         assert isinstance(cell, Quoted)
         draws = (
-            one.resamples
+            subject.resamples
             if name not in ("SCE", "ACE", "TACE", "wsECE", "full ECE", "top-5 ECE")
-            else one.class_resamples
+            else subject.class_resamples
         )
-        draws = one.smooth_resamples if name == "smooth ECE" else draws
+        draws = subject.smooth_resamples if name == "smooth ECE" else draws
         if not math.isnan(cell.value) and name != "MCS":  # that one is computed
             assert cell.value >= 1 / (draws + 1) - 1e-12
             assert cell.text.startswith("<") == (cell.value <= 1 / (draws + 1) + 1e-12)
-    every = re.findall(r"p &lt; (\d\.\d+)", made.to_html())
+    every = re.findall(r"p &lt; (\d\.\d+)", report.to_html())
     assert every
     assert min(map(float, every)) >= 1 / 41
 
@@ -353,8 +357,8 @@ def test_the_p_value_of_the_mean_gap_is_computed_and_no_seed_changes_it():
     gap, sd = np.sum(p - predictions.labels), np.sqrt(np.sum(p * (1 - p)))
     expected = math.erfc(abs(gap) / sd / math.sqrt(2))
     for seed in range(3):
-        assert Study(predictions, "m", seed).mcs.details["null_p_value"] == pytest.approx(expected, rel=1e-9)
-    assert len({verdict(Study(predictions, "m", seed)).sentence[:30] for seed in range(3)}) == 1
+        assert Subject(predictions, "m", seed).mcs.details["null_p_value"] == pytest.approx(expected, rel=1e-9)
+    assert len({verdict(Subject(predictions, "m", seed)).sentence[:30] for seed in range(3)}) == 1
 
 
 def test_harmonic_numbers_are_those_of_scipy():
@@ -365,29 +369,29 @@ def test_harmonic_numbers_are_those_of_scipy():
 
 
 def test_one_row_has_no_interval(quick):
-    one = Study(Predictions.from_probs([1], [0.593]), "m")
-    assert math.isnan(one.ece.interval.low)
-    assert "90% interval" not in " ".join(verdict(one).supporting)
+    subject = Subject(Predictions.from_probs([1], [0.593]), "m")
+    assert math.isnan(subject.ece.interval.low)
+    assert "90% interval" not in " ".join(verdict(subject).supporting)
 
 
 def test_files_of_other_rows_are_said_to_be_and_equal_ones_share_the_lead(quick):
-    first, other = Study(drawn(300), "a"), Study(drawn(300, seed=1), "b")
+    first, other = Subject(drawn(300), "a"), Subject(drawn(300, seed=1), "b")
     assert "different rows" in lowest([first, other])
-    answers = [Study(Predictions.from_confidence(hits, [0.9, 0.8, 0.7]), "m") for hits in ([1, 0, 1], [0, 1, 1])]
+    answers = [Subject(Predictions.from_confidence(hits, [0.9, 0.8, 0.7]), "m") for hits in ([1, 0, 1], [0, 1, 1])]
     assert "different rows" not in lowest(answers)  # models of the same questions are right on different ones
-    assert lowest([first, Study(drawn(300), "c")]) == "Of 2 models, the lowest ECE and the lowest log loss: a and c."
+    assert lowest([first, Subject(drawn(300), "c")]) == "Of 2 models, the lowest ECE and the lowest log loss: a and c."
 
 
 def test_intervals_that_leave_out_their_value_are_explained(fewer):
     predictions = classes(300, 5)
-    found = family_section(Study(predictions, "m"))
+    section = family_section(Subject(predictions, "m"))
     outside = [
         row[0]
-        for row in found.grids[0].rows
+        for row in section.grids[0].rows
         if math.isfinite(row[2]) and not row[2] - 1e-12 <= row[1] <= row[3] + 1e-12
     ]
     assert outside
-    explained = next(text for text in found.paragraphs if "leaves out the value itself" in text)
+    explained = next(text for text in section.paragraphs if "leaves out the value itself" in text)
     assert all(name in explained for name in outside[:6])
 
 
@@ -401,22 +405,22 @@ def test_nothing_is_said_of_intervals_that_hold_their_value():
 
 def test_errors_that_are_mostly_noise_are_said_to_be(fewer):
     predictions = drawn(200)
-    found = family_section(Study(predictions, "m"))
-    result = Study(predictions, "m").measured(recipes.ECE, about_event=True)
+    section = family_section(Subject(predictions, "m"))
+    result = Subject(predictions, "m").measured(recipes.ECE, about_event=True)
     assert NOISE in result.notes
-    assert any(text.startswith("Half or more of ECE") for text in found.paragraphs)
+    assert any(text.startswith("Half or more of ECE") for text in section.paragraphs)
 
 
 def test_no_interval_of_an_error_goes_beyond_one(fewer):
     rng = np.random.default_rng(0)
     predictions = Predictions.from_probs(rng.integers(0, 7, 19), np.eye(7)[rng.integers(0, 7, 19)])
-    rows = family_section(Study(predictions, "m")).grids[0].rows
+    rows = family_section(Subject(predictions, "m")).grids[0].rows
     assert all(row[3] <= 1 for row in rows if math.isfinite(row[3]))
 
 
 def test_the_family_is_what_the_recipes_give(quick):
     predictions = classes(400, 6)
-    rows = {row[0]: row for row in family_section(Study(predictions, "m")).grids[0].rows}
+    rows = {row[0]: row for row in family_section(Subject(predictions, "m")).grids[0].rows}
     for name, metric in {"ECE": cal.ECE, "ECE, sweep": cal.ECE_SWEEP, "MCE": cal.MCE, "SCE": cal.SCE, "TACE": cal.TACE,
                          "wsECE": cal.WSECE, "full ECE": cal.FULL_ECE, "top-5 ECE": cal.TOP5_ECE, "MCS": cal.MCS,
                          "ECE, debiased": cal.ECE_DEBIASED, "smooth ECE": cal.SMECE, "ACE": cal.ACE,
@@ -426,7 +430,7 @@ def test_the_family_is_what_the_recipes_give(quick):
 
 
 def test_every_number_has_its_definition(quick):
-    section = family_section(Study(classes(100, 6), "m"))
+    section = family_section(Subject(classes(100, 6), "m"))
     table, definitions = section.grids
     assert [row[0] for row in table.rows] == [row[0] for row in definitions.rows]
     assert definitions.folded
@@ -434,7 +438,7 @@ def test_every_number_has_its_definition(quick):
 
 
 def test_metrics_that_are_not_defined_are_named(quick):
-    section = family_section(Study(classes(60, 3, sample_weight=np.full(60, 0.5)), "m"))
+    section = family_section(Subject(classes(60, 3, sample_weight=np.full(60, 0.5)), "m"))
     missing = next(text for text in section.paragraphs if text.startswith("Not defined"))
     for name in ("ECE, equal mass", "ECE, sweep", "ECE, debiased", "ACE", "top-5 ECE"):
         assert name in missing
@@ -442,44 +446,44 @@ def test_metrics_that_are_not_defined_are_named(quick):
 
 def test_weights_widen_the_bars_and_are_said():
     predictions = drawn(300, sample_weight=np.where(np.arange(300) % 10, 1, 30))
-    one = Study(predictions, "m")
-    bars = bars_of(one.ece, one.event)
+    subject = Subject(predictions, "m")
+    bars = bars_of(subject.ece, subject.event)
     assert all(bar.effective <= bar.count for bar in bars)
     assert sum(bar.effective for bar in bars) < 0.3 * sum(bar.count for bar in bars)
-    assert "Samples are weighted" in reliability_section(one).figures[0].caption
-    assert "Samples are weighted" not in reliability_section(Study(drawn(300), "m")).figures[0].caption
+    assert "Samples are weighted" in reliability_section(subject).figures[0].caption
+    assert "Samples are weighted" not in reliability_section(Subject(drawn(300), "m")).figures[0].caption
 
 
 def test_soft_labels_are_said():
-    one = Study(Predictions.from_probs(np.random.default_rng(0).random(60), np.linspace(0, 1, 60)), "m")
-    assert "Labels are soft" in reliability_section(one).figures[0].caption
-    assert "there is no noise floor" in noise_section(one).paragraphs[0]
-    assert failures_section(one) is None
-    family = family_section(one)
+    subject = Subject(Predictions.from_probs(np.random.default_rng(0).random(60), np.linspace(0, 1, 60)), "m")
+    assert "Labels are soft" in reliability_section(subject).figures[0].caption
+    assert "there is no noise floor" in noise_section(subject).paragraphs[0]
+    assert failures_section(subject) is None
+    family = family_section(subject)
     assert "redraws" not in family.paragraphs[0]
     assert any("there are no noise floors" in text for text in family.paragraphs)
-    names = {row[0]: row[1] for grid in scores_section(one).grids for row in grid.rows}
-    p, truth = np.linspace(0, 1, 60), one.event.truth_rows
+    names = {row[0]: row[1] for grid in scores_section(subject).grids for row in grid.rows}
+    p, truth = np.linspace(0, 1, 60), subject.event.truth_rows
     assert names["Brier score"] == pytest.approx(np.mean((p - truth) ** 2), rel=0, abs=1e-12)
     drawn_brier = np.mean(truth * (1 - p) ** 2 + (1 - truth) * p**2)
     assert names["expected Brier score"] == pytest.approx(drawn_brier, rel=0, abs=1e-12)
 
 
 def test_only_an_answer_is_called_confident():
-    event, answer = Study(drawn(400), "m"), Study(classes(400), "m")
+    event, answer = Subject(drawn(400), "m"), Subject(classes(400), "m")
     assert "too high" in str(reliability_section(event).figures[0].picture)
     assert "confident" not in str(reliability_section(event).figures[0].picture)
     assert "over-confident" in str(reliability_section(answer).figures[0].picture)
 
 
 def test_noise_is_described_as_it_was_drawn():
-    one = Study(drawn(1500), "m")
-    (text,) = noise_section(one).paragraphs
-    null = cal.consistency(cal.ECE, one.event, n=one.resamples, seed=0)
+    subject = Subject(drawn(1500), "m")
+    (text,) = noise_section(subject).paragraphs
+    null = cal.consistency(cal.ECE, subject.event, n=subject.resamples, seed=0)
     assert f"{null.mean:.4f} on average" in text
     assert f"at most {null.quantile(0.95):.4f}" in text
     assert ("above" if null.excess > 0 else "below") in text
-    assert f"from {one.resamples} redraws" in text
+    assert f"from {subject.resamples} redraws" in text
 
 
 # sections
@@ -487,7 +491,7 @@ def test_noise_is_described_as_it_was_drawn():
 
 def test_the_card_counts_and_hashes():
     predictions = classes(500, 3, region=np.arange(500) % 2)
-    rows = dict(card_section(Study(predictions, "m")).grids[0].rows)
+    rows = dict(card_section(Subject(predictions, "m")).grids[0].rows)
     assert rows["rows (n)"] == "500"
     assert rows["forecasts of"] == "3 classes"
     assert rows["given as"] == "logits, float64"
@@ -496,24 +500,24 @@ def test_the_card_counts_and_hashes():
 
 
 def test_the_hash_changes_with_any_number():
-    one = drawn(50)
-    changed = dataclasses.replace(one, labels=1 - one.labels)
-    weighted = dataclasses.replace(one, weight=np.ones(50))
-    assert len({Study(made, "m").digest for made in (one, one[:49], changed, weighted)}) == 4
-    assert Study(one, "a").digest == Study(drawn(50), "b").digest
+    predictions = drawn(50)
+    changed = dataclasses.replace(predictions, labels=1 - predictions.labels)
+    weighted = dataclasses.replace(predictions, weight=np.ones(50))
+    assert len({Subject(variant, "m").digest for variant in (predictions, predictions[:49], changed, weighted)}) == 4
+    assert Subject(predictions, "a").digest == Subject(drawn(50), "b").digest
 
 
 def test_prevalences_are_said_once_where_they_are_equal():
     even = Predictions.from_probs([0, 1, 2], np.full((3, 3), 1 / 3))
-    assert ("prevalence of the classes", "33.3% each") in card_section(Study(even, "m")).grids[0].rows
+    assert ("prevalence of the classes", "33.3% each") in card_section(Subject(even, "m")).grids[0].rows
     rare = Predictions.from_probs([0, 0, 1], np.full((3, 3), 1 / 3), classes=["a", "b", "c"])
-    rows = dict(card_section(Study(rare, "m")).grids[0].rows)
+    rows = dict(card_section(Subject(rare, "m")).grids[0].rows)
     assert rows["prevalence of the classes"] == "0% (c) to 66.7% (a); 1 class is never true"
 
 
 def test_classes_are_judged_by_what_was_predicted():
     predictions = classes(2000, 3, sharp=3.0)
-    section = classes_section(Study(predictions, "m"))
+    section = classes_section(Subject(predictions, "m"))
     rows = {row[0]: row for row in section.figures[0].grid.rows}
     for index, name in enumerate(predictions.classes):
         mine = predictions.predicted == index
@@ -527,7 +531,7 @@ def test_classes_are_judged_by_what_was_predicted():
 
 
 def test_rare_classes_are_not_judged():
-    section = classes_section(Study(classes(30, 5), "m"))
+    section = classes_section(Subject(classes(30, 5), "m"))
     assert "No class is predicted 20 times" in section.paragraphs[0]
     assert not section.figures
     assert all(math.isnan(row[7].value) for row in section.grids[0].rows)
@@ -536,14 +540,14 @@ def test_rare_classes_are_not_judged():
 def test_of_a_thousand_classes_the_ends_are_drawn_and_two_hundred_listed():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(25_000, 1000)).astype(np.float32)
-    section = classes_section(Study(Predictions.from_logits(rng.integers(0, 1000, 25_000), z), "m"))
+    section = classes_section(Subject(Predictions.from_logits(rng.integers(0, 1000, 25_000), z), "m"))
     assert len(section.figures[0].grid.rows) == 200
     assert "The 10 farthest at each end" in section.figures[0].caption
 
 
 def test_top_k_keeps_what_it_promises_or_not():
     predictions = classes(800, 6)
-    rows = ranks_section(Study(predictions, "m")).figures[0].grid.rows
+    rows = ranks_section(Subject(predictions, "m")).figures[0].grid.rows
     ordered = np.sort(predictions.probabilities, axis=1)[:, ::-1]
     kept = cal.diagnostics.top_k_accuracies(predictions, 5)
     for k, promised, right, low, high, gap, error in rows:
@@ -552,13 +556,13 @@ def test_top_k_keeps_what_it_promises_or_not():
         assert low <= right <= high
         assert gap == pytest.approx(promised - right)
         assert error == cal.BinnedError(lens=cal.InTopK(k))(predictions).value
-    assert ranks_section(Study(classes(50, 2), "m")) is None
-    assert ranks_section(Study(drawn(50), "m")) is None
+    assert ranks_section(Subject(classes(50, 2), "m")) is None
+    assert ranks_section(Subject(drawn(50), "m")) is None
 
 
 def test_scores_have_normal_intervals():
     predictions = classes(700)
-    rows = {row[0]: row for row in scores_section(Study(predictions, "m")).grids[0].rows}
+    rows = {row[0]: row for row in scores_section(Subject(predictions, "m")).grids[0].rows}
     losses = -np.log(predictions.probabilities[np.arange(700), predictions.labels])
     reach = 1.6448536269514722 * losses.std() / math.sqrt(700)
     assert rows["log loss"][1:4] == pytest.approx(
@@ -570,7 +574,7 @@ def test_scores_have_normal_intervals():
 def test_weighted_scores_scatter_by_their_squared_weights():
     weight = np.where(np.arange(500) % 5, 1.0, 8.5)
     predictions = drawn(500, sample_weight=weight)
-    rows = {row[0]: row for row in scores_section(Study(predictions, "m")).grids[0].rows}
+    rows = {row[0]: row for row in scores_section(Subject(predictions, "m")).grids[0].rows}
     scores = (predictions.values - predictions.labels) ** 2
     mean = np.average(scores, weights=weight)
     reach = 1.6448536269514722 * math.sqrt(((weight * (scores - mean)) ** 2).sum()) / weight.sum()
@@ -578,62 +582,63 @@ def test_weighted_scores_scatter_by_their_squared_weights():
 
 
 def test_scores_are_made_of_their_parts():
-    section = scores_section(Study(drawn(500), "m"))
+    section = scores_section(Subject(drawn(500), "m"))
     for _, score, miscalibration, discrimination, uncertainty in section.grids[1].rows:
         assert score == pytest.approx(miscalibration - discrimination + uncertainty)
     assert section.grids[1].rows[0][1] == pytest.approx(cal.BRIER(drawn(500)).value)
 
 
 def test_an_infinite_loss_is_explained():
-    made = Predictions.from_probs([1, 0, 1], [0.0, 0.0, 1.0])
-    section = scores_section(Study(made, "m"))
+    predictions = Predictions.from_probs([1, 0, 1], [0.0, 0.0, 1.0])
+    section = scores_section(Subject(predictions, "m"))
     assert any("infinite" in text for text in section.paragraphs)
-    assert Grid.exact(section.grids[0].rows[0][1]) == "inf"
+    assert PageTable.exact(section.grids[0].rows[0][1]) == "inf"
 
 
 def test_recalibration_is_judged_on_rows_it_did_not_see():
-    one = Study(classes(600, sharp=3.0), "m")
-    section = repair_section(one)
-    best = one.choice.best
-    before, after = (one.choice.table[name]["log loss"].value for name in ("as it is", best))
+    subject = Subject(classes(600, sharp=3.0), "m")
+    section = repair_section(subject)
+    best = subject.choice.best
+    before, after = (subject.choice.table[name]["log loss"].value for name in ("as it is", best))
     assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
     assert "more than noise" in section.paragraphs[0]
-    assert [row[0] for row in section.grids[0].rows] == one.choice.ranking
+    assert [row[0] for row in section.grids[0].rows] == subject.choice.ranking
     assert {row[0] for row in section.figures[0].grid.rows} == {"as it is", best}
 
 
 def test_forecasts_that_need_no_help_are_left_alone():
-    found = Study(drawn(2000), "m").choice
-    assert gained(dataclasses.replace(found, gain=None)).startswith("No method lowers the log loss")
+    choice = Subject(drawn(2000), "m").choice
+    assert gained(dataclasses.replace(choice, gain=None)).startswith("No method lowers the log loss")
 
 
 def test_too_few_rows_get_no_recalibration():
-    assert "at least 20 rows" in repair_section(Study(drawn(19), "m")).paragraphs[0]
-    assert Study(drawn(20), "m").choice is not None
+    assert "at least 20 rows" in repair_section(Subject(drawn(19), "m")).paragraphs[0]
+    assert Subject(drawn(20), "m").choice is not None
 
 
 def test_saturated_forecasts_have_an_infinite_loss_that_recalibration_mends():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
-    one = Study(Predictions.from_probs(y, np.where(rng.random(200) < 0.1, 1 - y, y).astype(float)), "m")
-    assert "from infinite (something happened that was given probability 0) to" in repair_section(one).paragraphs[0]
+    subject = Subject(Predictions.from_probs(y, np.where(rng.random(200) < 0.1, 1 - y, y).astype(float)), "m")
+    assert "from infinite (something happened that was given probability 0) to" in repair_section(subject).paragraphs[0]
 
 
 def test_sensitivity_is_that_of_the_rows():
-    one = Study(drawn(500), "m")
-    rows = choices_section(one).figures[0].grid.rows
+    subject = Subject(drawn(500), "m")
+    rows = choices_section(subject).figures[0].grid.rows
     for bins, value, *_ in rows:
-        assert value == cal.BinnedError(binning=cal.EqualWidth(bins))(one.event).value
+        assert value == cal.BinnedError(binning=cal.EqualWidth(bins))(subject.event).value
 
 
 def test_methods_print_the_command_the_versions_and_the_resamples():
-    one = Study(classes(100), "m")
-    section = methods_section(one, "calibrant report 'a b.npz'")
+    subject = Subject(classes(100), "m")
+    section = methods_section(subject, "calibrant report 'a b.npz'")
     rows = dict(section.grids[0].rows)
     assert rows["command"] == "calibrant report 'a b.npz'"
     assert rows["calibrant"] == cal.__version__
     assert (
-        rows["resamples and redraws"] == f"{one.resamples} (one event), {one.class_resamples} (all classes, 100 rows)"
+        rows["resamples and redraws"]
+        == f"{subject.resamples} (one event), {subject.class_resamples} (all classes, 100 rows)"
     )
     assert len(section.references) >= 10
 
@@ -642,7 +647,7 @@ def test_methods_print_the_command_the_versions_and_the_resamples():
 
 
 def test_models_of_the_same_rows_are_compared_pair_by_pair():
-    models = [Study(classes(400, sharp=sharp), f"sharp {sharp}") for sharp in (1.0, 3.0)]
+    models = [Subject(classes(400, sharp=sharp), f"sharp {sharp}") for sharp in (1.0, 3.0)]
     section = models_section(models)
     table, pairs = section.grids
     assert [row[0] for row in table.rows] == ["sharp 1.0", "sharp 3.0"]
@@ -657,20 +662,20 @@ def test_models_of_the_same_rows_are_compared_pair_by_pair():
 
 def test_models_of_other_rows_are_not_compared(quick):
     models = {"a": classes(100), "b": classes(100, seed=1)}
-    made = Report.of(models)
-    found = made.page.sections[1]
-    assert found.identity == "models"
-    assert "do not hold the same rows" in found.paragraphs[1]
-    assert len(found.grids) == 1
+    report = Report.of(models)
+    section = report.page.sections[1]
+    assert section.identity == "models"
+    assert "do not hold the same rows" in section.paragraphs[1]
+    assert len(section.grids) == 1
     other = Report.of({"a": classes(100), "b": classes(90)})
     assert "hold different rows" in other.verdict.supporting[-1]
 
 
 def test_an_event_and_classes_stand_side_by_side(quick):
-    made = Report.of(
+    report = Report.of(
         {"event": drawn(50), "classes": classes(50), "confidence": Predictions.from_confidence([1, 0], [0.6, 0.7])}
     )
-    assert "Models side by side" in made.to_html()
+    assert "Models side by side" in report.to_html()
 
 
 # how much is computed
@@ -679,48 +684,48 @@ def test_an_event_and_classes_stand_side_by_side(quick):
 def test_resamples_shrink_as_the_data_grow_and_are_printed(monkeypatch):
     counts = []
     for n in (100, 10_000, 15_000, 100_000):
-        counts.append(Study(drawn(n), "m").resamples)
+        counts.append(Subject(drawn(n), "m").resamples)
     assert counts == [200, 200, 133, 100]
-    monkeypatch.setattr(study, "MOST", 4)
-    monkeypatch.setattr(study, "LEAST", 2)
-    assert "From 4 resamples of the rows" in family_section(Study(drawn(30), "m")).paragraphs[0]
-    weighted = Study(drawn(100_000, sample_weight=np.full(100_000, 0.5)), "m")
+    monkeypatch.setattr("calibrant.report.subject.MOST", 4)
+    monkeypatch.setattr("calibrant.report.subject.LEAST", 2)
+    assert "From 4 resamples of the rows" in family_section(Subject(drawn(30), "m")).paragraphs[0]
+    weighted = Subject(drawn(100_000, sample_weight=np.full(100_000, 0.5)), "m")
     assert weighted.resamples == 4
 
 
 def test_questions_about_many_classes_are_asked_of_some_rows_and_that_is_said(quick, monkeypatch):
-    monkeypatch.setattr(study, "_CLASSES", 1000)
-    one = Study(classes(2000, 5), "m")
-    assert len(one.class_rows) == 1000
-    section = family_section(one)
+    monkeypatch.setattr("calibrant.report.subject._CLASSES", 1000)
+    subject = Subject(classes(2000, 5), "m")
+    assert len(subject.class_rows) == 1000
+    section = family_section(subject)
     assert any("measured on 1,000 rows drawn at random" in text for text in section.paragraphs)
     rows = {row[0]: row[6] for row in section.grids[0].rows}
     assert (rows["ECE"], rows["SCE"]) == (2000, 1000)
 
 
 def test_a_large_event_is_measured_on_all_its_rows(monkeypatch):
-    monkeypatch.setattr(study, "MANY", 20)
+    monkeypatch.setattr("calibrant.report.subject.MANY", 20)
     predictions = drawn(25_000, power=1.1)
-    one = Study(predictions, "m")
-    assert one.is_large
+    subject = Subject(predictions, "m")
+    assert subject.is_large
     for metric in (cal.ECE, cal.MCE, cal.MCS, cal.ADAPTIVE_ECE, cal.ECE_DEBIASED):
-        found = one.measured(metric, about_event=True)
-        assert found.value == pytest.approx(metric(predictions).value, abs=1e-12)
-        assert found.n == 25_000
-        assert found.interval.low <= found.interval.high
-        assert found.details.get("redraws") == (None if metric == cal.MCS else 20)
-    assert len(one.null.values) == 20
-    made = Report.of(predictions)
-    assert any("in groups" in text for text in made.page.sections[3].paragraphs)
-    rows = choices_section(one).figures[0].grid.rows
+        result = subject.measured(metric, about_event=True)
+        assert result.value == pytest.approx(metric(predictions).value, abs=1e-12)
+        assert result.n == 25_000
+        assert result.interval.low <= result.interval.high
+        assert result.details.get("redraws") == (None if metric == cal.MCS else 20)
+    assert len(subject.null.values) == 20
+    report = Report.of(predictions)
+    assert any("in groups" in text for text in report.page.sections[3].paragraphs)
+    rows = choices_section(subject).figures[0].grid.rows
     assert rows[2][1] == pytest.approx(cal.ECE(predictions).value, abs=1e-12)
 
 
 def test_a_large_report_of_weighted_rows_takes_the_other_way(quick):
     predictions = drawn(25_000, sample_weight=np.full(25_000, 2))
-    one = Study(predictions, "m")
-    assert not one.is_large
-    assert one.ece.value == cal.ECE(predictions).value
+    subject = Subject(predictions, "m")
+    assert not subject.is_large
+    assert subject.ece.value == cal.ECE(predictions).value
 
 
 def test_no_warning_leaves_the_report(quick):
@@ -745,9 +750,9 @@ def test_real_predictions_get_the_verdict_they_deserve(file, word, fewer):
 
 
 def test_the_shipped_predictions_make_a_small_page():
-    made = Report.of(io.read(io.SHIPPED / "fashion_mnist_test.npz"), name="fashion_mnist_test.npz")
-    assert made.verdict.sentence.startswith("Over-confident by 5.2 points, more than noise (p < 0.005)")
-    text = made.to_html()
+    report = Report.of(io.read(io.SHIPPED / "fashion_mnist_test.npz"), name="fashion_mnist_test.npz")
+    assert report.verdict.sentence.startswith("Over-confident by 5.2 points, more than noise (p < 0.005)")
+    text = report.to_html()
     assert len(text) < 300_000
     labels = io.read(io.SHIPPED / "fashion_mnist_test.npz")
     assert f"{labels.values[17, 3]:.9g}" not in text

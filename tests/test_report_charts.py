@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from calibrant.report import charts
 from calibrant.report.charts import Bar, Line, histogram, lines, planes, reliability, signed_bars
-from calibrant.report.page import Figure, Grid, Page, Section, embedded
+from calibrant.report.page import Page, PageFigure, PageTable, Section, embedded
+from calibrant.report.quoting import Quoted, counted, listed, p_value, percent, points, quoted_p
 from calibrant.report.svg import Plane, element, picture, ticks
-from calibrant.report.words import Quoted, counted, listed, p_value, percent, points, quoted_p
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -35,12 +35,12 @@ def inside(markup):
     """Every rectangle, circle and path lies in the picture, to half a pixel."""
     root = parsed(markup)
     width, height = (float(part) for part in root.get("viewBox").split()[2:])
-    for one in root.iter(f"{SVG}rect"):
-        x, y, w, h = (float(one.get(name)) for name in ("x", "y", "width", "height"))
+    for shape in root.iter(f"{SVG}rect"):
+        x, y, w, h = (float(shape.get(name)) for name in ("x", "y", "width", "height"))
         assert -0.5 <= x <= x + w <= width + 0.5
         assert -0.5 <= y <= y + h <= height + 0.5
-    for one in root.iter(f"{SVG}path"):
-        numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", one.get("d"))]
+    for shape in root.iter(f"{SVG}path"):
+        numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", shape.get("d"))]
         assert all(-0.5 <= number <= max(width, height) + 0.5 for number in numbers)
     return root
 
@@ -50,10 +50,10 @@ def inside(markup):
 
 @pytest.mark.parametrize("text", HOSTILE[:4])
 def test_text_and_attributes_are_escaped(text):
-    made = str(element("text", text, title=text))
-    assert "<script" not in made
-    assert "<img" not in made
-    root = ElementTree.fromstring(made)
+    markup = str(element("text", text, title=text))
+    assert "<script" not in markup
+    assert "<img" not in markup
+    root = ElementTree.fromstring(markup)
     assert (root.text, root.get("title")) == (text, text)
 
 
@@ -63,8 +63,8 @@ def test_attributes_that_are_none_are_left_out_and_numbers_are_short():
 
 def test_a_line_breaks_where_there_is_no_number():
     plane = Plane((0, 1), (0, 1), width=100, height=100, left=0, right=0, top=0, bottom=0)
-    made = plane.line([(0, 0), (0.25, 0.5), (0.5, float("nan")), (1, 1)])
-    assert parsed(made).get("d") == "M0 100L25 50M100 0"
+    markup = plane.line([(0, 0), (0.25, 0.5), (0.5, float("nan")), (1, 1)])
+    assert parsed(markup).get("d") == "M0 100L25 50M100 0"
 
 
 def test_a_box_takes_its_corners_in_any_order():
@@ -80,18 +80,18 @@ def test_an_area_goes_forth_and_back():
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_ticks_are_round_few_and_inside(low, length):
-    made = ticks(low, low + length)
-    assert 1 <= len(made) <= 7
-    for value, said in made:
+    marks = ticks(low, low + length)
+    assert 1 <= len(marks) <= 7
+    for value, text in marks:
         assert low - 1e-6 * length <= value <= low + length * (1 + 1e-6)
-        assert float(said.replace(",", "")) == pytest.approx(value, rel=1e-9, abs=1e-9)
+        assert float(text.replace(",", "")) == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
 def test_a_picture_has_words_for_those_who_do_not_see_it():
     root = ElementTree.fromstring(str(picture("a", "Title", "What it shows.", 10, 20)))
     assert root.get("role") == "img"
     assert root.get("aria-labelledby") == "a-title a-desc"
-    assert [one.text for one in root] == ["Title", "What it shows."]
+    assert [child.text for child in root] == ["Title", "What it shows."]
 
 
 # bars
@@ -128,9 +128,9 @@ BARS = [Bar(0.0, 0.1, 1, 0.04, 1.0), Bar(0.5, 0.6, 10_000, 0.55, 0.5), Bar(0.9, 
 
 def test_a_reliability_diagram_draws_each_bin_once():
     root = inside(reliability("r", BARS, ("forecast", "how often"), "Title", "Words."))
-    bars = next(one for one in root if one.get("class") == "bars")
+    bars = next(child for child in root if child.get("class") == "bars")
     assert len(bars) == 3
-    assert [one.get("class") for one in bars[1]][1:4] == ["frequency", "gap over", "band"]
+    assert [child.get("class") for child in bars[1]][1:4] == ["frequency", "gap over", "band"]
     assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, came true 0.500, 10,000 samples"
     plane = charts.RELIABILITY
     gap = bars[1][2]
@@ -157,7 +157,7 @@ def test_lines_stay_inside(values, count):
     xs = [float(x) for x in range(len(values))]
     series = [Line(f"line {index}", xs, values, values, values, marks=True) for index in range(count)]
     root = ElementTree.fromstring(str(lines("l", series, ("x", "y"), "Title", "Words.")))
-    assert len([one for one in root.iter(f"{SVG}path") if "series" in one.get("class", "")]) == count * (
+    assert len([path for path in root.iter(f"{SVG}path") if "series" in path.get("class", "")]) == count * (
         1 + (count > 1)
     )
 
@@ -171,19 +171,19 @@ def test_lines_over_one_point_or_none_are_drawn():
 def test_names_stand_inside_the_picture_and_are_inert(names):
     values = np.linspace(-0.5, 0.3, len(names)).tolist()
     low, high = ([value + shift for value in values] for shift in (-0.1, 0.1))
-    made = signed_bars("s", names, values, "T", "W", label="points", low=low, high=high, flagged=[True] * len(names))
-    root = inside(made)
-    assert "\u202e" not in str(made)
-    assert "\x1b" not in str(made)
+    markup = signed_bars("s", names, values, "T", "W", label="points", low=low, high=high, flagged=[True] * len(names))
+    root = inside(markup)
+    assert "\u202e" not in str(markup)
+    assert "\x1b" not in str(markup)
     assert max(len(text) for text in root.itertext()) <= 60
-    str(made).encode("utf-8")
+    str(markup).encode("utf-8")
 
 
 def test_over_is_right_and_under_is_left_of_nothing():
-    made = signed_bars(
+    markup = signed_bars(
         "s", ["a", "b"], [0.1, -0.2], "T", "W", label="p", low=[0, -0.3], high=[0.2, -0.1], flagged=[True, False]
     )
-    over, under = (one for one in parsed(made).iter(f"{SVG}rect"))
+    over, under = (rectangle for rectangle in parsed(markup).iter(f"{SVG}rect"))
     assert (over.get("class"), under.get("class")) == ("gap over", "gap under")
     assert float(over.get("x")) == pytest.approx(float(under.get("x")) + float(under.get("width")), abs=0.02)
 
@@ -198,9 +198,9 @@ def test_gaps_that_are_no_number_are_left_out():
 
 @pytest.mark.parametrize("values", [np.zeros(3), np.array([0.1]), np.linspace(0, 0.2, 50)])
 def test_histograms_mark_what_was_observed(values):
-    made = histogram("h", values, 0.15, ("x", "y"), "T", "W")
-    inside(made)
-    assert "observed 0.1500" in str(made)
+    markup = histogram("h", values, 0.15, ("x", "y"), "T", "W")
+    inside(markup)
+    assert "observed 0.1500" in str(markup)
 
 
 # words and tables
@@ -209,9 +209,9 @@ def test_histograms_mark_what_was_observed(values):
 def test_p_values_are_never_smaller_than_their_redraws_can_tell():
     for n in (19, 20, 25, 50, 99, 100, 159, 160, 199, 200, 999):
         least = 1 / (n + 1)
-        said = p_value(least, n)
-        assert said.startswith("p < ")
-        bound = float(said.removeprefix("p < "))
+        quoted = p_value(least, n)
+        assert quoted.startswith("p < ")
+        bound = float(quoted.removeprefix("p < "))
         assert least < bound <= 2 * least + 1e-12
     assert p_value(0.05, 200) == "p = 0.05"
     assert p_value(float("nan"), 200) == "p unknown"
@@ -238,7 +238,7 @@ def test_words_for_numbers():
 
 
 def test_tables_show_few_digits_and_copy_all():
-    grid = Grid(("name", "x"), [("a", 1 / 3), ("b", 12_345.0), ("c", float("nan")), ("d", float("inf"))], "Table")
+    grid = PageTable(("name", "x"), [("a", 1 / 3), ("b", 12_345.0), ("c", float("nan")), ("d", float("inf"))], "Table")
     assert [grid.shown(row[1]) for row in grid.rows] == ["0.3333", "12,345", "–", "∞"]
     assert [grid.exact(row[1]) for row in grid.rows] == [str(1 / 3), "12345.0", "nan", "inf"]
     assert grid.shown(Quoted(0.0, "< 0.01")) == "< 0.01"
@@ -250,14 +250,14 @@ def test_tables_show_few_digits_and_copy_all():
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_page_with_hostile_text_is_still_one_page(text):
-    grid = Grid((text, "x"), [(text, 1.0)], text)
-    figure = Figure("f", picture("p", text[:50].replace("\ud800", ""), "W", 10, 10), "caption", grid, controls=True)
+    grid = PageTable((text, "x"), [(text, 1.0)], text)
+    figure = PageFigure("f", picture("p", text[:50].replace("\ud800", ""), "W", 10, 10), "caption", grid, controls=True)
     page = Page(
         "title", "verdict", (), "good", [Section("a", "A", ("said",), (figure,), (grid,))], "footer", {"x": text[:9]}
     )
-    made = page.to_html()
-    assert made.count("<script") == 2
-    assert "<img" not in made
+    html = page.to_html()
+    assert html.count("<script") == 2
+    assert "<img" not in html
     assert embedded({"a": "</script><!--"}).count("<") == 0
 
 
@@ -270,14 +270,14 @@ def test_the_policy_names_what_is_inline_and_nothing_unsafe():
     import base64
     import hashlib
 
-    made = Page("t", "v", (), "good", [], "f").to_html()
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', made)[1].replace("&#39;", "'")
+    html = Page("t", "v", (), "good", [], "f").to_html()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1].replace("&#39;", "'")
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy
     for tag in ("style", "script"):
-        text = re.findall(rf"<{tag}>(.*?)</{tag}>", made, re.S)[-1]
+        text = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.S)[-1]
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in policy
-    assert not re.search(r"(src|href)=\"(?!#)", made)
-    assert " style=" not in made
-    assert not re.search(r" on\w+=", made)
+    assert not re.search(r"(src|href)=\"(?!#)", html)
+    assert " style=" not in html
+    assert not re.search(r" on\w+=", html)

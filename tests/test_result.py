@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.specification.catalogue import find
 from toy import P, y
 
 EVENT = ([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.6])
@@ -160,3 +161,35 @@ def test_any_metric_is_resampled_and_held_against_calibration_the_plain_way():
     result = Plain()(predictions, interval=cal.Bootstrap(20, seed=0))
     assert result.interval.low <= result.interval.high
     assert 0 < cal.consistency(Plain(), predictions, n=20, seed=0).p_value <= 1
+
+
+# ---- names that moved ------------------------------------------------------------------------------------------------
+
+MOVED = [
+    "biased",
+    "unbiased_blocks",
+    "halves",
+    "by_count",
+    "quadratic",
+    "ks",
+    "kuiper",
+    "exponential",
+    "nearest_forecasts",
+]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_options_of_one_estimator_live_with_it_and_are_still_found(name):
+    assert name not in cal.__all__
+    with pytest.warns(DeprecationWarning, match=f"{name} is now in calibrant.errors."):
+        piece = getattr(cal, name)
+    assert find(name) is piece
+
+
+def test_a_metric_with_such_an_option_is_still_read():
+    assert cal.from_json(cal.SKCE.to_json()) == cal.SKCE
+
+
+def test_a_star_import_shadows_no_name_of_numpy():
+    assert not set(cal.__all__) & set(np.__all__)
+    assert cal.mean is cal.ECE.aggregate

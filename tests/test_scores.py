@@ -79,6 +79,7 @@ def scored(lens, predictions, score=cal.log_score):
     return score(lens(predictions)).reshape(len(predictions), -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", LENSES, ids=str)
 @given(z=logits(), first=st.integers(0, K - 1))
 def test_log_scores_of_logits_are_right_where_probabilities_round(lens, z, first):
@@ -88,6 +89,7 @@ def test_log_scores_of_logits_are_right_where_probabilities_round(lens, z, first
         assert all(map(close, found, expected_scores(lens, row, truth)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", LENSES, ids=str)
 @given(z=logits(most=1), cuts=st.lists(st.integers(0, 8), min_size=K - 1, max_size=K - 1).map(sorted))
 def test_soft_labels_share_out_the_log_scores_of_logits(lens, z, cuts):
@@ -97,6 +99,7 @@ def test_soft_labels_share_out_the_log_scores_of_logits(lens, z, cuts):
     assert all(map(close, found, expected_scores(lens, z[0].tolist(), truth.tolist())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", LENSES, ids=str)
 @given(z=logits(most=1))
 def test_entropies_of_logits_are_right_where_probabilities_round(lens, z):
@@ -158,6 +161,7 @@ def test_lenses_around_lenses_keep_the_logits(lens):
         assert np.array_equal(cal.log_score(view), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 7, 8, 9, 130, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_log_scores_of_a_row_depend_on_nothing_but_the_row(monkeypatch, k, dtype):

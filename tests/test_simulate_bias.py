@@ -16,8 +16,8 @@ from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, CalibrationCurve, 
 from calibrant.simulate import grids as grids_module
 from calibrant.simulate.biases import Estimate
 from calibrant.simulate.replicated import values_of
-from calibrant.simulate.samples import Samples, sampled
-from calibrant.simulate.store import Store
+from calibrant.simulate.sampling import Samples, sampled
+from calibrant.simulate.store import FinishedCells
 
 ROOTED = {"distance": cal.squared, "aggregate": cal.root_mean}
 TIED = EmpiricalScores([0.0, 0.1, 0.1, 0.5, 0.7, 1.0])
@@ -47,6 +47,7 @@ def close(value, tolerance=1e-12):
 # ---- replicates at once ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(AT_ONCE))
 @pytest.mark.parametrize("scores", [UNIFORM, SATURATED, TIED], ids=["uniform", "saturated", "tied"])
 @pytest.mark.parametrize("n", [1, 2, 7, 60])
@@ -54,9 +55,9 @@ def test_replicates_at_once_are_what_they_are_one_by_one(name, scores, n):
     metric = AT_ONCE[name]
     samples = sampled(scores, power_curve(1.5), n, np.random.default_rng(n), 25)
     results = [metric(predictions) for predictions in samples]
-    found = values_of(metric, samples)
-    assert found[:, 0] == close([result.value for result in results], 1e-15)  # sums of padded rows round once more
-    assert np.array_equal(found[:, 1], [result.details.get("n_bins", np.nan) for result in results], equal_nan=True)
+    together = values_of(metric, samples)
+    assert together[:, 0] == close([result.value for result in results], 1e-15)  # sums of padded rows round once more
+    assert np.array_equal(together[:, 1], [result.details.get("n_bins", np.nan) for result in results], equal_nan=True)
 
 
 @settings(max_examples=30)
@@ -66,10 +67,10 @@ def test_sweeps_agree_with_the_plain_loop(seed, n, rounded):
     values = rng.random((3, n))
     values = np.round(values, 1) if rounded else values
     labels = (rng.random((3, n)) < values).astype(np.int64)
-    found = values_of(AT_ONCE["sweep"], Samples(values, labels))
+    together = values_of(AT_ONCE["sweep"], Samples(values, labels))
     for row, (p, y) in enumerate(zip(values, labels, strict=True)):
         result = cal.ECE_SWEEP(y, p)
-        assert found[row].tolist() == [close(result.value, 1e-15), result.details["n_bins"]]
+        assert together[row].tolist() == [close(result.value, 1e-15), result.details["n_bins"]]
 
 
 def test_hand_worked_sweep():
@@ -113,10 +114,10 @@ def test_outcomes_follow_the_curve():
 
 
 def test_a_draw_is_repeatable_predictions():
-    one, again, other = (simulate.draw(UNIFORM, power_curve(2), 50, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.values, again.values)
-    assert not np.array_equal(one.values, other.values)
-    assert cal.ECE(one).value == cal.ECE(cal.Predictions.from_probs(one.labels, one.values)).value
+    first, again, other = (simulate.draw(UNIFORM, power_curve(2), 50, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.values, again.values)
+    assert not np.array_equal(first.values, other.values)
+    assert cal.ECE(first).value == cal.ECE(cal.Predictions.from_probs(first.labels, first.values)).value
 
 
 # ---- estimates -------------------------------------------------------------------------------------------------------
@@ -125,17 +126,17 @@ def test_a_draw_is_repeatable_predictions():
 def test_an_estimate_is_mean_and_spread_of_its_replicates():
     metrics = {"ece": cal.ECE, "sweep": cal.ECE_SWEEP}
     values = simulate.estimates(metrics, UNIFORM, power_curve(2), n=80, replicates=50, seed=3)
-    found = simulate.bias(metrics, UNIFORM, power_curve(2), n=80, replicates=50, seed=3)
+    biases = simulate.bias(metrics, UNIFORM, power_curve(2), n=80, replicates=50, seed=3)
     for name in metrics:
         drawn = values[name][:, 0]
-        assert found[name].mean == close(sum(drawn) / 50)
-        assert found[name].sd == close(math.sqrt(sum((v - drawn.mean()) ** 2 for v in drawn) / 50))
-        assert found[name].bias == close(drawn.mean() - 1 / 6)
-        assert found[name].rmse == close(math.sqrt(sum((v - 1 / 6) ** 2 for v in drawn) / 50))
-        assert found[name].mc_error == close(found[name].sd / math.sqrt(50))
-        assert (found[name].n, found[name].replicates, found[name].missing) == (80, 50, 0)
-    assert found["ece"].n_bins is None
-    assert found["sweep"].n_bins == values["sweep"][:, 1].mean()
+        assert biases[name].mean == close(sum(drawn) / 50)
+        assert biases[name].sd == close(math.sqrt(sum((v - drawn.mean()) ** 2 for v in drawn) / 50))
+        assert biases[name].bias == close(drawn.mean() - 1 / 6)
+        assert biases[name].rmse == close(math.sqrt(sum((v - 1 / 6) ** 2 for v in drawn) / 50))
+        assert biases[name].mc_error == close(biases[name].sd / math.sqrt(50))
+        assert (biases[name].n, biases[name].replicates, biases[name].missing) == (80, 50, 0)
+    assert biases["ece"].n_bins is None
+    assert biases["sweep"].n_bins == values["sweep"][:, 1].mean()
 
 
 def test_replicates_agree_with_the_plain_loop_over_drawn_samples():
@@ -158,6 +159,7 @@ def test_a_metric_alone_finds_what_it_finds_among_others():
     assert together["sweep"] == alone["sweep"]
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_processes():
     metrics = {"ece": cal.ECE, "brier": cal.BRIER, "sweep": cal.ECE_SWEEP}
     runs = [
@@ -178,20 +180,20 @@ def test_other_seeds_and_sizes_are_other_draws():
 def test_a_calibrated_binary_forecast_has_the_bias_that_theory_says():
     # one bin, scores all 1/2: sqrt of the mean square of the gap is sqrt(.25 / n); E |gap| of a binomial, n = 2, is 1/4
     half = EmpiricalScores([0.5])
-    found = simulate.bias({"one": cal.BinnedError(binning=cal.EqualWidth(1))}, half, IDENTITY, n=2, replicates=20_000)
-    assert found["one"].mean == pytest.approx(0.25, abs=5 * found["one"].mc_error)  # false alarm 1 in 1e6
-    assert found["one"].truth == 0
+    biases = simulate.bias({"one": cal.BinnedError(binning=cal.EqualWidth(1))}, half, IDENTITY, n=2, replicates=20_000)
+    assert biases["one"].mean == pytest.approx(0.25, abs=5 * biases["one"].mc_error)  # false alarm 1 in 1e6
+    assert biases["one"].truth == 0
 
 
 def test_a_given_truth_is_used():
-    found = simulate.bias({"it": cal.ECE}, UNIFORM, IDENTITY, n=20, replicates=5, truth={"it": 0.5})["it"]
-    assert (found.truth, found.target, found.bias) == (0.5, "given", found.mean - 0.5)
+    estimate = simulate.bias({"it": cal.ECE}, UNIFORM, IDENTITY, n=20, replicates=5, truth={"it": 0.5})["it"]
+    assert (estimate.truth, estimate.target, estimate.bias) == (0.5, "given", estimate.mean - 0.5)
 
 
 def test_replicates_without_a_value_are_counted_and_left_out():
-    found = simulate.bias({"kde": cal.ECE_KDE}, UNIFORM, power_curve(4), n=4, replicates=200, seed=0)["kde"]
-    assert 0 < found.missing < 200  # nothing, or one score alone, came true
-    assert np.isfinite([found.mean, found.sd, found.mc_error]).all()
+    estimate = simulate.bias({"kde": cal.ECE_KDE}, UNIFORM, power_curve(4), n=4, replicates=200, seed=0)["kde"]
+    assert 0 < estimate.missing < 200  # nothing, or one score alone, came true
+    assert np.isfinite([estimate.mean, estimate.sd, estimate.mc_error]).all()
     none = simulate.bias({"kde": cal.ECE_KDE}, EmpiricalScores([0.5]), IDENTITY, n=5, replicates=4)["kde"]
     assert none.missing == 4
     assert math.isnan(none.bias)
@@ -199,38 +201,38 @@ def test_replicates_without_a_value_are_counted_and_left_out():
 
 
 def test_metrics_of_classes_are_estimated_against_their_limits():
-    found = simulate.bias(
+    biases = simulate.bias(
         {"ece": cal.ECE, "sce": cal.SCE}, simulate.SoftmaxScores(3, 2.0), simulate.Tempered(2), n=400, replicates=20
     )
-    assert {one.target for one in found.values()} == {"its limit"}
-    assert 0 < found["sce"].bias < 0.03
-    assert abs(found["ece"].bias) < 0.03
+    assert {estimate.target for estimate in biases.values()} == {"its limit"}
+    assert 0 < biases["sce"].bias < 0.03
+    assert abs(biases["ece"].bias) < 0.03
 
 
 def test_any_function_may_be_the_curve():
-    found = simulate.bias({"it": cal.MCS}, UNIFORM, lambda s: 1 - s, n=100, replicates=200)["it"]
-    assert found.truth == close(0, 1e-6)  # the limit's grid
-    assert abs(found.bias) < 5 * found.mc_error
+    estimate = simulate.bias({"it": cal.MCS}, UNIFORM, lambda s: 1 - s, n=100, replicates=200)["it"]
+    assert estimate.truth == close(0, 1e-6)  # the limit's grid
+    assert abs(estimate.bias) < 5 * estimate.mc_error
 
 
 def test_a_table_of_estimates():
-    found = simulate.bias({"ece": cal.ECE}, UNIFORM, power_curve(2), n=50, replicates=20)
-    header, line = str(found).splitlines()
+    biases = simulate.bias({"ece": cal.ECE}, UNIFORM, power_curve(2), n=50, replicates=20)
+    header, line = str(biases).splitlines()
     assert header.split() == ["estimator", "of", "truth", "mean", "bias", "sd", "rmse", "mc", "error"]
     assert line.split()[:3] == ["ece", "L1", "error"]
-    made = json.loads(found.to_json())["ece"]
-    assert made["bias"] == found["ece"].bias
-    assert list(found) == ["ece"]
-    assert len(found) == 1
+    document = json.loads(biases.to_json())["ece"]
+    assert document["bias"] == biases["ece"].bias
+    assert list(biases) == ["ece"]
+    assert len(biases) == 1
 
 
 def test_memory_does_not_grow_with_replicates():
     def peak(replicates):
         tracemalloc.start()
         simulate.estimates({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, UNIFORM, IDENTITY, n=2000, replicates=replicates)
-        found = tracemalloc.get_traced_memory()[1]
+        most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return most
 
     peak(65)  # what is imported and cached on the way
     assert peak(650) < 1.1 * peak(65)  # ten blocks against one
@@ -286,6 +288,7 @@ def test_a_grid_needs_sizes():
         simulate.bias_grid({"ece": cal.ECE}, UNIFORM, IDENTITY, n=(20,), n_bins=(0,))
 
 
+@pytest.mark.slow
 def test_a_stopped_grid_goes_on_where_it_was(tmp_path, monkeypatch):
     asked = []
     real = grids_module.estimates
@@ -343,7 +346,7 @@ def test_a_cell_without_a_value_is_kept_as_such(tmp_path):
 
 
 def test_a_spoilt_cell_is_said_to_be(tmp_path):
-    store = Store(tmp_path / "new")
+    store = FinishedCells(tmp_path / "new")
     store.write({"n": 1}, {"mean": math.nan})
     assert store.read({"n": 1}) == {"mean": "nan"}
     (path,) = (tmp_path / "new").iterdir()

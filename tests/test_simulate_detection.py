@@ -10,6 +10,8 @@ from calibrant import simulate
 from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, EmpiricalScores, power_curve
 from oracles import simulate as oracle
 
+pytestmark = pytest.mark.slow
+
 ROOTED = {"distance": cal.squared, "aggregate": cal.root_mean}
 METRICS = {
     "EW": cal.BinnedError(binning=cal.EqualWidth(15, closed="left"), **ROOTED),
@@ -23,21 +25,21 @@ def close(value, tolerance=1e-12):
 
 def test_power_is_the_share_above_the_quantile_of_calibrated_replicates():
     curve = power_curve(1.5)
-    found = simulate.power(METRICS, UNIFORM, curve, n=100, level=0.1, replicates=60, seed=2)
+    detections = simulate.power(METRICS, UNIFORM, curve, n=100, level=0.1, replicates=60, seed=2)
     null = simulate.estimates(METRICS, UNIFORM, IDENTITY, 100, 60, 2, stage=1)
     drawn = simulate.estimates(METRICS, UNIFORM, curve, 100, 60, 2)
     for name in METRICS:
         critical = oracle.quantile(null[name][:, 0].tolist(), 0.9)
-        assert found[name].critical == close(critical)
-        assert found[name].power == close(sum(value > critical for value in drawn[name][:, 0]) / 60)
-        assert found[name].type_two == close(1 - found[name].power)
-        assert (found[name].n, found[name].level, found[name].replicates) == (100, 0.1, 60)
+        assert detections[name].critical == close(critical)
+        assert detections[name].power == close(sum(value > critical for value in drawn[name][:, 0]) / 60)
+        assert detections[name].type_two == close(1 - detections[name].power)
+        assert (detections[name].n, detections[name].level, detections[name].replicates) == (100, 0.1, 60)
 
 
 def test_a_calibrated_model_is_accused_at_the_level():
-    found = simulate.power(METRICS, BetaScores(1.1, 0.1), IDENTITY, n=200, level=0.1, replicates=2000, seed=0)
-    for one in found.values():  # the null's replicates are other ones; false alarm 1 in 1e4 for both
-        assert one.power == pytest.approx(0.1, abs=4 * np.sqrt(2 * 0.1 * 0.9 / 2000))
+    detections = simulate.power(METRICS, BetaScores(1.1, 0.1), IDENTITY, n=200, level=0.1, replicates=2000, seed=0)
+    for detection in detections.values():  # the null's replicates are other ones; false alarm 1 in 1e4 for both
+        assert detection.power == pytest.approx(0.1, abs=4 * np.sqrt(2 * 0.1 * 0.9 / 2000))
 
 
 def test_the_error_that_simulation_leaves_is_of_the_right_size():
@@ -50,9 +52,9 @@ def test_the_error_that_simulation_leaves_is_of_the_right_size():
 
 
 def test_signed_metrics_are_compared_by_size():
-    found = simulate.power({"mcs": cal.MCS}, UNIFORM, power_curve(0.5), n=300, replicates=100)["mcs"]
-    assert found.critical > 0
-    assert found.power == 1  # under-confident: all values lie far below 0
+    detection = simulate.power({"mcs": cal.MCS}, UNIFORM, power_curve(0.5), n=300, replicates=100)["mcs"]
+    assert detection.critical > 0
+    assert detection.power == 1  # under-confident: all values lie far below 0
 
 
 def test_results_do_not_depend_on_processes():
@@ -62,24 +64,24 @@ def test_results_do_not_depend_on_processes():
 
 def test_classes_can_be_tested():
     scores = simulate.SoftmaxScores(3, 2.0)
-    found = simulate.power({"sce": cal.SCE}, scores, simulate.Tempered(2.0), n=300, replicates=40)["sce"]
-    assert found.power > 0.9
+    detection = simulate.power({"sce": cal.SCE}, scores, simulate.Tempered(2.0), n=300, replicates=40)["sce"]
+    assert detection.power > 0.9
 
 
 def test_replicates_without_a_value_notice_nothing():
-    found = simulate.power({"kde": cal.ECE_KDE}, EmpiricalScores([0.5]), power_curve(3), n=5, replicates=5)["kde"]
-    assert np.isnan(found.power)
+    detection = simulate.power({"kde": cal.ECE_KDE}, EmpiricalScores([0.5]), power_curve(3), n=5, replicates=5)["kde"]
+    assert np.isnan(detection.power)
     few = simulate.power({"kde": cal.ECE_KDE}, UNIFORM, power_curve(6), n=4, replicates=60)["kde"]
     assert 0 <= few.power < 1
 
 
 def test_a_table_of_detections():
-    found = simulate.power(METRICS, UNIFORM, power_curve(2), n=100, replicates=20)
-    lines = str(found).splitlines()
+    detections = simulate.power(METRICS, UNIFORM, power_curve(2), n=100, replicates=20)
+    lines = str(detections).splitlines()
     assert lines[0].split() == ["metric", "n", "level", "critical", "power", "mc", "error"]
     assert len(lines) == 3
-    assert json.loads(found.to_json())["EW"]["power"] == found["EW"].power
-    assert (list(found), len(found)) == (["EW", "EMsweep"], 2)
+    assert json.loads(detections.to_json())["EW"]["power"] == detections["EW"].power
+    assert (list(detections), len(detections)) == (["EW", "EMsweep"], 2)
 
 
 def test_the_samples_that_an_error_takes():

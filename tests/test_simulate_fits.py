@@ -59,9 +59,9 @@ def test_the_fit_is_where_the_mean_logarithms_are_the_law_s_own(a, b, seed, n):
 
 def test_a_law_is_found_again():
     law = BetaScores(1.1823, 0.3)
-    found = fit_scores(law.draw(np.random.default_rng(0), 50_000)).scores
-    assert found.a == pytest.approx(law.a, rel=0.05)  # five standard errors of some 1 %
-    assert found.b == pytest.approx(law.b, rel=0.05)
+    fitted = fit_scores(law.draw(np.random.default_rng(0), 50_000)).scores
+    assert fitted.a == pytest.approx(law.a, rel=0.05)  # five standard errors of some 1 %
+    assert fitted.b == pytest.approx(law.b, rel=0.05)
 
 
 def test_scores_of_one_are_held_at_the_floor_which_sets_b():
@@ -171,11 +171,11 @@ def test_more_coefficients_never_fit_worse(seed, n, d):
 def test_a_published_curve_is_found_again(name):
     fit = simulate.PUBLISHED[name]
     p = simulate.draw(fit.scores, fit.curve, n=20_000, seed=1)
-    found = fit_curve(p)
-    curve = found[f"{fit.curve.name}_b0_b1"].curve
+    fits = fit_curve(p)
+    curve = fits[f"{fit.curve.name}_b0_b1"].curve
     grid = np.linspace(0.3, 0.99, 20)
     assert curve(grid) == pytest.approx(fit.curve(grid), abs=0.04)  # some three standard errors
-    assert found[f"{fit.curve.name}_b0_b1"].aic < found.best.aic + 8  # the truth is at least close to the best
+    assert fits[f"{fit.curve.name}_b0_b1"].aic < fits.best.aic + 8  # the truth is at least close to the best
 
 
 def test_a_constant_that_outcomes_follow_wins_or_ties():

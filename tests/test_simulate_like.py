@@ -30,9 +30,9 @@ def test_what_is_observed_is_what_the_metrics_say(shipped):
 
 
 def test_the_estimates_are_those_of_bias_on_the_fitted_model(shipped):
-    found = simulate.bias(FEW, shipped.fit.law, shipped.fit.curves.curve, n=2000, replicates=60)
-    assert dict(shipped.biases) == dict(found)
-    assert shipped.relative("ECE") == close(found["ECE"].rmse / found["ECE"].truth)
+    biases = simulate.bias(FEW, shipped.fit.law, shipped.fit.curves.curve, n=2000, replicates=60)
+    assert dict(shipped.biases) == dict(biases)
+    assert shipped.relative("ECE") == close(biases["ECE"].rmse / biases["ECE"].truth)
     assert shipped.trusted == min(FEW, key=shipped.relative)
     assert shipped.fit.reproduces
 
@@ -58,35 +58,35 @@ def test_it_reads(shipped):
 
 
 def test_it_travels_as_json(shipped):
-    made = json.loads(shipped.to_json())
-    assert made["trusted"] == shipped.trusted
-    assert made["estimators"]["ECE"]["bias"] == shipped.biases["ECE"].bias
-    assert made["curve"]["name"] == shipped.fit.curves.best.name
-    assert len(made["curves"]) == 12
-    assert made["binned_errors"]["L2"]["observed"] == shipped.fit.observed["L2"]
+    document = json.loads(shipped.to_json())
+    assert document["trusted"] == shipped.trusted
+    assert document["estimators"]["ECE"]["bias"] == shipped.biases["ECE"].bias
+    assert document["curve"]["name"] == shipped.fit.curves.best.name
+    assert len(document["curves"]) == 12
+    assert document["binned_errors"]["L2"]["observed"] == shipped.fit.observed["L2"]
 
 
 def test_all_usual_estimators_are_compared():
-    found = like(simulate.draw(BetaScores(1.2, 0.4), power_curve(1.5), n=150), replicates=8)
-    assert list(found.biases) == ["ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "SMECE", "ECE_KDE"]
-    assert {one.target for one in found.biases.values()} == {"L1 error", "L2 error"}
+    comparison = like(simulate.draw(BetaScores(1.2, 0.4), power_curve(1.5), n=150), replicates=8)
+    assert list(comparison.biases) == ["ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "SMECE", "ECE_KDE"]
+    assert {estimate.target for estimate in comparison.biases.values()} == {"L1 error", "L2 error"}
 
 
 def test_the_sweep_is_trusted_where_equal_width_is_known_to_fail():
     fit = simulate.PUBLISHED["resnet152_imgnet"]
-    found = like(
+    comparison = like(
         simulate.draw(fit.scores, fit.curve, n=300, seed=3),
         {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP},
         replicates=100,
     )
-    assert found.trusted == "ECE_SWEEP"
-    assert found.biases["ECE"].bias > 0.01
+    assert comparison.trusted == "ECE_SWEEP"
+    assert comparison.biases["ECE"].bias > 0.01
 
 
 def test_another_number_of_samples_can_be_asked_about():
     predictions = simulate.draw(UNIFORM, power_curve(1.5), n=400)
-    found = like(predictions, {"ECE": cal.ECE}, n=50, replicates=20)
-    assert (found.n, found.biases["ECE"].n) == (50, 50)
+    comparison = like(predictions, {"ECE": cal.ECE}, n=50, replicates=20)
+    assert (comparison.n, comparison.biases["ECE"].n) == (50, 50)
 
 
 def test_scores_no_law_fits_are_drawn_from_those_observed():
@@ -112,33 +112,33 @@ def test_events_and_top_answers_are_named():
 
 def test_processes_change_nothing():
     predictions = simulate.draw(UNIFORM, power_curve(2), n=2000)
-    one, two = (like(predictions, {"ECE": cal.ECE}, replicates=80, n_jobs=jobs) for jobs in (1, 2))
-    assert one.to_json() == two.to_json()
+    alone, together = (like(predictions, {"ECE": cal.ECE}, replicates=80, n_jobs=jobs) for jobs in (1, 2))
+    assert alone.to_json() == together.to_json()
 
 
 def test_an_estimator_without_values_is_never_trusted(shipped):
     none = Estimate("KDE", 10, 3, 0.1, "L1 error", float("nan"), float("nan"), 3)
     some = Estimate("ECE", 10, 3, 0.1, "L1 error", 0.4, 0.3)
     exact = Estimate("zero", 10, 3, 0.0, "L1 error", 0.0, 0.0)
-    found = simulate.Like(
+    comparison = simulate.Like(
         10, "event", shipped.fit, Biases({"KDE": none, "zero": exact, "ECE": some}), {"KDE": 0, "ECE": 0, "zero": 0}
     )
-    assert found.trusted == "ECE"
+    assert comparison.trusted == "ECE"
 
 
 def test_nearly_as_good_estimators_are_named(shipped):
     near, far = (Estimate(name, 10, 100, 0.1, "L1 error", 0.1, sd) for name, sd in (("near", 0.0105), ("far", 0.02)))
     best = Estimate("best", 10, 100, 0.1, "L1 error", 0.1, 0.01)
-    found = simulate.Like(
+    comparison = simulate.Like(
         10,
         "event",
         shipped.fit,
         Biases({"far": far, "near": near, "best": best}),
         dict.fromkeys(("far", "near", "best"), 0.1),
     )
-    assert found.trusted == "best"
-    assert found.nearly_as_good == ("near",)
-    assert "off by 10% of the truth; nearly as good: near." in str(found)
+    assert comparison.trusted == "best"
+    assert comparison.nearly_as_good == ("near",)
+    assert "off by 10% of the truth; nearly as good: near." in str(comparison)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_weights_and_soft_labels_are_refused():
 def test_tied_and_half_saturated_scores_get_an_answer():
     rng = np.random.default_rng(0)
     for x in (np.round(rng.random(200), 1), np.where(rng.random(200) < 0.7, 1.0, rng.random(200)).astype(np.float32)):
-        found = like(cal.Predictions.from_confidence(rng.random(200) < 0.8 * x, x), FEW, replicates=20)
-        assert found.trusted in FEW
-        assert np.isfinite([one.rmse for one in found.biases.values()]).all()
+        comparison = like(cal.Predictions.from_confidence(rng.random(200) < 0.8 * x, x), FEW, replicates=20)
+        assert comparison.trusted in FEW
+        assert np.isfinite([estimate.rmse for estimate in comparison.biases.values()]).all()
 
 
 def test_a_picture_has_the_curve_and_every_estimator(shipped):

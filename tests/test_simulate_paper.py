@@ -12,6 +12,8 @@ import calibrant as cal
 from calibrant import simulate
 from calibrant.simulate import IDENTITY, PUBLISHED, UNIFORM, BetaScores, curve_with_error, logistic_curve
 
+pytestmark = pytest.mark.slow
+
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 FIGURE_4 = {
     2: (-4.34, -4.52, -4.65, -4.72, -4.78, -4.82),
@@ -61,8 +63,8 @@ def test_figure_4_in_full_and_in_time():
         {"EW": METRICS["EW"]}, fit.scores, fit.curve, SIZES, tuple(FIGURE_4), replicates=1000, seed=0
     )
     assert time.process_time() - start < 30
-    found = np.array([[100 * grid[f"EW {bins}", n].bias for n in SIZES] for bins in FIGURE_4])
-    differences = np.abs(found - np.array(list(FIGURE_4.values())))
+    biases = np.array([[100 * grid[f"EW {bins}", n].bias for n in SIZES] for bins in FIGURE_4])
+    differences = np.abs(biases - np.array(list(FIGURE_4.values())))
     assert differences.max() < 0.35  # the bound asked for; the errors of both sides are 0.09 each at most
     assert differences.mean() < 0.08
     best = [min(FIGURE_4, key=lambda bins, n=n: abs(grid[f"EW {bins}", n].bias)) for n in SIZES]
@@ -70,41 +72,43 @@ def test_figure_4_in_full_and_in_time():
 
 
 def test_figure_1_calibrated_models_look_off():
-    found = simulate.bias({"EW": METRICS["EW"]}, BetaScores(2.8, 0.05), IDENTITY, n=200, replicates=4000)["EW"]
-    assert found.truth == 0
-    assert 100 * found.mean == pytest.approx(6.73, abs=0.2)  # 0.03 ours, 0.06 theirs, at 1000 replicates
-    assert 100 * found.sd == pytest.approx(1.87, abs=0.1)
+    estimate = simulate.bias({"EW": METRICS["EW"]}, BetaScores(2.8, 0.05), IDENTITY, n=200, replicates=4000)["EW"]
+    assert estimate.truth == 0
+    assert 100 * estimate.mean == pytest.approx(6.73, abs=0.2)  # 0.03 ours, 0.06 theirs, at 1000 replicates
+    assert 100 * estimate.sd == pytest.approx(1.87, abs=0.1)
 
 
 @pytest.mark.parametrize("name", list(TABLE_3))
 def test_table_3_simulated(name):
     fit = PUBLISHED[name]
-    found = simulate.bias({"EW": METRICS["EW"]}, fit.scores, fit.curve, n=1000, replicates=400, seed=0)["EW"]
+    estimate = simulate.bias({"EW": METRICS["EW"]}, fit.scores, fit.curve, n=1000, replicates=400, seed=0)["EW"]
     independent, printed = TABLE_3[name]
-    assert 100 * found.mean == pytest.approx(independent, abs=0.3)  # 0.07 each: three of the difference
-    assert 100 * found.mean == pytest.approx(printed, abs=1.4)  # printed ones are of curves fitted to other data
+    assert 100 * estimate.mean == pytest.approx(independent, abs=0.3)  # 0.07 each: three of the difference
+    assert 100 * estimate.mean == pytest.approx(printed, abs=1.4)  # printed ones are of curves fitted to other data
     assert fit.simulated == pytest.approx(printed / 100)
 
 
 @pytest.mark.parametrize(("name", "n"), list(FIGURE_6))
 def test_figures_6_and_9_to_11_bias_and_ranking(name, n):
     fit = PUBLISHED[name]
-    found = simulate.bias(METRICS, fit.scores, fit.curve, n=n, replicates=400 if n == 3200 else 1000, seed=0)
+    biases = simulate.bias(METRICS, fit.scores, fit.curve, n=n, replicates=400 if n == 3200 else 1000, seed=0)
     known = dict(zip(METRICS, FIGURE_6[name, n], strict=True))
-    error = {metric: 100 * np.hypot(one.mc_error, one.sd / np.sqrt(300)) for metric, one in found.items()}
-    for metric, one in found.items():
-        assert 100 * one.bias == pytest.approx(known[metric], abs=3 * error[metric])  # 1 in 400 each, and correlated
+    error = {
+        metric: 100 * np.hypot(estimate.mc_error, estimate.sd / np.sqrt(300)) for metric, estimate in biases.items()
+    }
+    for metric, estimate in biases.items():
+        assert 100 * estimate.bias == pytest.approx(known[metric], abs=3 * error[metric])  # 1 in 400 each, correlated
     for better in METRICS:  # the same order, but for those that either simulation can hardly tell apart
         for worse in METRICS:
             if abs(known[worse]) - abs(known[better]) > 3 * (error[better] + error[worse]):
-                assert abs(found[better].bias) < abs(found[worse].bias)
+                assert abs(biases[better].bias) < abs(biases[worse].bias)
 
 
 def test_the_debiased_error_varies_more_than_the_sweep_at_small_n():
     for name in ("resnet110_c10", "resnet_wide32_c100", "resnet152_imgnet"):
         fit = PUBLISHED[name]
-        found = simulate.bias(METRICS, fit.scores, fit.curve, n=200, replicates=1000)
-        assert found["EMdebias"].sd > found["EMsweep"].sd
+        biases = simulate.bias(METRICS, fit.scores, fit.curve, n=200, replicates=1000)
+        assert biases["EMdebias"].sd > biases["EMsweep"].sd
 
 
 @pytest.mark.parametrize(
@@ -119,11 +123,12 @@ def test_the_debiased_error_varies_more_than_the_sweep_at_small_n():
     ],
 )
 def test_figure_7_mean_estimates(scores, n, error, ew, sweep):
-    found = simulate.bias(METRICS, scores, curve_with_error(scores, error), n=n, replicates=1000 if n == 200 else 150)
+    biases = simulate.bias(METRICS, scores, curve_with_error(scores, error), n=n, replicates=1000 if n == 200 else 150)
     for name, known in (("EW", ew), ("EMsweep", sweep)):
-        one = found[name]
+        estimate = biases[name]
         if known is not None:  # the other side's replicates are some 1000
-            assert 100 * one.mean == pytest.approx(known, abs=400 * np.hypot(one.mc_error, one.sd / np.sqrt(1000)))
+            allowed = 400 * np.hypot(estimate.mc_error, estimate.sd / np.sqrt(1000))
+            assert 100 * estimate.mean == pytest.approx(known, abs=allowed)
 
 
 @pytest.mark.parametrize(
@@ -133,13 +138,13 @@ def test_figure_7_mean_estimates(scores, n, error, ew, sweep):
 )  # fmt: skip
 def test_figure_8_missed_miscalibration(n, error, ew, sweep):
     chosen = {"EW": METRICS["EW"], "EMsweep": METRICS["EMsweep"]}
-    found = simulate.power(
+    detections = simulate.power(
         chosen, UNIFORM, curve_with_error(UNIFORM, error), n=n, replicates=1000 if n < 2000 else 400, seed=1
     )
     for name, known in (("EW", ew), ("EMsweep", sweep)):
         # the other side has 400 replicates: its own error, critical value included, is like ours at as many
-        allowed = 3 * found[name].mc_error * np.hypot(1, np.sqrt(found[name].replicates / 400)) + 0.01
-        assert found[name].type_two == pytest.approx(known, abs=allowed)
+        allowed = 3 * detections[name].mc_error * np.hypot(1, np.sqrt(detections[name].replicates / 400)) + 0.01
+        assert detections[name].type_two == pytest.approx(known, abs=allowed)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +154,13 @@ def test_figure_8_missed_miscalibration(n, error, ew, sweep):
 )
 def test_figure_15_bins_that_the_sweep_chooses(curve, known):
     for n, bins in zip(SIZES[:4], known, strict=False):
-        found = simulate.estimates({"it": METRICS["EMsweep"]}, UNIFORM, curve, n=n, replicates=500)["it"][:, 1]
-        assert found.mean() == pytest.approx(bins, abs=4 * found.std() / np.sqrt(300) + 0.05)  # printed to a tenth
+        chosen = simulate.estimates({"it": METRICS["EMsweep"]}, UNIFORM, curve, n=n, replicates=500)["it"][:, 1]
+        assert chosen.mean() == pytest.approx(bins, abs=4 * chosen.std() / np.sqrt(300) + 0.05)  # printed to a tenth
 
 
 def test_the_density_error_is_not_the_most_biased_once_its_root_is_taken():
     fit = PUBLISHED["resnet110_c10"]
-    found = simulate.bias({"KDE": cal.KDEError(order=2), **METRICS}, fit.scores, fit.curve, n=200, replicates=60)
-    assert abs(found["KDE"].bias) < abs(found["EWsweep"].bias)
-    without_root = found["KDE"].mean ** 2 + found["KDE"].sd ** 2 - found["KDE"].truth
+    biases = simulate.bias({"KDE": cal.KDEError(order=2), **METRICS}, fit.scores, fit.curve, n=200, replicates=60)
+    assert abs(biases["KDE"].bias) < abs(biases["EWsweep"].bias)
+    without_root = biases["KDE"].mean ** 2 + biases["KDE"].sd ** 2 - biases["KDE"].truth
     assert without_root < -0.08

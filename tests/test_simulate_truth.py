@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant import simulate
 from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, CalibrationCurve, EmpiricalScores, power_curve
+from calibrant.simulate.calibration_curves import GivenCurve, as_curve, described, parted
 from calibrant.simulate.classes import true_rows
-from calibrant.simulate.curves import GivenCurve, as_curve, described, parted
 from calibrant.simulate.scores import checked_scores
 from oracles import simulate as oracle
 
@@ -195,10 +195,11 @@ def test_quadrature_equals_the_closed_form(a, b, d):
 @given(a=st.floats(0.2, 20), b=st.floats(0.02, 20), d=st.floats(1, 8))
 def test_an_overconfident_curve_is_off_by_the_difference_of_means(a, b, d):
     moment = math.exp(math.lgamma(a + d) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(a + b + d))
-    found = simulate.true_calibration_error(BetaScores(a, b), power_curve(d), p=1)
-    assert found == close(a / (a + b) - moment, 1e-8)  # what is promised
+    error = simulate.true_calibration_error(BetaScores(a, b), power_curve(d), p=1)
+    assert error == close(a / (a + b) - moment, 1e-8)  # what is promised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3.5])
 @pytest.mark.parametrize(
     ("name", "b0", "b1"), [("logflip_logflip", -0.24, 0.3), ("log_log", 0.2, 1.5), ("logit_logit", -0.9, 0.5)]
@@ -206,15 +207,15 @@ def test_an_overconfident_curve_is_off_by_the_difference_of_means(a, b, d):
 def test_true_errors_agree_with_midpoint_sums(name, b0, b1, p):
     curve = CalibrationCurve(name, b0, b1)
     plain = oracle.true_error(2.0, 0.3, lambda x, q: float(curve.at(np.float64(x), np.float64(q))), p, strips=4000)
-    found = simulate.true_calibration_error(BetaScores(2.0, 0.3), curve, p)
-    assert found == close(plain, 2e-6)  # the sums' own error: halving the strips moves them by as much
+    error = simulate.true_calibration_error(BetaScores(2.0, 0.3), curve, p)
+    assert error == close(plain, 2e-6)  # the sums' own error: halving the strips moves them by as much
 
 
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_published_networks(name):
     fit = simulate.PUBLISHED[name]
-    two, one = (100 * simulate.true_calibration_error(fit.scores, fit.curve, p) for p in (2, 1))
-    assert (round(two, 3), round(one, 3)) == NETWORKS[name]
+    second, first = (100 * simulate.true_calibration_error(fit.scores, fit.curve, p) for p in (2, 1))
+    assert (round(second, 3), round(first, 3)) == NETWORKS[name]
 
 
 def test_a_calibrated_model_has_no_error():
@@ -224,8 +225,8 @@ def test_a_calibrated_model_has_no_error():
 
 def test_the_error_near_calibration_keeps_its_digits():
     # s^(1 + e) is off by e s ln s: its mean square over [0, 1] is 2 e^2 / 27
-    found = simulate.true_calibration_error(UNIFORM, power_curve(1 + 1e-6))
-    assert found == pytest.approx(1e-6 * math.sqrt(2 / 27), rel=1e-5)  # the next term is 1e-6 as large
+    error = simulate.true_calibration_error(UNIFORM, power_curve(1 + 1e-6))
+    assert error == pytest.approx(1e-6 * math.sqrt(2 / 27), rel=1e-5)  # the next term is 1e-6 as large
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -302,9 +303,9 @@ def test_what_a_metric_estimates(metric, order):
 
 def test_other_metrics_tend_to_their_own_limit():
     def value(metric):
-        found = simulate.true_value(metric, UNIFORM, power_curve(2))
-        assert found.words == "its limit"
-        return found.value
+        limit = simulate.true_value(metric, UNIFORM, power_curve(2))
+        assert limit.words == "its limit"
+        return limit.value
 
     # points stand 1e-5 apart; a limit of means is off by their square, one of a maximum by themselves
     assert value(cal.MCS) == close(1 / 2 - 1 / 3, 1e-8)
@@ -340,9 +341,9 @@ def test_a_calibrated_model_of_classes_is_off_by_nothing():
 
 def test_a_metric_that_refuses_soft_labels_is_asked_with_drawn_ones():
     scores, curve = simulate.SoftmaxScores(3, 2.0), simulate.Tempered(2.0)
-    found = simulate.true_value(cal.WSECE, scores, curve).value
+    limit = simulate.true_value(cal.WSECE, scores, curve).value
     again = cal.WSECE(simulate.draw(scores, curve, n=50_000, seed=1)).value
-    assert found == pytest.approx(again, abs=0.01)  # three deviations of a difference of two such draws
+    assert limit == pytest.approx(again, abs=0.01)  # three deviations of a difference of two such draws
 
 
 def test_what_no_event_can_be_asked_says_so():
@@ -360,10 +361,10 @@ def test_the_published_tables():
     fit = simulate.PUBLISHED["densenet40_c10"]
     assert (fit.scores, fit.curve) == (BetaScores(1.9824, 0.0397), CalibrationCurve("logit_logflip", 0.0, -0.26))
     assert (fit.observed, fit.simulated) == (0.067, 0.0809)
-    for one in simulate.PUBLISHED.values():
-        assert len({(row.curve.name, row.terms) for row in one.curves}) == 12
-        assert [row.aic for row in one.curves] == sorted(row.aic for row in one.curves)
-        assert one.curve.rises
+    for published in simulate.PUBLISHED.values():
+        assert len({(row.curve.name, row.terms) for row in published.curves}) == 12
+        assert [row.aic for row in published.curves] == sorted(row.aic for row in published.curves)
+        assert published.curve.rises
     last = simulate.PUBLISHED["densenet161_imgnet"].curves[-1]
     assert (last.terms, last.aic, last.curve) == ("b0", 26662.65, CalibrationCurve("log_log", -0.27, 0.0))
     with pytest.raises(cal.CalibrationInputError, match=r"is no published fit.*did you mean 'resnet110_c10'"):

@@ -8,32 +8,22 @@ import pytest
 
 import calibrant as cal
 from calibrant import CalibrationInputError
+from calibrant.errors.neighbour import forecasts_within
 from calibrant.specification import spelling
-
-MODULES = {
-    "calibrant.aggregates",
-    "calibrant.binning.fixed",
-    "calibrant.distances",
-    "calibrant.errors.mean_score",
-    "calibrant.lenses.events",
-    "calibrant.lenses.around",
-    "calibrant.binning.vectors",
-    "calibrant.selections",
-    "calibrant.binning.sweep",
-}
-"""Where the pieces of a metric live; recipes and estimators are known by being metrics."""
+from calibrant.specification.catalogue import find, names
+from calibrant.specification.facts import facts_of
 
 
 def _is_piece(name):
-    known = getattr(cal, name)
+    known = find(name)
     if isinstance(known, cal.Metric):
         return True
-    if inspect.isclass(known) and issubclass(known, cal.Metric):
-        return known is not cal.Metric
-    return getattr(known, "__module__", None) in MODULES
+    if inspect.isclass(known):
+        return known is not cal.Metric and (issubclass(known, cal.Metric) or "facts" in dir(known))
+    return facts_of(known).slot not in (None, "metrics")
 
 
-PIECES = [name for name in cal.__all__ if _is_piece(name)]
+PIECES = [name for name in names() if _is_piece(name)]
 
 WITH_ARGUMENTS = {
     "Above": ("above(classwise, 0.1)", cal.BinnedError(lens=cal.Above(cal.Classwise(), 0.1))),
@@ -50,6 +40,7 @@ WITH_ARGUMENTS = {
     "Ranked": ("ranked(2)", cal.BinnedError(lens=cal.Ranked(2))),
     "TopK": ("top_k(3)", cal.BinnedError(lens=cal.TopK(3))),
     "confidence_between": ("confidence_between(0.5, 1)", cal.BinnedError(select=cal.confidence_between(0.5, 1))),
+    "forecasts_within": ("forecasts_within(0.1)", cal.NeighbourError(neighbours=forecasts_within(0.1))),
     "inter_interval": ("inter_interval(0.1, 0.2)", cal.BinnedError(distance=cal.inter_interval(0.1, 0.2))),
     "interval_tvd": ("interval_tvd(0.1, 0.2)", cal.BinnedError(distance=cal.interval_tvd(0.1, 0.2))),
     "label_in": ("label_in(3, 'dog')", cal.BinnedError(select=cal.label_in(3, "dog"))),

@@ -156,6 +156,7 @@ def values(result):
     return [result.value, *result.values, *result.details.values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cal.RECIPES)
 @pytest.mark.parametrize("rows", ["classes", "event", "weighted"])
 def test_a_summary_doubled_forty_times_is_right_or_refused(name, rows, monkeypatch):

@@ -59,6 +59,7 @@ def test_the_end_of_the_grid_is_said_aloud():
     assert fitted.certificate_.at_bound == ("temperature",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0, 7.0, 19.85, 50.0])
 @pytest.mark.parametrize(("n", "classes"), [(50, 2), (200, 3), (3000, 10), (400, 1000), (50_000, 5)])
@@ -72,6 +73,7 @@ def test_the_optimum_is_found_whatever_the_scale(temperature, n, classes, dtype)
     assert fitted.certificate_.log_loss_after == pytest.approx(best.fun, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_large_float32_matrix_is_fitted_in_float32_to_a_millionth():
     logits, labels = drawn(6000, 1000, 3.0, seed=1, dtype=np.float32)
     assert logits.size > 1 << 22

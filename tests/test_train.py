@@ -14,6 +14,8 @@ from oracles import train as oracle
 torch = pytest.importorskip("torch")
 from calibrant import train  # noqa: E402 - it needs torch
 
+pytestmark = pytest.mark.slow
+
 ROW = (2.0, 0.5, -1.0)
 Z = torch.tensor([ROW], dtype=torch.float64)
 FIRST, LAST = torch.tensor([0]), torch.tensor([2])
@@ -155,8 +157,8 @@ def test_soft_bins_harden_into_bins_of_equal_width(order):
     logits, labels = batch(3, n=400, classes=5)
     binned = cal.BinnedError(distance=cal.power(order), aggregate=cal.root(order))
     hard = binned(cal.Predictions.from_logits(labels, logits)).value
-    found = train.soft_binned_ece(logits, labels, temperature=1e-9, order=order).item()
-    assert found == to_nine_digits(hard)  # no confidence lies so near an edge that it would be shared
+    soft = train.soft_binned_ece(logits, labels, temperature=1e-9, order=order).item()
+    assert soft == to_nine_digits(hard)  # no confidence lies so near an edge that it would be shared
 
 
 def test_one_soft_bin_compares_mean_confidence_and_accuracy():
@@ -192,9 +194,9 @@ def test_strength_zero_is_cross_entropy_with_its_gradient(loss, soft, scale):
     logits, labels = batch(6, scale=scale, soft=soft)
     logits.requires_grad_()
     reference = train.cross_entropy(logits, labels, reduction="none")
-    found = loss(logits, labels, reduction="none")
-    torch.testing.assert_close(found, reference, rtol=1e-12, atol=1e-12)
-    slopes = [torch.autograd.grad(one.sum(), logits)[0] for one in (found, reference)]
+    losses = loss(logits, labels, reduction="none")
+    torch.testing.assert_close(losses, reference, rtol=1e-12, atol=1e-12)
+    slopes = [torch.autograd.grad(rows.sum(), logits)[0] for rows in (losses, reference)]
     torch.testing.assert_close(*slopes, rtol=1e-12, atol=1e-12)
 
 
@@ -280,8 +282,8 @@ def test_gradients_are_those_of_the_plain_loop(loss, plain):
                 moved[i][k] += sign * step
                 ends.append(total(moved))
             expected.append((ends[0] - ends[1]) / (2 * step))
-    (found,) = torch.autograd.grad(loss(logits.requires_grad_(), labels), logits)
-    assert found.flatten().tolist() == pytest.approx(expected, rel=0, abs=1e-8)  # rounding over the step, 1e-16 / 1e-6
+    (slopes,) = torch.autograd.grad(loss(logits.requires_grad_(), labels), logits)
+    assert slopes.flatten().tolist() == pytest.approx(expected, rel=0, abs=1e-8)  # rounding over the step: 1e-16 / 1e-6
 
 
 @EVERY_LOSS
@@ -431,10 +433,10 @@ def test_a_mixed_batch_is_its_shares_of_both_samples():
 
 def test_the_same_seed_mixes_alike_and_another_one_does_not():
     inputs, labels = torch.randn(8, 3, 4, generator=seeded()), torch.arange(8)
-    one, two, other = (train.mixup(inputs, labels, 0.4, generator=seeded(seed)) for seed in (1, 1, 2))
-    assert one.share == two.share != other.share
-    assert torch.equal(one.inputs, two.inputs)
-    assert one.inputs.shape == inputs.shape
+    first, again, other = (train.mixup(inputs, labels, 0.4, generator=seeded(seed)) for seed in (1, 1, 2))
+    assert first.share == again.share != other.share
+    assert torch.equal(first.inputs, again.inputs)
+    assert first.inputs.shape == inputs.shape
 
 
 def test_no_strength_leaves_the_batch_as_it_is():
@@ -484,8 +486,8 @@ def test_shares_have_the_variance_of_the_beta_law(alpha):
 def test_a_mixed_loss_is_the_loss_of_mixed_labels():
     logits, labels = batch(21)
     mixed = train.mixup(torch.zeros(9, 1), labels, 1.0, generator=seeded(3))
-    one, other = (torch.nn.functional.one_hot(part, 4).double() for part in (mixed.labels, mixed.partner_labels))
-    soft = mixed.share * one + (1 - mixed.share) * other
+    own, partner = (torch.nn.functional.one_hot(part, 4).double() for part in (mixed.labels, mixed.partner_labels))
+    soft = mixed.share * own + (1 - mixed.share) * partner
     assert train.mixup_loss(logits, mixed).item() == close(train.cross_entropy(logits, soft).item())
     focal = partial(train.focal_loss, gamma=2, reduction="none")
     torch.testing.assert_close(train.mixup_loss(logits, mixed, focal), focal(logits, soft))

@@ -8,6 +8,7 @@ import pytest
 GUIDE = Path(__file__).parents[1] / "docs" / "train.md"
 
 
+@pytest.mark.slow
 def test_the_guide_runs_as_it_stands():
     pytest.importorskip("torch")
     blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)

@@ -37,7 +37,7 @@ def test_every_example_prints_what_it_says():
     pytest.importorskip("torch")
     import calibrant.train as package
 
-    modules = [package, *(importlib.import_module(found.name) for found in _modules(package))]
+    modules = [package, *(importlib.import_module(module.name) for module in _modules(package))]
     tried = 0
     for module in modules:
         assert inspect.getdoc(module)

@@ -10,13 +10,12 @@ ECE 0.2750 (n=4, event, 15 equal-width bins)
 """
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING
 
 from calibrant import diagnostics
 from calibrant.aggregates import (
     contraharmonic,
-    maximum,
-    mean,
     mean_of,
     mean_of_all,
     root,
@@ -24,6 +23,12 @@ from calibrant.aggregates import (
     signed_balance,
     uniform,
     weighted_by_size,
+)
+from calibrant.aggregates import (
+    maximum as maximum,
+)
+from calibrant.aggregates import (
+    mean as mean,
 )
 from calibrant.binning.fixed import Edges, EqualWidth
 from calibrant.binning.ranked import EqualMass, Quantiles
@@ -36,22 +41,23 @@ from calibrant.distances import (
     interval_tvd,
     lp,
     mahalanobis,
-    power,
     signed,
     squared,
     tvd,
     weighted,
 )
+from calibrant.distances import (
+    power as power,
+)
 from calibrant.errors.binned import BinnedError
-from calibrant.errors.cumulative import CumulativeError, ks, kuiper
-from calibrant.errors.isotonic import IsotonicError, logarithmic, quadratic
+from calibrant.errors.cumulative import CumulativeError
+from calibrant.errors.isotonic import IsotonicError
 from calibrant.errors.kde import KDEError
-from calibrant.errors.kernel import KernelError, biased, unbiased, unbiased_blocks
+from calibrant.errors.kernel import KernelError
 from calibrant.errors.label_binned import LabelBinnedError
-from calibrant.errors.local import LocalCalibration, LocalCurves, by_count, halves
+from calibrant.errors.local import LocalCalibration, LocalCurves
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
-from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
-from calibrant.errors.similarity import exponential, gaussian
+from calibrant.errors.neighbour import NeighbourError
 from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
@@ -61,8 +67,8 @@ from calibrant.inference.gates import Scorer, assert_calibrated
 from calibrant.inference.jackknife import Jackknife, jackknife
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
+from calibrant.lenses.distributions import Full, Groups, TopK
 from calibrant.lenses.events import Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
-from calibrant.lenses.vectors import Full, Groups, TopK
 from calibrant.metric import Metric, from_json
 from calibrant.predictions import Predictions
 from calibrant.recipes import (
@@ -103,15 +109,18 @@ from calibrant.selections import (
     label_in,
     output_between,
     predicted_in,
-    where,
 )
+from calibrant.selections import (
+    where as where,
+)
+from calibrant.specification import catalogue
 from calibrant.table import Table, table
 from calibrant.views import Summary, View
 
 if TYPE_CHECKING:
     from calibrant import recalibrate
     from calibrant.recalibrate import cross_fit
-    from calibrant.recalibrate.catalogue import *
+    from calibrant.recalibrate.all_methods import *
 
 __version__ = "0.2.0"
 
@@ -206,9 +215,7 @@ __all__ = [
     "VectorScaling",
     "View",
     "assert_calibrated",
-    "biased",
     "brier_score",
-    "by_count",
     "compare",
     "compare_all",
     "confidence_between",
@@ -219,33 +226,21 @@ __all__ = [
     "diagnostics",
     "entropy",
     "everything",
-    "exponential",
-    "forecasts_within",
     "from_json",
-    "gaussian",
-    "halves",
     "hit",
     "inter_interval",
     "interval_tvd",
     "jackknife",
-    "ks",
-    "kuiper",
     "label_in",
     "likert",
     "log_score",
-    "logarithmic",
     "lp",
     "mahalanobis",
-    "maximum",
-    "mean",
     "mean_of",
     "mean_of_all",
-    "nearest_forecasts",
     "output",
     "output_between",
-    "power",
     "predicted_in",
-    "quadratic",
     "recalibrate",
     "root",
     "root_mean",
@@ -255,22 +250,37 @@ __all__ = [
     "squared",
     "table",
     "tvd",
-    "unbiased",
-    "unbiased_blocks",
     "uniform",
     "weighted",
     "weighted_by_size",
-    "where",
 ]
 
 
-_MODULES = ("experiments", "plots", "recalibrate", "report", "simulate", "train")
+_SHADOWING = ("maximum", "mean", "power", "where")
+"""Public names that `import *` leaves out, because NumPy has others of the same name."""
+_MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
-    "recalibrate": ("Recalibrated",),
+    "integrations.sklearn": ("Recalibrated",),
     "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }
 """Names beside the public list that are loaded when they are asked for, by the module that has them."""
+_MOVED = {
+    "ks": "errors.cumulative",
+    "kuiper": "errors.cumulative",
+    "logarithmic": "errors.isotonic",
+    "quadratic": "errors.isotonic",
+    "biased": "errors.kernel",
+    "unbiased": "errors.kernel",
+    "unbiased_blocks": "errors.kernel",
+    "by_count": "errors.local",
+    "halves": "errors.local",
+    "forecasts_within": "errors.neighbour",
+    "nearest_forecasts": "errors.neighbour",
+    "exponential": "errors.similarity",
+    "gaussian": "errors.similarity",
+}
+"""Options of one estimator, which live with it."""
 
 
 def __dir__() -> list[str]:
@@ -285,6 +295,18 @@ def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
             return getattr(importlib.import_module(f"calibrant.{module}"), name)
+    if name in _MOVED:
+        warnings.warn(f"{name} is now in calibrant.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+        return _find(name)
     if name in __all__:  # what the list names and nothing above has made is about recalibration
         return getattr(importlib.import_module("calibrant.recalibrate"), name)
     raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+
+
+def _find(name: str) -> object:
+    """The public object of a name, wherever it lives."""
+    home = _MOVED.get(name)
+    return globals().get(name) or getattr(importlib.import_module(f"calibrant{'.' * bool(home)}{home or ''}"), name)
+
+
+catalogue.tell([*__all__, *_SHADOWING, *_MOVED], _find, RECIPES)

@@ -190,7 +190,10 @@ def _of_order(facts: Facts, p: float) -> Facts:
 def _rooted(facts: Facts, p: float) -> Facts:
     """What is known of the p-th root of the mean, cut off at 0."""
     low, high = (max(0.0, end) ** (1 / p) for end in (facts.low, facts.high))
-    return dataclasses.replace(_of_order(facts, p), low=low, high=high, sides=1, root=p)
+    calibrated = facts.calibrated
+    if calibrated is not None:
+        calibrated = float(np.maximum(calibrated, 0.0)) ** (1 / p)  # nan stays nan
+    return dataclasses.replace(_of_order(facts, p), low=low, high=high, calibrated=calibrated, root=p)
 
 
 def _unbounded(facts: Facts) -> Facts:

@@ -97,17 +97,17 @@ class Bins(Summary):
     def question(self, index: int) -> Bins:
         """The bins of one question."""
         about = dataclasses.replace(self.about, names=(), question=f"{self.about.question}: {self.about.names[index]}")
-        one = slice(index, index + 1)
+        row = slice(index, index + 1)
         return dataclasses.replace(
             self,
             about=about,
-            size=self.size[one],
-            outputs=self.outputs[one],
-            targets=self.targets[one],
-            requested=self.requested[one],
-            squares=None if self.squares is None else self.squares[one],
-            low=None if self.low is None else self.low[one],
-            high=None if self.high is None else self.high[one],
+            size=self.size[row],
+            outputs=self.outputs[row],
+            targets=self.targets[row],
+            requested=self.requested[row],
+            squares=None if self.squares is None else self.squares[row],
+            low=None if self.low is None else self.low[row],
+            high=None if self.high is None else self.high[row],
         )
 
     def _joined(self, other: Bins, about: About) -> Bins:

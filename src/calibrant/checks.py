@@ -68,10 +68,10 @@ def numbers(values: Any, parameter: str, expected: str) -> tuple[float, ...]:
     >>> numbers(np.array([0, 1]), "edges", "must be numbers")
     (0.0, 1.0)
     """
-    made = tuple(values) if np.iterable(values) else (None,)
-    if not all(map(is_number, made)):
+    sequence = tuple(values) if np.iterable(values) else (None,)
+    if not all(map(is_number, sequence)):
         raise CalibrationInputError(parameter, expected, got=repr(values))
-    return tuple(map(float, made))
+    return tuple(map(float, sequence))
 
 
 def word(value: Any, parameter: str, *options: str) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
+from calibrant.lenses.distributions import Full, Groups
 from calibrant.lenses.events import InTopK, Ranked, TopLabel
 from calibrant.lenses.lens import Lens
-from calibrant.lenses.vectors import Full, Groups
 from calibrant.predictions import Predictions
 from calibrant.selections import within
 from calibrant.views import View
@@ -72,12 +72,12 @@ def group_outputs(predictions: Predictions, groups: Mapping[str, Sequence[int | 
     home = lens.home(predictions)[predictions.hard_labels("group_outputs")]
     weight = np.ones(len(home)) if view.weight is None else view.weight
     names = [name for name, _ in lens.groups]
-    made = {}
+    table = {}
     for index, name in enumerate(names):
         rows = (home == index) & (weight > 0)
         means = np.average(view.outputs[rows, 0], axis=0, weights=weight[rows]) if rows.any() else [np.nan] * len(names)
-        made[name] = dict(zip(names, (float(value) for value in means), strict=True))
-    return made
+        table[name] = dict(zip(names, (float(value) for value in means), strict=True))
+    return table
 
 
 def interval_counts(

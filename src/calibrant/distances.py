@@ -146,10 +146,10 @@ class weighted:  # noqa: N801
 
     def __init__(self, w: Sequence[float]) -> None:
         expected = "needs finite weights of at least 0, some above"
-        made = numbers(w, "weighted", expected)
-        if not all(0 <= weight < np.inf for weight in made) or not any(made):
-            raise CalibrationInputError("weighted", expected, got=str(made))
-        object.__setattr__(self, "w", made)
+        weights = numbers(w, "weighted", expected)
+        if not all(0 <= weight < np.inf for weight in weights) or not any(weights):
+            raise CalibrationInputError("weighted", expected, got=str(weights))
+        object.__setattr__(self, "w", weights)
 
     @property
     def facts(self) -> Facts:

@@ -11,8 +11,9 @@ from typing import Generic, Literal, Self, final
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
 from calibrant.result import Result
+from calibrant.specification import catalogue
 from calibrant.specification.encoding import decode, encode
-from calibrant.specification.facts import UNKNOWN, Facts
+from calibrant.specification.facts import Facts
 from calibrant.specification.naming import fields_of, spelled
 from calibrant.views import S
 
@@ -38,7 +39,12 @@ class Metric(ABC, Generic[S]):
     @property
     def facts(self) -> Facts:
         """What is known of its values; nothing, unless it says so."""
-        return UNKNOWN
+        return Facts("metric")
+
+    @property
+    def part_facts(self) -> Facts:
+        """What is known of the value of one of several questions."""
+        return self.facts
 
     @final
     def __call__(
@@ -121,9 +127,7 @@ class Metric(ABC, Generic[S]):
         >>> cal.ECE.name, cal.ECE.replace(binning=cal.EqualMass(30)).name, cal.IsotonicError().name
         ('ECE', 'ECE(binning=EqualMass(n_bins=30))', 'IsotonicError')
         """
-        from calibrant.recipes import RECIPES  # the names are known last
-
-        alike = {name: recipe for name, recipe in RECIPES.items() if type(recipe) is type(self)}
+        alike = {name: recipe for name, recipe in catalogue.recipes().items() if type(recipe) is type(self)}
         exact = [name for name, recipe in alike.items() if recipe is self]
         for name in [*exact, *(name for name, recipe in alike.items() if recipe == self)]:
             return name
@@ -170,9 +174,9 @@ def from_json(text: str, pieces: Mapping[str, object] | None = None) -> Metric:
     True
     """
     try:
-        made = decode(json.loads(text), pieces or {})
+        metric = decode(json.loads(text), pieces or {})
     except json.JSONDecodeError as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
-    if not isinstance(made, Metric):
-        raise CalibrationInputError("text", "must specify a metric", got=repr(made)[:80])
-    return made
+    if not isinstance(metric, Metric):
+        raise CalibrationInputError("text", "must specify a metric", got=repr(metric)[:80])
+    return metric

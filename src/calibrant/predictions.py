@@ -14,11 +14,11 @@ import numpy as np
 from calibrant import kernels
 from calibrant.checks import class_name, is_whole
 from calibrant.door import leaks
-from calibrant.door.arrays import Array
+from calibrant.door.arrays import Array, shown
 from calibrant.door.samples import Door, Truth
-from calibrant.door.sharing import read_only, unshared
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.precision import DOUBLE, Precision
+from calibrant.kernels.sharing import read_only, unshared
 from calibrant.kernels.totals import Floats, Ints
 
 
@@ -96,9 +96,9 @@ class Predictions:
         flags |= leaks.flags(y_proba, door.n)
         truth = door.labels(classes, ignore_index)
         known = {"precision": Precision(door.bits), "flags": flags}
-        made = cls._through(door, values, truth, columns, sample_weight, copy, **known)
-        leaks.follow(y_proba, made.values)
-        return made._without(truth.kept, ignore_index)
+        predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
+        leaks.follow(y_proba, predictions.values)
+        return predictions._without(truth.kept, ignore_index)
 
     @classmethod
     def from_logits(
@@ -126,9 +126,9 @@ class Predictions:
         values = door.logits()
         truth = door.labels(classes, ignore_index)
         flags = leaks.flags(logits, door.n)
-        made = cls._through(door, values, truth, columns, sample_weight, copy, logits=True, flags=flags)
-        leaks.follow(logits, made.values)
-        return made._without(truth.kept, ignore_index)
+        predictions = cls._through(door, values, truth, columns, sample_weight, copy, logits=True, flags=flags)
+        leaks.follow(logits, predictions.values)
+        return predictions._without(truth.kept, ignore_index)
 
     @classmethod
     def from_confidence(
@@ -146,17 +146,17 @@ class Predictions:
         values, flags = door.probabilities()
         truth = door.labels(None, None)
         known = {"precision": Precision(door.bits), "flags": flags}
-        made = cls._through(door, values, truth, columns, sample_weight, copy, **known)
-        return dataclasses.replace(made, kind="confidence")
+        predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
+        return dataclasses.replace(predictions, kind="confidence")
 
     @classmethod
     def _through(
-        cls, door: Door, values: Array, truth: Truth, given: Mapping[str, Any], weight: Any, copy: Any, **known: Any
+        cls, door: Door, values: Array, truth: Truth, arrays: Mapping[str, Any], weight: Any, copy: Any, **known: Any
     ) -> Predictions:
         if not isinstance(copy, (bool, np.bool_)):
             hint = "a sample column needs another name"
             raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
-        columns = {name: door.column(name, data) for name, data in given.items()}
+        columns = {name: door.column(name, data) for name, data in arrays.items()}
         if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
         return cls(
@@ -176,7 +176,7 @@ class Predictions:
         near = np.minimum(np.cumsum(kept), kept.sum() - 1)[~kept]  # each is told of by the next row that stays
         left_out = np.bincount(near, minlength=kept.sum())
         rows = self[kept]
-        return dataclasses.replace(rows, flags={**rows.flags, f"left out: label {ignored:g}": left_out})
+        return dataclasses.replace(rows, flags={**rows.flags, f"left out: label {shown(ignored)}": left_out})
 
     def __len__(self) -> int:
         return len(self.values)
@@ -321,11 +321,12 @@ class Predictions:
         return read_only(kernels.leaders(self.values, 1))
 
 
-def require_predictions(given: object, parameter: str = "predictions", where: str | None = None) -> None:
+def require_predictions(predictions: object, parameter: str = "predictions", where: str | None = None) -> None:
     """Refuse bare arrays where checked predictions are needed."""
-    if not isinstance(given, Predictions):
+    if not isinstance(predictions, Predictions):
         hint = "make them with Predictions.from_probs(y, p) or from_logits"
-        raise CalibrationInputError(parameter, "must be Predictions", got=type(given).__name__, where=where, hint=hint)
+        got = type(predictions).__name__
+        raise CalibrationInputError(parameter, "must be Predictions", got=got, where=where, hint=hint)
 
 
 def sentences(remarks: tuple[tuple[str, int], ...]) -> tuple[str, ...]:

@@ -32,9 +32,9 @@ from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
 from calibrant.errors.smooth import SmoothError
 from calibrant.exceptions import CalibrationInputError
 from calibrant.lenses.around import Above, Between, ByLabel
+from calibrant.lenses.distributions import Full, TopK
 from calibrant.lenses.events import Classwise, Ranked, TopLabel
 from calibrant.lenses.lens import Lens
-from calibrant.lenses.vectors import Full, TopK
 from calibrant.metric import Metric
 from calibrant.specification.facts import Facts, declare
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.bins import Bins
+from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Totals
+from calibrant.specification import catalogue
 from calibrant.specification.encoding import decode, encode, number
 from calibrant.text import aligned
 from calibrant.views import About
@@ -113,16 +115,16 @@ class Result:
         return self.value
 
     def __lt__(self, other: Result | float) -> bool:
-        return self.value < float(other)
+        return self.value < _value(other)
 
     def __le__(self, other: Result | float) -> bool:
-        return self.value <= float(other)
+        return self.value <= _value(other)
 
     def __gt__(self, other: Result | float) -> bool:
-        return self.value > float(other)
+        return self.value > _value(other)
 
     def __ge__(self, other: Result | float) -> bool:
-        return self.value >= float(other)
+        return self.value >= _value(other)
 
     def __format__(self, how: str) -> str:
         return format(self.value, how) if how else str(self)
@@ -151,7 +153,7 @@ class Result:
 
     def to_dict(self, *, bins: bool = True) -> dict[str, Any]:
         """Plain numbers and strings, ready for JSON (nan and infinities as strings)."""
-        made: dict[str, Any] = {
+        document: dict[str, Any] = {
             "name": self.name,
             "value": number(self.value),
             "n": self.n,
@@ -166,11 +168,11 @@ class Result:
             "metric": encode(self.metric),
         }
         if self.interval is not None:
-            made["interval"] = _interval_to_dict(self.interval)
-            made["part_intervals"] = [_interval_to_dict(interval) for interval in self.intervals]
+            document["interval"] = _interval_to_dict(self.interval)
+            document["part_intervals"] = [_interval_to_dict(interval) for interval in self.intervals]
         if bins and self.bins is not None:
-            made["bins"] = _bins_to_dict(self.bins)
-        return made
+            document["bins"] = _bins_to_dict(self.bins)
+        return document
 
     def to_json(self, *, bins: bool = True) -> str:
         """The result as JSON, exact; `Result.from_json` rebuilds it."""
@@ -180,25 +182,25 @@ class Result:
     def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Result:
         """A result from its JSON; `pieces` names pieces that are not calibrant's own."""
         try:
-            made = json.loads(text)
-            parts = made["parts"]
+            document = json.loads(text)
+            parts = document["parts"]
         except (ValueError, KeyError, TypeError) as reason:
             raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
-        about = About(n=made["n"], question=made["question"], names=tuple(parts))
+        about = About(n=document["n"], question=document["question"], names=tuple(parts))
         return cls(
-            metric=_named(decode(made["metric"], pieces or {}), made["name"]),
-            value=float(made["value"]),
+            metric=_named(decode(document["metric"], pieces or {}), document["name"]),
+            value=float(document["value"]),
             about=about,
-            choices=made["choices"],
-            bins=_bins_from_dict(made["bins"], about) if "bins" in made else None,
+            choices=document["choices"],
+            bins=_bins_from_dict(document["bins"], about) if "bins" in document else None,
             details={
-                name: value if isinstance(value, int) else float(value) for name, value in made["details"].items()
+                name: value if isinstance(value, int) else float(value) for name, value in document["details"].items()
             },
-            notes=tuple(made["notes"]),
+            notes=tuple(document["notes"]),
             values=tuple(float(part["value"]) for part in parts.values()),
             sizes=tuple(float(part["size"]) for part in parts.values()),
-            interval=_interval_from_dict(made["interval"]) if "interval" in made else None,
-            intervals=tuple(_interval_from_dict(interval) for interval in made.get("part_intervals", ())),
+            interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
+            intervals=tuple(_interval_from_dict(interval) for interval in document.get("part_intervals", ())),
         )
 
 
@@ -229,15 +231,19 @@ class Parts(dict[str, Result]):
         return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("part")
 
 
+def _value(other: Result | float) -> float:
+    if not (isinstance(other, Result) or is_number(other)):
+        raise TypeError(f"a Result compares with Results and numbers, not with {type(other).__name__}")
+    return float(other)
+
+
 def _ends(result: Result) -> list[str]:
     return [str(result.interval)] if result.interval else []
 
 
 def _named(metric: Metric, name: str) -> Metric:
     """The recipe of that name, where it is this one: two recipes may make the same choices."""
-    from calibrant.recipes import RECIPES  # the names are known last
-
-    recipe = RECIPES.get(name)
+    recipe = catalogue.recipes().get(name)
     return recipe if recipe is not None and recipe == metric else metric
 
 
@@ -245,35 +251,35 @@ def _interval_to_dict(interval: Interval) -> dict[str, Any]:
     return {name: number(value) if isinstance(value, float) else value for name, value in vars(interval).items()}
 
 
-def _interval_from_dict(made: dict[str, Any]) -> Interval:
-    return Interval(**{**made, "low": float(made["low"]), "high": float(made["high"])})
+def _interval_from_dict(document: dict[str, Any]) -> Interval:
+    return Interval(**{**document, "low": float(document["low"]), "high": float(document["high"])})
 
 
 _TOTALS = ("size", "outputs", "targets", "squares")
 
 
 def _bins_to_dict(bins: Bins) -> dict[str, Any]:
-    made: dict[str, Any] = {"requested": bins.requested.tolist()}
+    document: dict[str, Any] = {"requested": bins.requested.tolist()}
     for name in _TOTALS:
         totals: Totals | None = getattr(bins, name)
         if totals is not None:
             limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
-            made[name] = {limb: array.tolist() for limb, array in limbs.items() if array is not None}
+            document[name] = {limb: array.tolist() for limb, array in limbs.items() if array is not None}
     for name in ("low", "high"):
         ends: Floats | None = getattr(bins, name)
         if ends is not None:
-            made[name] = [[None if np.isnan(end) else float(end) for end in row] for row in ends]
+            document[name] = [[None if np.isnan(end) else float(end) for end in row] for row in ends]
     if bins.cells is not None:
-        made["cells"] = bins.cells.tolist()
-    return made
+        document["cells"] = bins.cells.tolist()
+    return document
 
 
-def _bins_from_dict(made: dict[str, Any], about: About) -> Bins:
+def _bins_from_dict(document: dict[str, Any], about: About) -> Bins:
     totals = {
-        name: Totals(**{limb: np.array(array, np.int64) for limb, array in made[name].items()})
+        name: Totals(**{limb: np.array(array, np.int64) for limb, array in document[name].items()})
         for name in _TOTALS
-        if name in made
+        if name in document
     }
-    low, high = (np.array(made[name], np.float64) if name in made else None for name in ("low", "high"))
-    cells = np.array(made["cells"], np.int64) if "cells" in made else None
-    return Bins(about, requested=np.array(made["requested"]), low=low, high=high, cells=cells, **totals)
+    low, high = (np.array(document[name], np.float64) if name in document else None for name in ("low", "high"))
+    cells = np.array(document["cells"], np.int64) if "cells" in document else None
+    return Bins(about, requested=np.array(document["requested"]), low=low, high=high, cells=cells, **totals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ class Selection(ABC):
     def __call__(self, predictions: Predictions) -> Mask:
         """Which rows are selected."""
 
+    def written(self) -> dict[str, object]:
+        """Its name (or itself, where that is its class's) and its choices, as JSON has them."""
+        return {"select": type(self), **vars(self)}
+
     def __and__(self, other: Selection) -> Selection:
         return Both(self, other)
 
@@ -44,10 +49,11 @@ class Everything(Selection):
     def __call__(self, predictions: Predictions) -> Mask:
         return np.ones(len(predictions), bool)
 
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return Facts("select", words="", looks_at_labels=False, names_classes=False, takes_all=True)
+    facts: ClassVar[Facts] = Facts("select", words="", looks_at_labels=False, names_classes=False, takes_all=True)
+
+    def written(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {"select": "everything"}
 
     def __repr__(self) -> str:
         return "everything"
@@ -210,58 +216,84 @@ class where(Selection):  # noqa: N801
             mask &= _equal(predictions.column(name), value)
         return mask
 
+    def written(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {"select": type(self), "columns": dict(self.columns)}
+
     def __repr__(self) -> str:
         return f"where({', '.join(f'{name}={value!r}' for name, value in self.columns)})"
 
 
+class Combined(Selection):
+    """A selection that is made of selections."""
+
+    sign: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def parts(self) -> list[Selection]:
+        """The selections."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of any of its parts."""
+        known = [facts_of(part) for part in self.parts]
+        looks, names = any(part.looks_at_labels for part in known), any(part.names_classes for part in known)
+        return Facts("select", looks_at_labels=looks, names_classes=names)
+
+    def written(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {"select": self.sign, "of": self.parts}
+
+    def __repr__(self) -> str:
+        return f"({f' {self.sign} '.join(map(repr, self.parts))})"
+
+
 @dataclass(frozen=True, repr=False)
-class Both(Selection):
+class Both(Combined):
     """Samples in both selections: `a & b`."""
 
     left: Selection
     right: Selection
+    sign: ClassVar[str] = "&"
 
     @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return _of_either(self.left, self.right)
+    def parts(self) -> list[Selection]:
+        """The two."""
+        return [self.left, self.right]
 
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) & self.right(predictions)
 
-    def __repr__(self) -> str:
-        return f"({self.left!r} & {self.right!r})"
-
 
 @dataclass(frozen=True, repr=False)
-class Either(Selection):
+class Either(Combined):
     """Samples in at least one of the selections: `a | b`."""
 
     left: Selection
     right: Selection
+    sign: ClassVar[str] = "|"
 
     @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return _of_either(self.left, self.right)
+    def parts(self) -> list[Selection]:
+        """The two."""
+        return [self.left, self.right]
 
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) | self.right(predictions)
 
-    def __repr__(self) -> str:
-        return f"({self.left!r} | {self.right!r})"
-
 
 @dataclass(frozen=True, repr=False)
-class Neither(Selection):
+class Neither(Combined):
     """Samples outside the selection: `~a`."""
 
     selection: Selection
+    sign: ClassVar[str] = "~"
 
     @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return _of_either(self.selection)
+    def parts(self) -> list[Selection]:
+        """The one."""
+        return [self.selection]
 
     def __call__(self, predictions: Predictions) -> Mask:
         return ~self.selection(predictions)
@@ -281,13 +313,6 @@ def within(values: Array, low: float, high: float, closed: str, precision: Preci
     return above & below
 
 
-def _of_either(*selections: Selection) -> Facts:
-    """What is known of selections that are combined."""
-    parts = [facts_of(selection) for selection in selections]
-    looks, names = any(part.looks_at_labels for part in parts), any(part.names_classes for part in parts)
-    return Facts("select", looks_at_labels=looks, names_classes=names)
-
-
 def _by_index(*classes: int | str | None) -> bool:
     """Whether some class is given by its place, not by its name."""
     return any(is_number(name) for name in classes)
@@ -298,7 +323,7 @@ def _classes(classes: tuple[int | str, ...], parameter: str) -> tuple[int | str,
         raise CalibrationInputError(parameter, "needs at least one argument", got="none")
     for name in classes:
         class_name(name, parameter)
-    return classes
+    return tuple(name if isinstance(name, str) else int(name) for name in classes)
 
 
 def _equal(column: Array, value: Value) -> Mask:

@@ -52,11 +52,11 @@ class Table:
 
     def rows(self, digits: int | None = 4) -> list[list[str]]:
         """The cells as text; all digits where `digits` is None."""
-        made = []
+        rows = []
         for name, results in self.results.items():
             numbers = [text for result in results.values() for text in self._cells(result, digits)]
-            made.append([name, str(max(result.n for result in results.values())), *numbers])
-        return made
+            rows.append([name, str(max(result.n for result in results.values())), *numbers])
+        return rows
 
     def _cells(self, result: Result, digits: int | None) -> list[str]:
         """One cell a number; a table for people has the interval beside the value."""
@@ -72,7 +72,7 @@ class Table:
     def _beside(self) -> list[str]:
         """What some of the numbers have beside them: interval ends, noise floors."""
         every = (found_beside(result) for results in self.results.values() for result in results.values())
-        return list(dict.fromkeys(name for found in every for name in found))
+        return list(dict.fromkeys(name for beside in every for name in beside))
 
     def __str__(self) -> str:
         return aligned(self.header, self.rows())
@@ -146,10 +146,10 @@ def table(
         raise CalibrationInputError("null", "redraws hard labels", got="soft labels")
 
     def measured(rows: Predictions) -> dict[str, Result]:
-        made = {name: metric(rows, interval=interval) for name, metric in metrics.items()}
+        results_of = {name: metric(rows, interval=interval) for name, metric in metrics.items()}
         if null is None:
-            return made
-        return {name: _with_null(metrics[name], rows, result, null, seed) for name, result in made.items()}
+            return results_of
+        return {name: _with_null(metrics[name], rows, result, null, seed) for name, result in results_of.items()}
 
     results = {"all": measured(predictions)}
     if by is not None:
@@ -175,9 +175,9 @@ def found_beside(result: Result) -> dict[str, float]:
     >>> found_beside(cal.ECE([1, 0], [.9, .2]))
     {}
     """
-    made = {} if result.interval is None else {"low": result.interval.low, "high": result.interval.high}
+    ends = {} if result.interval is None else {"low": result.interval.low, "high": result.interval.high}
     noise = {name: result.details[name] for name in ("noise_floor", "null_p_value") if name in result.details}
-    return {**made, **noise}
+    return {**ends, **noise}
 
 
 def null_p(result: Result) -> str:
@@ -189,8 +189,8 @@ def null_p(result: Result) -> str:
     '< 0.01'
     """
     redraws = result.details.get("redraws")
-    said = p_value(result.details["null_p_value"], None if redraws is None else int(redraws))
-    return said.removeprefix("p ").removeprefix("= ")
+    quoted = p_value(result.details["null_p_value"], None if redraws is None else int(redraws))
+    return quoted.removeprefix("p ").removeprefix("= ")
 
 
 def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:

@@ -60,4 +60,5 @@ def of_each(cuts: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def counted_bins(count: int, kind: str) -> str:
+    """So many bins of a kind, in words."""
     return f"{count} {kind} bin{'' if count == 1 else 's'}"

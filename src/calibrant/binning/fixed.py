@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -27,10 +28,10 @@ class FixedEdges(ABC):
     edges: tuple[float, ...] | Floats
     closed: str
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is known of it."""
-        edges = np.asarray(self.edges, np.float64)
+        edges = np.asarray(self.edges, np.float64) + 0.0  # -0.0 becomes 0.0
         known = hashlib.sha256(edges.tobytes()).hexdigest()[:12]
         reads = f"{len(edges) - 1} {self.closed}-closed bins, edges {known}"
         return Facts("binning", fixed=True, reads=reads)
@@ -104,13 +105,13 @@ class Edges(FixedEdges):
     closed: str
 
     def __init__(self, edges: Iterable[float], closed: str = "right") -> None:
-        made = numbers(edges, "edges", "must be a sequence of numbers")
-        if len(made) < 2 or made[0] != 0 or made[-1] != 1:
-            raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(made))
-        if not all(low < high for low, high in pairwise(made)):
-            raise CalibrationInputError("edges", "must increase", got=str(made))
+        borders = numbers(edges, "edges", "must be a sequence of numbers")
+        if len(borders) < 2 or borders[0] != 0 or borders[-1] != 1:
+            raise CalibrationInputError("edges", "must start at 0 and end at 1", got=str(borders))
+        if not all(low < high for low, high in pairwise(borders)):
+            raise CalibrationInputError("edges", "must increase", got=str(borders))
         word(closed, "closed", "left", "right")
-        object.__setattr__(self, "edges", made)
+        object.__setattr__(self, "edges", borders)
         object.__setattr__(self, "closed", closed)
 
     def __str__(self) -> str:

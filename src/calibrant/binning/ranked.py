@@ -36,12 +36,8 @@ class ByRank(ABC):
         return summary.cut(self.cuts)
 
     @abstractmethod
-    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+    def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which one question's sorted samples are cut."""
-
-    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
-        """The ranks at which each of many replicates is cut, and how many bins each gets."""
-        return of_each(self.cuts(ladders), ladders.count)
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer, by its rank; among tied forecasts, earlier rows go to lower bins."""
@@ -76,6 +72,10 @@ class EqualMass(ByRank):
         """The ranks ceil(k n / b)."""
         return cuts_by_rank(ladder, self.n_bins)
 
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, and how many bins each gets."""
+        return of_each(self.cuts(ladders), ladders.count)
+
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "equal-mass")
 
@@ -105,6 +105,10 @@ class Quantiles(ByRank):
             return np.zeros(self.n_bins + 1, np.int64)
         wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
         return enclosed(ladder.before(np.minimum(wanted, n - 1)), n)
+
+    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
+        """The ranks at which each of many replicates is cut, and how many bins each gets."""
+        return of_each(self.cuts(ladders), ladders.count)
 
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "quantile")

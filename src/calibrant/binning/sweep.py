@@ -55,7 +55,7 @@ class Sweep(ByRank):
             expected = "takes a binning of an event with a number of bins"
             raise CalibrationInputError("Sweep", expected, got=repr(self.binning), hint="EqualMass() or EqualWidth()")
 
-    def cuts(self, ladder: Ladder) -> Ints:  # type: ignore[override]  # many replicates choose each for itself
+    def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the chosen number of bins cuts the sorted samples."""
         n_bins = self.choose(ladder)
         check_memory(1, n_bins, 1)

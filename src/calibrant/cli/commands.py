@@ -1,11 +1,13 @@
 """Commands: all that `calibrant` can be told to do."""
 
+from calibrant.cli.compare import compare_models
+from calibrant.cli.demo import demo
 from calibrant.cli.experiment import experiment
 from calibrant.cli.group import group, run
-from calibrant.cli.info import demo, info
+from calibrant.cli.info import info
 from calibrant.cli.measure import measure
 from calibrant.cli.recalibrate import recalibrate
-from calibrant.cli.report import compare_models, report
+from calibrant.cli.report import report
 from calibrant.cli.simulate import simulate
 
 for command in (measure, report, compare_models, recalibrate, simulate, experiment, demo, info):

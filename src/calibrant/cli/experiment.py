@@ -63,7 +63,7 @@ def check(file: str) -> None:
     trials = study.trials()
     later = (
         len(study.models)
-        * sum(len(one.strengths) > 1 for one in study.interventions)
+        * sum(len(intervention.strengths) > 1 for intervention in study.interventions)
         * (len(study.seeds) - len(study.tuning_seeds))
     )
     more = f", and {later} more once strengths are chosen" if later else ""
@@ -134,9 +134,9 @@ def _run(folder: str, *, device: str, data: str | None, lease: float, between: f
 
 def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None, quiet: bool) -> int:
     """How a run ended, here or on a cluster."""
-    from calibrant.experiments.running import cluster, progress, runner
+    from calibrant.experiments.running import cluster, progress_display, runner
 
-    shown = None if quiet else progress.display
+    shown = None if quiet else progress_display.display
     if scheduler is None:
         return runner.run(folder, options, jobs=jobs, shown=shown)
     if jobs != 1:
@@ -239,15 +239,17 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
 @click.option("--store", metavar="FOLDER", help="Where everything is kept [default: NAME-study].")
 @click.option("-o", "--output", default="trials.jsonl", show_default=True, type=click.Path())
 def plan(file: str, store: str | None, output: str) -> None:
-    """Write the trials of the study in FILE that are not done, for `python -m calibrant.experiments.running.trial` elsewhere.
+    """Write the trials of the study in FILE that are not done.
+
+    `python -m calibrant.experiments.running.trial` does them elsewhere.
 
     \b
     Example:
       calibrant experiment plan fashion_mnist -o trials.jsonl
     """
     from calibrant.experiments.design.checking import text_of
-    from calibrant.experiments.design.trials import write_trials
     from calibrant.experiments.running import runner
+    from calibrant.experiments.training.trials import write_trials
 
     study = _read(file)
     _, kept = runner.open_study(store or f"{study.name}-study", text_of(file))
@@ -267,19 +269,19 @@ def collect(folder: str, sources: tuple[str, ...]) -> None:
       calibrant experiment collect fashion_mnist-study results-1.zip results-2.zip
     """
     from calibrant.experiments.running import runner
-    from calibrant.experiments.running.collecting import collect as take
+    from calibrant.experiments.running.outcome_intake import collect as take
 
     study, store = runner.reopen(folder)
-    found = take(store, [Path(source) for source in sources])
+    intake = take(store, [Path(source) for source in sources])
     runner.extend(study, store)
-    for said in found.refused:
-        click.echo(f"left out: {inert(said, 400)}", err=True)
-    click.echo(f"{found.taken} outcomes taken, {found.known} were there; {inert(folder)}: {_counted(store.counts())}")
+    for reason in intake.refused:
+        click.echo(f"left out: {inert(reason, 400)}", err=True)
+    click.echo(f"{intake.taken} outcomes taken, {intake.known} were there; {inert(folder)}: {_counted(store.counts())}")
 
 
 def _evidence(folder: str) -> Any:
-    from calibrant.experiments.findings.evidence import Evidence
     from calibrant.experiments.running import runner
+    from calibrant.experiments.running.evidence import Evidence
 
     evidence = Evidence(*runner.reopen(folder))
     if not evidence.variants():

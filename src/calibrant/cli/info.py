@@ -1,4 +1,4 @@
-"""demo and info: what comes with calibrant, and what is installed."""
+"""info: versions, what is installed, and the recipes."""
 
 from __future__ import annotations
 
@@ -10,38 +10,10 @@ import click
 import numpy as np
 
 import calibrant
-from calibrant.cli.measure import USUAL, metrics_named
-from calibrant.cli.reading import described
-from calibrant.cli.showing import show
-from calibrant.files import reading as io
 from calibrant.metric import Metric
 from calibrant.specification import spelling
 from calibrant.specification.facts import facts_of
 from calibrant.specification.naming import fields_of
-from calibrant.table import table
-from calibrant.text import inert
-
-
-@click.command(short_help="Report on the predictions that come with calibrant.")
-@click.option("-o", "--output", default="calibrant-demo.html", show_default=True, type=click.Path(), help="The page.")
-def demo(output: str) -> None:
-    """Measure the predictions that come with calibrant, and write their report: a small network on Fashion-MNIST.
-
-    \b
-    Example:
-      calibrant demo
-    """
-    from calibrant.report import Report
-
-    file = io.SHIPPED / "fashion_mnist_test.npz"
-    predictions = io.read(file)
-    click.echo("A small convolutional network on the 10,000 test pictures of Fashion-MNIST, trained by this project.\n")
-    show(table(predictions, metrics_named(USUAL)), "table", title=described(predictions))
-    made = Report.of(predictions, name=file.name, command="calibrant demo")
-    path = made.save(output)
-    click.echo(f"\n{made.verdict.sentence}")
-    click.echo(f"\nThe report: {inert(str(path.resolve()), 400)}")
-    click.echo(f"Try it on your own: calibrant report FILE   (this one: {file})")
 
 
 @click.command(short_help="Versions, installed extras and recipes.")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ import click
 import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
-from calibrant.cli.reading import described, read, reading_options
+from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.showing import show
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
@@ -25,28 +24,14 @@ from calibrant.specification.facts import facts_of
 from calibrant.table import Table, table
 from calibrant.text import inert
 
-_ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
 USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")
 
 
-class _Measure(click.Command):
-    """A command whose --metric takes all the words up to the next option: --metric ece sce."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        grouped: list[str] = []
-        reading = False
-        for word in _apart(args):
-            if reading and not word.startswith("-") and not _is_file(word):
-                grouped += ["--metric", word] if grouped[-1] != "--metric" else [word]
-                continue
-            reading = word in ("-m", "--metric")
-            grouped.append("--metric" if reading else word)
-        return super().parse_args(context, grouped)
-
-
-@click.command(cls=_Measure, short_help="Measure the predictions in a file.")
+@click.command(short_help="Measure the predictions in a file.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-m", "--metric", "names", multiple=True, help="Recipes or compositions, as many as wanted.")
+@click.option(
+    "-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more: -m ece -m sce."
+)
 @click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
 @click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
@@ -78,10 +63,10 @@ def measure(
     \b
     Examples:
       calibrant measure predictions.csv
-      calibrant measure predictions.npz --metric ece sce --by region
-      calibrant measure predictions.npz --metric 'top_k(5)/kdtree(0.1)/tvd' --format json
-      calibrant measure predictions.npz --metric ece --fail-above ece=0.05
-      calibrant measure predictions.npz --metric ece full_ece --interval 200 --null 200
+      calibrant measure predictions.npz -m ece -m sce --by region
+      calibrant measure predictions.npz -m 'top_k(5)/kdtree(0.1)/tvd' --format json
+      calibrant measure predictions.npz -m ece --fail-above ece=0.05
+      calibrant measure predictions.npz -m ece -m full_ece --interval 200 --null 200
       calibrant measure labels.npy probabilities.npy
 
     \b
@@ -111,10 +96,10 @@ def measure(
     resampling = None if interval is None else usage(lambda _: calibrant.Bootstrap(interval, seed, groups=groups), "")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
-    made = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
+    measured = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
     chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
-    show(made, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
-    _enforce(made, thresholds)
+    show(measured, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
+    _enforce(measured, thresholds)
 
 
 def narrowed(metric: Metric, selected: Selection) -> Metric:
@@ -154,25 +139,10 @@ def _usual(predictions: Predictions) -> Sequence[str]:
 
 def metrics_named(names: Sequence[str]) -> dict[str, Metric]:
     """The metrics that words spell."""
-    made: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for name in names:
-        made.update(usage(spelling.metrics, name))
-    return made
-
-
-def _apart(args: list[str]) -> Iterator[str]:
-    """--metric=ece as --metric ece."""
-    for word in args:
-        if word.startswith("--metric="):
-            yield from word.split("=", 1)
-        elif word.startswith("-m") and len(word) > 2:
-            yield from ("-m", word[2:])
-        else:
-            yield word
-
-
-def _is_file(word: str) -> bool:
-    return os.path.splitext(word)[1].lower() in _ENDINGS or os.path.isfile(word)
+        metrics.update(usage(spelling.metrics, name))
+    return metrics
 
 
 def _limits(texts: Sequence[str], metrics: dict[str, Metric]) -> dict[str, float]:
@@ -195,10 +165,10 @@ def _limits(texts: Sequence[str], metrics: dict[str, Metric]) -> dict[str, float
     return limits
 
 
-def _enforce(made: Table, limits: dict[str, float]) -> None:
+def _enforce(measured: Table, limits: dict[str, float]) -> None:
     """Exit 1 where a value is above its limit, or is none."""
     failed = []
-    for row, results in made.results.items():
+    for row, results in measured.results.items():
         for name, limit in limits.items():
             value = results[name].value
             if not abs(value) <= limit:

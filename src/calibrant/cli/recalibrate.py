@@ -14,7 +14,7 @@ import numpy as np
 
 import calibrant
 from calibrant.cli.group import usage
-from calibrant.cli.reading import described, read, reading_options
+from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
@@ -62,8 +62,10 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     for learnt in fitted.learns:
         click.echo(f"  {learnt.rstrip('_')} {_shown(getattr(fitted, learnt))}")
     if certificate.log_loss_after > certificate.log_loss_before + 1e-9:
-        said = "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
-        click.echo(f"warning: {said}", err=True)
+        advice = (
+            "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
+        )
+        click.echo(f"warning: {advice}", err=True)
     click.echo(f"written: {inert(output, 400)}")
 
 
@@ -86,11 +88,11 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
         raise click.UsageError("--output must be another file than FILE")
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
-    made = fitted.predict_proba(_in_order(scores, names, [str(name) for name in fitted.classes_], file))
-    io.write(output, made, [str(name) for name in fitted.classes_], columns)
-    if calibrant.door.leaks.is_marked(made):
+    probabilities = fitted.predict_proba(_in_order(scores, names, [str(name) for name in fitted.classes_], file))
+    io.write(output, probabilities, [str(name) for name in fitted.classes_], columns)
+    if calibrant.door.leaks.is_marked(probabilities):
         click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)
-    click.echo(f"{len(made):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
+    click.echo(f"{len(probabilities):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
 
 
 @recalibrate.command(name="choose", short_help="Compare methods by cross-fitting.")
@@ -125,16 +127,16 @@ def choose_method(
     predictions = read(files, **keys)
     with warnings.catch_warnings():  # what did not converge is told once, below
         warnings.simplefilter("ignore", CalibrationWarning)
-        found = choose(predictions, asked or None, folds=folds, resamples=resamples, seed=seed, groups=groups)
+        choice = choose(predictions, asked or None, folds=folds, resamples=resamples, seed=seed, groups=groups)
     if style == "json":
-        click.echo(json.dumps({"calibrant": calibrant.__version__, **found.to_dict()}, allow_nan=False, indent=1))
+        click.echo(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
     else:
-        _show(found, f"{', '.join(files)}: {described(predictions)}, {folds} folds")
+        _show(choice, f"{', '.join(files)}: {described(predictions)}, {folds} folds")
     if output is not None:
-        if found.gain is None:
+        if choice.gain is None:
             raise CalibrationInputError("--output", "needs a method that helps", got="none that does")
         candidates = asked or methods.usual(predictions)
-        write_text(output, _fitted(candidates[found.best], predictions).to_json())
+        write_text(output, _fitted(candidates[choice.best], predictions).to_json())
         click.echo(f"written: {inert(output, 400)}", err=style == "json")
 
 
@@ -151,8 +153,8 @@ def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], fi
     if names is None or list(names) == classes:
         return scores
     if sorted(names) != sorted(classes):
-        said = f"must name the classes of the map ({', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''})"
-        raise CalibrationInputError(file, said, got=", ".join(names[:5]))
+        expected = f"must name the classes of the map ({', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''})"
+        raise CalibrationInputError(file, expected, got=", ".join(names[:5]))
     return scores[:, [names.index(name) for name in classes]]
 
 
@@ -162,21 +164,21 @@ def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalib
     named = predictions.classes if predictions.kind == "classes" else (0, 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
-        made = method.copy(input="logits" if predictions.logits else "probabilities", classes=list(named)).fit(
+        fitted = method.copy(input="logits" if predictions.logits else "probabilities", classes=list(named)).fit(
             predictions.values, np.array(named)[labels], sample_weight=predictions.weight
         )
     for warning in caught:
         click.echo(f"warning: {inert(str(warning.message), 400)}", err=True)
-    return made
+    return fitted
 
 
-def _show(found: Choice, title: str) -> None:
-    header = ["method", *next(iter(found.table.results.values()))]
-    rows = [[name, *map(_with_interval, found.table[name].values())] for name in found.ranking]
+def _show(choice: Choice, title: str) -> None:
+    header = ["method", *next(iter(choice.table.results.values()))]
+    rows = [[name, *map(_with_interval, choice.table[name].values())] for name in choice.ranking]
     click.echo(drawn(header, rows, title))
-    for name, reason in found.failures.items():
+    for name, reason in choice.failures.items():
         click.echo(f"note: {inert(name)} could not be fitted: {inert(reason, 200)}")
-    click.echo(f"\n{found.verdict}")
+    click.echo(f"\n{choice.verdict}")
 
 
 def _with_interval(result: Result) -> str:
@@ -185,6 +187,6 @@ def _with_interval(result: Result) -> str:
 
 
 def _shown(value: Any) -> str:
-    flat = np.concatenate([np.ravel(one) for one in value]) if isinstance(value, tuple) else np.ravel(value)
-    text = " ".join(f"{one:.6g}" for one in flat[:8])
+    flat = np.concatenate([np.ravel(part) for part in value]) if isinstance(value, tuple) else np.ravel(value)
+    text = " ".join(f"{number:.6g}" for number in flat[:8])
     return f"{text} ... ({flat.size} numbers)" if flat.size > 8 else text

@@ -19,27 +19,27 @@ WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
 
 
-def show(made: Table, style: str, title: str, *, parts: bool = False) -> None:
+def show(table: Table, style: str, title: str, *, parts: bool = False) -> None:
     """A table of results on standard output, as a table, CSV or JSON."""
     if style == "json":
-        click.echo(json.dumps({"calibrant": calibrant.__version__, **made.to_dict()}, allow_nan=False, indent=1))
+        click.echo(json.dumps({"calibrant": calibrant.__version__, **table.to_dict()}, allow_nan=False, indent=1))
     elif style == "csv":
-        click.echo(made.to_csv() if made.by is not None else _csv(made), nl=False)
+        click.echo(table.to_csv() if table.by is not None else _csv(table), nl=False)
     else:
-        click.echo(_text(made, title))
+        click.echo(_text(table, title))
         if parts:
-            click.echo(_parts(made))
-        for note, names in _notes(made).items():
+            click.echo(_parts(table))
+        for note, names in _notes(table).items():
             click.echo(f"note: {inert(note, 200)} ({inert(', '.join(names), 80)})")
 
 
-def _text(made: Table, title: str) -> str:
-    results = made["all"]
-    if made.by is None:
+def _text(table: Table, title: str) -> str:
+    results = table["all"]
+    if table.by is None:
         header, rows = _columns(results)
         return drawn(header, rows, title)
     asked = [f"{inert(name)}: {inert(words(result), 120)}" for name, result in results.items()]
-    return "\n".join([drawn(made.header, made.rows(), title), *asked])
+    return "\n".join([drawn(table.header, table.rows(), title), *asked])
 
 
 def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]:
@@ -63,24 +63,24 @@ def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]
     return [*header, "what it asks"], rows
 
 
-def _csv(made: Table) -> str:
+def _csv(table: Table) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    results = made["all"]
-    found = {name: found_beside(result) for name, result in results.items()}
-    more = list(dict.fromkeys(column for columns in found.values() for column in columns))
+    results = table["all"]
+    numbers = {name: found_beside(result) for name, result in results.items()}
+    more = list(dict.fromkeys(column for columns in numbers.values() for column in columns))
     writer.writerow(["metric", "value", "n", "question", "choices", *more])
     for name, result in results.items():
         spoken = [safe_cell(word) for word in (result.question, result.choices)]
-        beside = [repr(found[name][column]) if column in found[name] else "" for column in more]
+        beside = [repr(numbers[name][column]) if column in numbers[name] else "" for column in more]
         writer.writerow([safe_cell(name), repr(result.value), str(result.n), *spoken, *beside])
     return out.getvalue()
 
 
-def _parts(made: Table) -> str:
+def _parts(table: Table) -> str:
     """The parts of each metric that has some, farthest from 0 first."""
     blocks = []
-    for name, result in made["all"].items():
+    for name, result in table["all"].items():
         named = sorted(zip(result.about.names, result.values, strict=True), key=lambda part: -abs(part[1] or 0.0))
         rows = [[part, f"{value:.4f}"] for part, value in named if value == value]
         if rows:
@@ -89,10 +89,10 @@ def _parts(made: Table) -> str:
     return "\n".join(blocks) if blocks else "note: none of these metrics has parts"
 
 
-def _notes(made: Table) -> dict[str, list[str]]:
+def _notes(table: Table) -> dict[str, list[str]]:
     """Each note with the metrics it belongs to."""
     notes: dict[str, list[str]] = {}
-    for row, results in made.results.items():
+    for row, results in table.results.items():
         for name, result in results.items():
             for note in result.notes:
                 notes.setdefault(note, []).append(name if row == "all" else f"{name} of {row}")
@@ -140,7 +140,7 @@ def _blocks(header: list[str], rows: list[list[str]], width: int) -> Iterator[li
         return
     keep = [0]
     for index in numbers:
-        if len(keep) > 1 and sum(widths[one] for one in [*keep, index]) > width:
+        if len(keep) > 1 and sum(widths[column] for column in [*keep, index]) > width:
             yield keep
             keep = [0]
         keep.append(index)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from calibrant.cli.group import usage
-from calibrant.cli.reading import read, reading_options
+from calibrant.cli.input_files import read, reading_options
 from calibrant.files.writing import whole_file
 from calibrant.inference.draws import check_seed
 from calibrant.text import inert
@@ -47,10 +47,12 @@ def like(
     usage(lambda _: check_seed(seed), "")
     if output is not None:
         import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
-    found = laboratory.like(read(files, **keys), replicates=replicates, seed=seed, n_jobs=n_jobs)
-    click.echo(found.to_json() if style == "json" else "\n".join(inert(line, 400) for line in str(found).splitlines()))
+    likeness = laboratory.like(read(files, **keys), replicates=replicates, seed=seed, n_jobs=n_jobs)
+    click.echo(
+        likeness.to_json() if style == "json" else "\n".join(inert(line, 400) for line in str(likeness).splitlines())
+    )
     if output is not None:
-        figure = laboratory.picture(found)
+        figure = laboratory.picture(likeness)
         with whole_file(Path(output)) as file:
             figure.savefig(file, format=output.rsplit(".", 1)[-1])
         click.echo(f"written: {inert(output, 400)}", err=style == "json")

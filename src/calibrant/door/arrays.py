@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.door.foreign import from_elsewhere, is_sparse
-from calibrant.door.sharing import read_only
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.sharing import read_only
 
 Array = NDArray[Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.door.sharing import read_only
+from calibrant.kernels.sharing import read_only
 
 
 def from_elsewhere(data: Any) -> tuple[Any, int | None]:

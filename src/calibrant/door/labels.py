@@ -168,8 +168,8 @@ def _indices(labels: Array, keys: Any, parameter: str, layout: Layout) -> Ints:
     if labels.dtype.kind == "U":
         keys = tuple(map(str, keys))
     position = {key: index for index, key in enumerate(keys)}
-    found, inverse = np.unique(labels, return_inverse=True)
-    for label in found.tolist():
+    names, inverse = np.unique(labels, return_inverse=True)
+    for label in names.tolist():
         if label not in position:
             raise CalibrationInputError(
                 parameter,
@@ -178,7 +178,7 @@ def _indices(labels: Array, keys: Any, parameter: str, layout: Layout) -> Ints:
                 where=layout.place(np.flatnonzero(labels == label)[0]),
                 hint=nearest(str(label), map(str, keys)),
             )
-    return np.array([position[label] for label in found.tolist()], np.int64)[inverse.ravel()]
+    return np.array([position[label] for label in names.tolist()], np.int64)[inverse.ravel()]
 
 
 def _refuse_missing(labels: Array, parameter: str, layout: Layout) -> None:

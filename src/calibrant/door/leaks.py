@@ -16,7 +16,7 @@ FLAG = "forecast by a recalibrator that was fitted on them: the numbers flatter 
 _marked: dict[int, weakref.ref[Array]] = {}
 
 
-def mark(made: Array) -> None:
+def mark(forecasts: Array) -> None:
     """Remember forecasts for fitting rows for as long as they live.
 
     >>> forecasts = np.array([.5, .6])
@@ -24,15 +24,15 @@ def mark(made: Array) -> None:
     >>> is_marked(forecasts[:1]), is_marked(forecasts + 0)
     (True, False)
     """
-    key = id(made)
-    _marked[key] = weakref.ref(made, lambda _: _marked.pop(key, None))
+    key = id(forecasts)
+    _marked[key] = weakref.ref(forecasts, lambda _: _marked.pop(key, None))
 
 
 def is_marked(forecasts: Any) -> bool:
     """Whether an array, or what it is a view of, was marked."""
     while isinstance(forecasts, np.ndarray):
-        found = _marked.get(id(forecasts))
-        if found is not None and found() is forecasts:
+        reference = _marked.get(id(forecasts))
+        if reference is not None and reference() is forecasts:
             return True
         forecasts = forecasts.base
     return False

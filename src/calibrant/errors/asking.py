@@ -6,6 +6,7 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -22,7 +23,7 @@ from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.selections import Selection
-from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.facts import UNKNOWN, Facts, facts_of
 from calibrant.specification.naming import identity, spoken
 from calibrant.views import About, S, Summary, View
 
@@ -57,7 +58,7 @@ class Asking(Metric[S]):
         """What the estimator keeps of a view: the choice's name, and a line that is equal where summaries add."""
         return "estimator", identity(self)
 
-    @property
+    @cached_property
     def reads(self) -> Reads:
         """The choices that `summarise` reads."""
         return (("selection", identity(self.select)), ("lens", identity(self.lens)), self.reading)
@@ -67,17 +68,28 @@ class Asking(Metric[S]):
         """Whether its one question, of forecasts of one event, is that event, of all rows."""
         return facts_of(self.select).takes_all and facts_of(self.lens).asks_event
 
-    def known(self, facts: Facts) -> Facts:
-        """What is known of the metric, given what is known of the values of its questions.
+    @property
+    def part_facts(self) -> Facts:
+        """What is known of the value of one question; nothing, unless the estimator says so."""
+        return UNKNOWN
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the metric's values."""
+        return self.facts_across()
+
+    @final
+    def facts_across(self) -> Facts:
+        """What is known of the parts, passed through the rule across questions.
 
         Where labels decide which samples count, calibrated forecasts need not agree with them; and an order is that of
         the event itself.
         """
-        facts = facts.through(self.across)
+        facts = self.part_facts.through(self.across)
         free = not (facts_of(self.lens).looks_at_labels or facts_of(self.select).looks_at_labels)
         calibrated = facts.calibrated if free or facts.calibrated is None else math.nan
         order = facts.order if self.asks_event else None
-        return dataclasses.replace(facts, slot=None, estimator=None, words=None, calibrated=calibrated, order=order)
+        return dataclasses.replace(facts, slot="metric", estimator=None, words=None, calibrated=calibrated, order=order)
 
     @final
     def summarise(
@@ -103,14 +115,17 @@ class Asking(Metric[S]):
         if not isinstance(summary, Summary):
             raise CalibrationInputError("summary", "must be what summarise gave", got=repr(summary))
         known = tuple(choice for choice in summary.about.reads if choice[0] != CLASSES)
-        dataclasses.replace(summary.about, reads=known).require(self.reads, "summary", f"must be one of {self.name}")
+        if known != self.reads:
+            about = dataclasses.replace(summary.about, reads=known)
+            about.require(self.reads, "summary", f"must be one of {self.name}")
         return self.answer(summary)
 
     def views(self, predictions: Predictions, block: int | None) -> Iterator[View]:
         """What the lens sees of the selected samples, in blocks of at most so many forecasts."""
         selected = predictions if facts_of(self.select).takes_all else predictions[self.select(predictions)]
         reads = self.reads
-        if facts_of(self.select).names_classes or facts_of(self.lens).names_classes:
+        named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
+        if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names
             reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
         for part in [selected] if block is None else selected.blocks(block):
             view = self.lens(part)
@@ -151,8 +166,8 @@ class Asking(Metric[S]):
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         for name in ("select", "binning", "distance", "aggregate", "across"):
             if name in fields and (name != "across" or about.names):
-                said = spoken(fields[name])
-                yield f"where {said}".replace("where where(", "where(") if name == "select" and said else said
+                words = spoken(fields[name])
+                yield f"where {words}".replace("where where(", "where(") if name == "select" and words else words
 
 
 class OfTable(Asking[Forecasts]):
@@ -200,6 +215,11 @@ class OfBins(Asking[Summary]):
     @abstractmethod
     def pooled(self, bins: Bins) -> Floats:
         """One value a question (v,)."""
+
+    @property
+    def sums_suffice(self) -> bool:
+        """Whether bins need no more than sizes, sums and ends to be pooled: known of pieces that declare facts."""
+        return self.part_facts != UNKNOWN
 
 
 class OfRates(OfTable):

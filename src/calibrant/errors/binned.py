@@ -46,9 +46,14 @@ class BinnedError(OfBins):
     across: Across = mean_of
 
     @property
+    def part_facts(self) -> Facts:
+        """What is known of the distance, passed through the aggregate."""
+        return facts_of(self.distance).through(self.aggregate)
+
+    @property
     def facts(self) -> Facts:
-        """What is known of the distance, passed through the aggregate and the rule across questions."""
-        facts = self.known(facts_of(self.distance).through(self.aggregate))
+        """What is known of the parts, and the metrics that take this one's place when rows are resampled."""
+        facts = self.facts_across()
         return dataclasses.replace(
             facts,
             tends_to=None if facts.tends_to is None else self.replace(distance=facts.tends_to),

@@ -88,9 +88,9 @@ class CumulativeError(OfTable):
             )
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """What is known of the statistic."""
-        return self.known(facts_of(self.statistic))
+        return facts_of(self.statistic)
 
     def answer(self, summary: Forecasts) -> Result:
         """Follow each question's path."""

@@ -25,7 +25,7 @@ Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
 
 
-@declare(Facts("score", estimator="IsotonicError", high=1.0))
+@declare(Facts("score", estimator="IsotonicError", low=0.0, high=1.0))
 def quadratic(forecast: Floats, rate: Floats) -> Floats:
     r"""The Brier score of an event, :math:`r (1 - x)^2 + (1 - r) x^2`.
 
@@ -35,7 +35,7 @@ def quadratic(forecast: Floats, rate: Floats) -> Floats:
     return rate * np.square(1.0 - forecast) + (1.0 - rate) * np.square(forecast)
 
 
-@declare(Facts("score", estimator="IsotonicError"))
+@declare(Facts("score", estimator="IsotonicError", low=0.0))
 def logarithmic(forecast: Floats, rate: Floats) -> Floats:
     r"""The log loss in nats, :math:`-r \ln x - (1 - r) \ln(1 - x)` with 0 ln 0 = 0.
 
@@ -89,9 +89,10 @@ class IsotonicError(OfTable):
             )
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """What is cut off at 0 is never negative; a score that is bounded bounds it."""
-        return self.known(error(high=facts_of(self.score).high))
+        score = facts_of(self.score)
+        return error(high=score.high - score.low)
 
     def answer(self, summary: Forecasts) -> Result:
         """Pool the table, score it as it is, recalibrated and flat."""

@@ -61,9 +61,9 @@ class KDEError(OfTable):
         number(self.order, "order", "must be a finite order of at least 1", lambda order: 1 <= order < np.inf)
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """An estimate of the L^r error."""
-        return self.known(error(order=self.order))
+        return error(order=self.order)
 
     def answer(self, summary: Forecasts) -> Result:
         """Estimate both densities of every question and compare."""

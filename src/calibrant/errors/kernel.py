@@ -17,8 +17,8 @@ from calibrant.errors.asking import Asking
 from calibrant.errors.similarity import Kernel, Radial, Residuals, exponential
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.distributions import Full
 from calibrant.lenses.lens import Lens
-from calibrant.lenses.vectors import Full
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
@@ -40,8 +40,8 @@ def biased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
 
     References: Widmann, Lindsten & Zachariah (2019), estimator SKCE_b.
 
-    >>> import calibrant as cal
-    >>> round(cal.KernelError(kernel=cal.exponential(1), estimator=cal.biased)([1, 0], [.9, .9]).value, 6)
+    >>> from calibrant.errors.kernel import KernelError, biased, exponential
+    >>> round(KernelError(kernel=exponential(1), estimator=biased)([1, 0], [.9, .9]).value, 6)
     0.16
     """
     value = max(0.0, sample.sums(kernel)[0] / sample.n**2)
@@ -58,8 +58,8 @@ def unbiased(sample: Residuals, kernel: Kernel) -> dict[str, float]:
 
     References: Widmann, Lindsten & Zachariah (2019), estimator SKCE_uq.
 
-    >>> import calibrant as cal
-    >>> round(cal.KernelError(kernel=cal.exponential(1), estimator=cal.unbiased)([1, 0], [.9, .9]).value, 6)
+    >>> from calibrant.errors.kernel import KernelError, exponential, unbiased
+    >>> round(KernelError(kernel=exponential(1), estimator=unbiased)([1, 0], [.9, .9]).value, 6)
     -0.09
     """
     n = sample.n
@@ -83,7 +83,7 @@ class unbiased_blocks:  # noqa: N801 - an estimator reads as a function
 
     References: Widmann, Lindsten & Zachariah (2019), estimator SKCE_ul, which has size 2.
 
-    >>> from calibrant import KernelError, unbiased_blocks
+    >>> from calibrant.errors.kernel import KernelError, unbiased_blocks
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> tests = [KernelError(estimator=unbiased_blocks())(rng.random(2000) < rate, p) for rate in (p, p**2)]
@@ -148,7 +148,8 @@ class KernelError(Asking[View]):
 
     References: Widmann, Lindsten & Zachariah (2019).
 
-    >>> from calibrant import KernelError, biased, gaussian
+    >>> from calibrant.errors.kernel import KernelError, biased
+    >>> from calibrant.errors.similarity import gaussian
     >>> print(KernelError(kernel=gaussian(1), estimator=biased)([1, 0], [[1., 0.], [0., 1.]]))  # 1 - 1 / e
     KernelError 0.6321 (n=2, full distribution, gaussian kernel of scale 1, biased)
     """
@@ -165,9 +166,14 @@ class KernelError(Asking[View]):
                 raise CalibrationInputError(name, f"must be a piece such as {such}", got=repr(getattr(self, name)))
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """What is known of the estimator."""
-        facts = self.known(facts_of(self.estimator))
+        return facts_of(self.estimator)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the parts, and the metric that takes this one's place when rows are resampled."""
+        facts = self.facts_across()
         limit = None if facts.tends_to is None else self.replace(estimator=facts.tends_to)
         return dataclasses.replace(facts, tends_to=limit)
 

@@ -63,9 +63,9 @@ class LabelBinnedError(OfRates):
         order(self.p, "LabelBinnedError")
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """An estimate of the L^p error."""
-        return self.known(error(order=self.p))
+        return error(order=self.p)
 
     def answer(self, summary: Forecasts) -> Result:
         """Bin the table, then compare each entry with the mean labels of the bins it falls into."""

@@ -94,12 +94,17 @@ class LocalCalibration:
         chosen = predictions if self.subset is None else predictions[self.subset(predictions)]
         lens = Classwise() if predictions.kind == "classes" else TopLabel()
         view = lens(chosen)
-        reads = (("selection", identity(self.subset)), ("lens", identity(lens)), ("binning", TABLE))
-        about = dataclasses.replace(view.about, reads=reads)
+        about = dataclasses.replace(view.about, reads=self._reads(view.about))
         return Forecasts.of(dataclasses.replace(view, about=about), "LocalCalibration")
+
+    def _reads(self, about: About) -> tuple[tuple[str, str], ...]:
+        """The choices that `summarise` reads."""
+        asked = "every class" if about.names else about.question
+        return (("selection", identity(self.subset)), ("question", asked), ("binning", TABLE))
 
     def conclude(self, summary: Forecasts) -> LocalCurves:
         """Two passes over the grid, from the left and from the right."""
+        summary.about.require(self._reads(summary.about), "summary", "must be one of LocalCalibration")
         sums = np.array([self._new(ladder) for ladder in summary.ladders()])
         for j in range(1, self.cells + 1):
             sums[..., j] += self._step * sums[..., j - 1]

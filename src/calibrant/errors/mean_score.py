@@ -33,15 +33,17 @@ class Scores(Summary):
     total: Totals
     size: Totals
     infinite: Totals
-    squares: Totals
+    squares: Totals | None = None
+    """Summed squares of the weights; None where every weight was 1, so that they are the size."""
 
     def _joined(self, other: Scores, about: About) -> Scores:
+        plain = self.squares is None and other.squares is None
         return Scores(
             about,
             self.total + other.total,
             self.size + other.size,
             self.infinite + other.infinite,
-            self.squares + other.squares,
+            None if plain else (self.squares or self.size) + (other.squares or other.size),
         )
 
 
@@ -62,9 +64,9 @@ class MeanScore(OfScores[Scores]):
     across: Across = mean_of
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """What is known of the score."""
-        return self.known(facts_of(self.score))
+        return facts_of(self.score)
 
     @property
     def reading(self) -> tuple[str, str]:
@@ -74,31 +76,33 @@ class MeanScore(OfScores[Scores]):
     def scores(self, view: View) -> Array:
         """The score of each answer (n, v)."""
         scores = np.asarray(self.score(view), np.float64)
-        if np.isnan(scores if view.keep is None else scores[view.keep]).any():
-            raise CalibrationInputError("score", "must be a number for every answer", got="nan")
+        kept = scores if view.keep is None else scores[view.keep]
+        if not (kept > -np.inf).all():  # nan compares false
+            got = "nan" if np.isnan(kept).any() else "minus infinity"
+            raise CalibrationInputError("score", "must be a number for every answer", got=got)
         return scores
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
         scores = self.scores(view)
-        kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
         finite = np.isfinite(scores)
-        weight = np.broadcast_to((np.ones(len(scores)) if view.weight is None else view.weight)[:, None], scores.shape)
+        kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
         question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
         question = np.broadcast_to(question, scores.shape)
+        weight = None if view.weight is None else np.broadcast_to(view.weight[:, None], scores.shape)
 
-        def sums(values: Array, mask: Array, weights: Array | None) -> Totals:
-            totals = Totals.of(values[mask], None if weights is None else weights[mask])
+        def sums(values: Array, mask: Array) -> Totals:
+            totals = Totals.of(values[mask], None if weight is None else weight[mask])
             return totals.by_code(question[mask], view.questions)
 
-        ones = np.ones_like(scores)
-        return Scores(
-            view.about,
-            sums(np.where(finite, scores, 0.0), kept & finite, weight),
-            sums(ones, kept, weight),
-            sums(ones, kept & ~finite, weight),
-            sums(np.square(weight), kept, None),
-        )
+        def sizes(mask: Array) -> Totals:
+            if weight is not None:
+                return sums(np.ones_like(scores), mask)
+            return Totals.whole(np.bincount(question[mask], minlength=view.questions))
+
+        squares = None if weight is None else Totals.of(np.square(weight[kept])).by_code(question[kept], view.questions)
+        total = sums(np.where(finite, scores, 0.0), kept & finite)
+        return Scores(view.about, total, sizes(kept), sizes(kept & ~finite), squares)
 
     def answer(self, summary: Scores) -> Result:
         """Divide, then combine the questions."""

@@ -119,9 +119,9 @@ class NeighbourError(OfTable):
         order(self.p, "NeighbourError")
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """An estimate of the L^p error."""
-        return self.known(error(order=self.p))
+        return error(order=self.p)
 
     def answer(self, summary: Forecasts) -> Result:
         """Compare each entry of the table with the mean label of the entries near it."""

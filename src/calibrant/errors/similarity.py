@@ -64,7 +64,7 @@ class exponential(Radial):  # noqa: N801 - a kernel reads as a function
     The scale s, if left out, is the median of the positive distances between samples, 1 where there are none; of
     more than 1000 samples, 1000 that are evenly spaced in the order of their forecasts are compared.
 
-    >>> from calibrant import exponential
+    >>> from calibrant.errors.similarity import exponential
     >>> exponential(0.5)(np.array([[.2, .8]]), np.array([[.7, .3]])).round(6).tolist()
     [[0.367879]]
     """
@@ -81,7 +81,7 @@ class exponential(Radial):  # noqa: N801 - a kernel reads as a function
 class gaussian(Radial):  # noqa: N801 - a kernel reads as a function
     r"""Similarity :math:`e^{-\|p - q\|^2 / 2 s^2}`; the scale, if left out, is found as for `exponential`.
 
-    >>> from calibrant import gaussian
+    >>> from calibrant.errors.similarity import gaussian
     >>> gaussian(1)(np.array([[0., 1.]]), np.array([[1., 0.]])).round(6).tolist()
     [[0.367879]]
     """

@@ -61,9 +61,9 @@ class SmoothError(OfTable):
             number(self.bandwidth, "bandwidth", expected, lambda width: 1e-3 <= width < np.inf)
 
     @property
-    def facts(self) -> Facts:
+    def part_facts(self) -> Facts:
         """In the limit it never exceeds the L1 error, and equals it where all forecasts err to one side."""
-        return self.known(error(order=1.0, cost=8.0))
+        return error(order=1.0, cost=8.0)
 
     def answer(self, summary: Forecasts) -> Result:
         """Smooth the residuals of every question and integrate."""
@@ -110,12 +110,12 @@ def _fixed_point(cosines: Floats) -> float:
     ends = [low, _smoothed(cosines, low)]
     left = [ends[1] - low, _smoothed(cosines, ends[1]) - ends[1]]
     side = int(-left[1] < left[0])
-    sigma, found, last = ends[side], left[side], -1
-    while abs(found) > TOLERANCE and ends[1] - ends[0] > TOLERANCE:
+    sigma, excess, last = ends[side], left[side], -1
+    while abs(excess) > TOLERANCE and ends[1] - ends[0] > TOLERANCE:
         sigma = (ends[0] * left[1] - ends[1] * left[0]) / (left[1] - left[0])
-        found = _smoothed(cosines, sigma) - sigma
-        side = int(found < 0)
-        ends[side], left[side] = sigma, found
+        excess = _smoothed(cosines, sigma) - sigma
+        side = int(excess < 0)
+        ends[side], left[side] = sigma, excess
         left[1 - side] /= 2 if side == last else 1
         last = side
     return sigma

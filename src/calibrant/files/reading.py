@@ -45,7 +45,7 @@ def read(
     options: dict[str, Any] = {"classes": classes, "ignore_index": ignore_index}
     if normalize:
         options["normalize"] = True
-    paths = [Path(one) for one in ([path] if isinstance(path, (str, Path)) else path)]
+    paths = [Path(name) for name in ([path] if isinstance(path, (str, Path)) else path)]
     if len(paths) == 2:
         if label is not None or probs is not None or weight is not None:
             raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
@@ -77,8 +77,8 @@ def read_scores(
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
     forecasts, names, raw = finder._forecasts(probs, logits)
-    if names is None and (found := finder._class_names()) is not None:
-        names = tuple(map(str, found.tolist()))
+    if names is None and (classes_given := finder._class_names()) is not None:
+        names = tuple(map(str, classes_given.tolist()))
     return forecasts, raw, names, finder._columns(forecasts, reserved=())
 
 
@@ -146,21 +146,21 @@ class _Finder:
         """An array that names the classes; in a table, where every column has a value a row, there is none."""
         of_rows = self.path.suffix.lower() not in (".npz", ".npy")
         names = ("classes",) if of_rows else ("classes", "class_names")
-        found = next((name for name in names if name in self.arrays), None)
-        return None if found is None else self._take(found)
+        key = next((name for name in names if name in self.arrays), None)
+        return None if key is None else self._take(key)
 
     def _truth(self, label: str | None) -> Array:
         if label is not None:
             return self._take(label)
-        found = [name for name in LABELS if name in self.arrays]
-        if len(found) != 1:
+        keys = [name for name in LABELS if name in self.arrays]
+        if len(keys) != 1:
             raise CalibrationInputError(
                 str(self.path),
                 f"must have one of the columns {', '.join(LABELS)}",
-                got=" and ".join(found) or "none of them",
+                got=" and ".join(keys) or "none of them",
                 hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
             )
-        return self._take(found[0])
+        return self._take(keys[0])
 
     def _forecasts(self, probs: str | None, logits: str | None) -> tuple[Array, tuple[str, ...] | None, bool]:
         """The forecasts, the class names where columns tell them, and whether they are logits."""
@@ -169,18 +169,18 @@ class _Finder:
             if named in self.arrays:
                 return self._numbers(named), None, logits is not None
             return *self._wide(f"{named}_"), logits is not None
-        found = [name for name in ("p", "probs", "logits") if name in self.arrays]
+        keys = [name for name in ("p", "probs", "logits") if name in self.arrays]
         wide = any(name.startswith("p_") for name in self.arrays)
-        if len(found) + wide != 1:
+        if len(keys) + wide != 1:
             raise CalibrationInputError(
                 str(self.path),
                 "must have p, p_<class>, probs, logits, or confidence and correct",
-                got=" and ".join([*found, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
+                got=" and ".join([*keys, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
                 hint="name the forecasts with probs=... or logits=...",
             )
         if wide:
             return *self._wide("p_"), False
-        return self._numbers(found[0]), None, found[0] == "logits"
+        return self._numbers(keys[0]), None, keys[0] == "logits"
 
     def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
         names = [name for name in self.arrays if name.startswith(prefix)]
@@ -237,8 +237,8 @@ class _Finder:
         """What else has one value per row."""
         n = len(rows) if rows.ndim else 0
         names = [name for name in self.arrays if name and name not in self.used and name not in reserved]
-        found = {name: self.arrays.loose(name, n) for name in names}
-        return {name: column for name, column in found.items() if column is not None}
+        columns = {name: self.arrays.loose(name, n) for name in names}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 def _outcomes(truth: Array) -> Array:

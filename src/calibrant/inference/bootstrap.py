@@ -89,13 +89,14 @@ class Bootstrap:
         without = np.full((1, questions), np.nan)
         if self.kind == "bca":
             without = left_out(exact(pivoted.metric, predictions), len(predictions), self._clusters(predictions))
-        intervals = []
+        intervals: list[Interval] = []
         for drawn, estimate, shift, jackknife in zip(replicates.T, estimates, shifts, without.T, strict=True):
             ends = KINDS[self.kind](drawn + shift, estimate, self.level, jackknife)
-            low, high = np.clip(pivoted.back(np.array(ends)), facts.low, facts.high)  # nan stays nan
+            known = metric.part_facts if intervals else facts  # the metric first, then its questions
+            low, high = np.clip(pivoted.back(np.array(ends)), known.low, known.high)  # nan stays nan
             intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n))
-        plug_in = facts.tends_to is None and facts.sides == 1 and facts.calibrated == 0
-        noisy = plug_in and mostly_noise(replicates[:, 0], result.value)
+        plug_in = facts.tends_to is None and facts.sides == 1 and facts.lower_is_better
+        noisy = bool(plug_in) and mostly_noise(replicates[:, 0], result.value)
         notes = (*result.notes, NOISE) if noisy else result.notes
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
@@ -211,4 +212,4 @@ def _quantiles(replicates: Floats, low: float, high: float) -> tuple[float, floa
 def left_out(engine: Engine, rows: int, cluster: Ints | None, blocks: int = JACKKNIFE_BLOCKS) -> Floats:
     """The values with each block of rows (or of clusters) left out in turn; row i is in block i mod blocks."""
     block = (np.arange(rows) if cluster is None else cluster) % blocks
-    return engine((block != one).astype(np.int64) for one in range(block.max() + 1))
+    return engine((block != left).astype(np.int64) for left in range(block.max() + 1))

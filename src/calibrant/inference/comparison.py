@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -128,11 +129,11 @@ def compare_all(
     if len(models) < 2:
         raise CalibrationInputError("models", "must be at least two", got=len(models))
     pairs = list(itertools.combinations(models, 2))
-    found = {(a, b): compare(metric, models[a], models[b], n, seed, **options) for a, b in pairs}  # type: ignore[arg-type]
-    adjusted = holm(np.array([one.p_value for one in found.values()]))
+    comparisons = {(a, b): compare(metric, models[a], models[b], n, seed, **options) for a, b in pairs}  # type: ignore[arg-type]
+    adjusted = holm(np.array([comparison.p_value for comparison in comparisons.values()]))
     return {
-        pair: Comparison(one.a, one.b, one.interval, one.p_value, one.margin, float(p))
-        for (pair, one), p in zip(found.items(), adjusted, strict=True)
+        pair: dataclasses.replace(comparison, adjusted_p_value=float(p))
+        for (pair, comparison), p in zip(comparisons.items(), adjusted, strict=True)
     }
 
 

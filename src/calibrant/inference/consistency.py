@@ -67,14 +67,15 @@ class Null:
     def part_p_values(self) -> dict[str, float]:
         """The p-value of each question."""
         columns = zip(self.result.about.names, self.result.values, self.parts.T, strict=True)
-        facts = self.result.metric.facts
+        metric = self.result.metric
+        facts = dataclasses.replace(metric.part_facts, calibrated=metric.facts.calibrated)
         return {name: tail_share(value, null, facts) for name, value, null in columns}
 
     def annotated(self) -> Result:
         """The observed result with `noise_floor`, `noise_95`, `null_p_value` and `redraws` among its details."""
-        found = {"noise_floor": self.mean, "noise_95": self.quantile(0.95), "null_p_value": self.p_value}
-        found["redraws"] = float(len(self.values))
-        return dataclasses.replace(self.result, details={**self.result.details, **found})
+        noise = {"noise_floor": self.mean, "noise_95": self.quantile(0.95), "null_p_value": self.p_value}
+        noise["redraws"] = float(len(self.values))
+        return dataclasses.replace(self.result, details={**self.result.details, **noise})
 
     def quantile(self, q: float) -> float:
         """A quantile of the metric under calibration."""
@@ -189,11 +190,11 @@ class _RedrawnTable:
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
         counts = self.table.counts.astype(np.int64)
         chances = np.clip(self.table.values.astype(np.float64), 0.0, 1.0)
-        made = []
+        values = []
         for _ in range(count):
             happened = rng.binomial(counts, chances)
-            made.append([self.metric.conclude(dataclasses.replace(self.table, targets=happened)).value])
-        return np.array(made)
+            values.append([self.metric.conclude(dataclasses.replace(self.table, targets=happened)).value])
+        return np.array(values)
 
 
 def tail_share(observed: float, null: Floats, facts: Facts) -> float:

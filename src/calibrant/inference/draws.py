@@ -32,8 +32,8 @@ def replicate(
     """
     sizes = [min(block, n - start) for start in range(0, n, block)]
     tasks = [(seed, stage, index, size) for index, size in enumerate(sizes)]
-    made = shown(_run(work, tasks, n_jobs), len(tasks), what)
-    return np.concatenate(list(made))
+    blocks = shown(_run(work, tasks, n_jobs), len(tasks), what)
+    return np.concatenate(list(blocks))
 
 
 def _run(work: Work, tasks: list[tuple[int, int, int, int]], n_jobs: int) -> Iterator[Floats]:

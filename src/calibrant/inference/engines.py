@@ -19,7 +19,7 @@ from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import facts_of
-from calibrant.views import About, Summary, View
+from calibrant.views import Summary, View
 
 _LOW_WORD = 0 if sys.byteorder == "little" else 1
 Engine = Callable[[Iterable[Ints]], Floats]
@@ -36,7 +36,8 @@ def exact(metric: Metric, predictions: Predictions) -> Engine:
     rows = np.flatnonzero(metric.select(predictions))
     view = metric.view(predictions)
     hard = view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS
-    if isinstance(metric, OfBins) and facts_of(metric.binning).fixed and hard and view.d == 1:
+    in_bins = isinstance(metric, OfBins) and facts_of(metric.binning).fixed and metric.sums_suffice
+    if isinstance(metric, OfBins) and in_bins and hard and view.d == 1:
         return _FixedBins(metric, view, rows, len(predictions))
     if isinstance(metric, OfScores) and view.group is None and view.keep is None:
         return _Scores(metric, view, rows, len(predictions))
@@ -150,7 +151,8 @@ class _FixedBins(_Rows[OfBins]):
     def __init__(self, metric: OfBins, view: View, rows: Ints, n: int) -> None:
         super().__init__(metric, view, rows, n)
         codes = metric.binning.assign(view)
-        self.shape = view.questions, bins_of(metric.binning, metric.summarise_view(view)).shape[1]
+        self.known = bins_of(metric.binning, metric.summarise_view(view))
+        self.shape = view.questions, self.known.shape[1]
         row, column = np.nonzero(codes >= 0)
         group = 0 if view.group is None else view.group[row]
         cell = (group * view.v + column) * self.shape[1] + codes[row, column]
@@ -171,7 +173,7 @@ class _FixedBins(_Rows[OfBins]):
     def conclude(self, halves: Floats, outputs: Floats) -> Floats:
         """Values of replicates from their sums by bin and outcome."""
         both, summed = self._wide(halves), self._wide(outputs)
-        table = _bins(self.view.about, both.sum(axis=-1), summed.sum(axis=-1), both[..., 1])
+        table = _bins(self.known, both.sum(axis=-1), summed.sum(axis=-1), both[..., 1])
         shape = len(halves), self.shape[0]
         values = self.metric.pooled(table).reshape(shape)
         return self.values(values, table.counts.sum(axis=1).reshape(shape))
@@ -199,11 +201,11 @@ class RowsInCells:
     @classmethod
     def of(cls, metric: Metric, predictions: Predictions) -> RowsInCells | None:
         """The engine, where every row answers exactly one question, plainly; else None."""
-        if not isinstance(metric, OfBins) or not facts_of(metric.binning).fixed:
+        if not isinstance(metric, OfBins) or not facts_of(metric.binning).fixed or not metric.sums_suffice:
             return None
         view = metric.view(predictions)
         plain = view.keep is None and view.weight is None and view.targets.ndim == 1
-        alone = view.v == view.d == 1 and 0 < len(view.outputs) == len(predictions) < 1 << 31
+        alone = view.v == view.d == 1 and 0 < len(view.outputs) == view.about.n == len(predictions) < 1 << 31
         return cls(metric, view) if plain and alone else None
 
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
@@ -226,9 +228,9 @@ class RowsInCells:
         places >>= np.uint64(32)
         if overhang is not None:
             places[overhang] = np.random.Generator(source).integers(0, np.repeat(self.sizes, drawn)[overhang])
-        made = places.view(np.int64)
-        made += np.repeat(self.bins.turns, drawn)
-        return made
+        rows = places.view(np.int64)
+        rows += np.repeat(self.bins.turns, drawn)
+        return rows
 
 
 class Cells:
@@ -268,7 +270,7 @@ class Cells:
         drawn = drawn.reshape(count * questions, bins, 2)
         size, hits = drawn.sum(axis=2), drawn[:, :, 1]
         forecast = np.tile(np.nan_to_num(self.bins.forecast[:, :, 0]), (count, 1))
-        table = _bins(self.bins.about, size, size * forecast, hits)
+        table = _bins(self.bins, size, size * forecast, hits)
         values = self.metric.pooled(table).reshape(count, questions)
         sizes = size.sum(axis=1).reshape(count, questions)
         return combined(self.metric, values, sizes, bool(self.bins.about.names))
@@ -282,9 +284,11 @@ def combined(metric: Asking[Summary], values: Floats, sizes: Floats, several: bo
     return np.column_stack([first, values if several else values[:, :0]])
 
 
-def _bins(about: About, size: Floats, outputs: Floats, targets: Floats) -> Bins:
-    """A table of replicates: each replicate's questions are questions of their own."""
-    about = dataclasses.replace(about, names=())
+def _bins(known: Bins, size: Floats, outputs: Floats, targets: Floats) -> Bins:
+    """A table of replicates: each replicate's questions are questions of their own, with the ends of the known bins."""
+    about = dataclasses.replace(known.about, names=())
     requested = np.full(len(size), size.shape[1])
-    made = (Totals.of(size), Totals.of(outputs[:, :, None]), Totals.of(targets[:, :, None]))
-    return Bins(about, *made, requested)
+    totals = (Totals.of(size), Totals.of(outputs[:, :, None]), Totals.of(targets[:, :, None]))
+    times = len(size) // max(1, known.shape[0])
+    low, high = (None if ends is None else np.tile(ends, (times, 1)) for ends in (known.low, known.high))
+    return Bins(about, *totals, requested, low, high)

@@ -93,10 +93,10 @@ class Scorer:
         if not hasattr(estimator, "predict_proba"):
             got = type(estimator).__name__
             raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="wrap it in Recalibrated")
-        made = Predictions.from_probs(
+        predictions = Predictions.from_probs(
             y, estimator.predict_proba(X), classes=list(estimator.classes_), sample_weight=sample_weight, copy=False
         )
-        return self.score(self.metric(made))
+        return self.score(self.metric(predictions))
 
     def score(self, result: Result) -> float:
         """A result as a score: the nearer to its value under calibration, or else the better, the greater."""

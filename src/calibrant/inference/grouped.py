@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,9 +44,9 @@ def edges() -> Floats:
     ([0.0, 0.02, 0.0204], 775)
     """
     every = sorted({Fraction(k, m) for m in range(1, MOST_BINS + 1) for k in range(m + 1)})
-    made = np.array([float(fraction) for fraction in every])
-    made.setflags(write=False)
-    return made
+    fractions = np.array([float(fraction) for fraction in every])
+    fractions.setflags(write=False)
+    return fractions
 
 
 def ranks(n: int) -> Ints:
@@ -107,12 +106,12 @@ def bin_numbers(binning: FixedEdges, event: Predictions) -> Array:
     >>> bin_numbers(EqualWidth(2), Predictions.from_probs([1, 0, 1], [.9, .2, .5])).tolist()
     [1, 0, 0]
     """
-    made = np.empty(len(event), np.int32)
+    numbers = np.empty(len(event), np.int32)
     start = 0
     for part in event.blocks(BLOCK):
-        made[start : start + len(part)] = binning.assign(TopLabel()(part))[:, 0]
+        numbers[start : start + len(part)] = binning.assign(TopLabel()(part))[:, 0]
         start += len(part)
-    return made
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,8 @@ class Resampling:
     @classmethod
     def of(cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int) -> Resampling:
         """n draws of each kind."""
-        wanted = list(dict.fromkeys(one for metric in metrics for one in (metric, pivot(metric, several=False).metric)))
+        pivots = [pivot(metric, several=False).metric for metric in metrics]
+        wanted = list(dict.fromkeys([*metrics, *pivots]))
         rows = [_values(wanted, drawn) for drawn in _rows_resampled(table, n, seed)]
         labels = [_values(wanted, drawn) for drawn in _labels_redrawn(table, n, seed)]
         return cls(table, *(dict(zip(wanted, np.array(values).T, strict=True)) for values in (rows, labels)))
@@ -148,8 +148,8 @@ class Resampling:
             drawn = drawn + (estimate - concluded(pivoted.limit, self.table).value)
         facts = result.metric.facts
         low, high = np.clip(pivoted.back(np.array(basic(drawn, estimate, level))), facts.low, facts.high)
-        made = Interval(float(low), float(high), level, "basic", "exact", len(drawn))
-        return dataclasses.replace(result, interval=made)
+        interval = Interval(float(low), float(high), level, "basic", "exact", len(drawn))
+        return dataclasses.replace(result, interval=interval)
 
     def null(self, result: Result) -> Null:
         """The distribution of the metric if the forecasts were calibrated."""
@@ -158,9 +158,7 @@ class Resampling:
 
 
 def _values(metrics: Sequence[Metric], table: Forecasts) -> list[float]:
-    made = [concluded(metric, table).value for metric in metrics]
-    gc.collect(0)  # SciPy's root finder leaves cycles that would hold a megabyte a draw
-    return made
+    return [concluded(metric, table).value for metric in metrics]
 
 
 def _rows_resampled(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:

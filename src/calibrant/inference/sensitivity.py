@@ -50,15 +50,15 @@ class Sensitivity:
     @property
     def bin_sizes(self) -> Floats:
         """The smallest, median and largest bin that holds samples: (settings, 3); nan where rows are drawn."""
-        made = []
+        rows = []
         for result in self.results:
             sizes = (
                 np.zeros(0)
                 if result.bins is None or self.over == "share"
                 else result.bins.counts[result.bins.counts > 0]
             )
-            made.append([sizes.min(), np.median(sizes), sizes.max()] if len(sizes) else [np.nan] * 3)
-        return np.array(made)
+            rows.append([sizes.min(), np.median(sizes), sizes.max()] if len(sizes) else [np.nan] * 3)
+        return np.array(rows)
 
     @property
     def stable(self) -> Mask:
@@ -120,7 +120,7 @@ def sensitivity(
         raise CalibrationInputError("values", "must not be empty", got="none")
     results, means, sds = [], [], []
     for index, value in enumerate(values):
-        number(value, "values", "must be numbers", lambda one: one == one)
+        number(value, "values", "must be numbers", lambda setting: setting == setting)
         changed = metric if over == "share" else _with(metric, over, value)
         share = float(value) if over == "share" else 1.0
         if not 0 < share <= 1:

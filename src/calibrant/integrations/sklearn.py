@@ -1,8 +1,14 @@
-"""Recalibrated: any scikit-learn classifier whose probabilities are mended by a recalibrator, cross-fitted."""
+"""Recalibrated: any scikit-learn classifier whose probabilities are recalibrated, cross-fitted."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
+
+try:
+    importlib.import_module("sklearn")
+except ModuleNotFoundError as missing:
+    raise ImportError(f"Recalibrated needs {missing.name}: pip install 'calibrant[sklearn]'") from None
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -13,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 from calibrant.door import leaks
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
-from calibrant.recalibrate.fitting.scores import FLOOR
+from calibrant.recalibrate.fitting.lessons import FLOOR
 from calibrant.recalibrate.methods import spelled
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import TemperatureScaling
@@ -53,27 +59,27 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         base = _default() if self.estimator is None else self.estimator
         if isinstance(self.cv, str) and self.cv == "prefit":
             check_is_fitted(base)
-            self.estimator_, self.classes_, made = base, base.classes_, scores_of(base, X)
+            self.estimator_, self.classes_, scores = base, base.classes_, scores_of(base, X)
         else:
             self.classes_ = np.unique(y)
-            made = self._out_of_fold(base, X, y, weight)
+            scores = self._out_of_fold(base, X, y, weight)
             self.estimator_ = _trained(base, X, y, weight)
         method = spelled(self.method) if isinstance(self.method, str) else self.method or TemperatureScaling()
         labels = np.searchsorted(self.classes_, y)
         if (labels >= len(self.classes_)).any() or (self.classes_[labels] != y).any():
             raise CalibrationInputError("y", "must hold classes that the estimator knows", got=repr(np.unique(y)[:5]))
-        self.recalibrator_ = method.copy(input="logits", classes=None).fit(made, labels, sample_weight=weight)
+        self.recalibrator_ = method.copy(input="logits", classes=None).fit(scores, labels, sample_weight=weight)
         return self
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Recalibrated probabilities, a column a class."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=False)  # noqa: N806
-        made = self.recalibrator_.predict_proba(scores_of(self.estimator_, X))
-        if made.ndim == 2:
-            return made
-        both = np.column_stack([1.0 - made, made])
-        if leaks.is_marked(made):
+        probabilities = self.recalibrator_.predict_proba(scores_of(self.estimator_, X))
+        if probabilities.ndim == 2:
+            return probabilities
+        both = np.column_stack([1.0 - probabilities, probabilities])
+        if leaks.is_marked(probabilities):
             leaks.mark(both)
         return both
 
@@ -91,21 +97,21 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def _out_of_fold(self, base: Any, X: Any, y: Any, weight: Any) -> Floats:  # noqa: N803
         if len(self.classes_) < 2:
             raise CalibrationInputError("y", "must hold at least two classes", got="1 class")
-        made, times = None, np.zeros(len(y), np.int64)
+        scores, times = None, np.zeros(len(y), np.int64)
         for train, test in _folds(self.cv, y).split(X, y):
             if len(np.unique(y[train])) < len(self.classes_):
                 raise CalibrationInputError(
                     "cv", "must leave rows of every class to train on", got=f"{self.cv} folds", hint="use fewer folds"
                 )
             part = scores_of(_trained(base, X[train], y[train], None if weight is None else weight[train]), X[test])
-            made = np.empty((len(y), *part.shape[1:])) if made is None else made
-            made[test] = part
+            scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
+            scores[test] = part
             times[test] += 1
         if (times != 1).any():
             raise CalibrationInputError(
                 "cv", "must hold out every row once", got=f"{int((times != 1).sum())} rows otherwise", hint="use KFold"
             )
-        return made  # type: ignore[return-value]
+        return scores  # type: ignore[return-value]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -120,9 +126,9 @@ def scores_of(estimator: Any, X: Any) -> Floats:  # noqa: N803
     """A fitted classifier's scores as logits: (n,) for two classes, (n, K) for more."""
     classes = len(estimator.classes_)
     if hasattr(estimator, "decision_function"):
-        made = np.asarray(estimator.decision_function(X), np.float64)
-        if made.ndim == 1 or made.shape[1] == classes:
-            return made
+        scores = np.asarray(estimator.decision_function(X), np.float64)
+        if scores.ndim == 1 or scores.shape[1] == classes:
+            return scores
     p = np.maximum(np.asarray(estimator.predict_proba(X), np.float64), FLOOR)
     return np.log(p[:, 1]) - np.log(p[:, 0]) if classes == 2 else np.log(p)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.door.sharing import searchable
 from calibrant.kernels.precision import Precision
+from calibrant.kernels.sharing import searchable
 from calibrant.kernels.totals import Floats, Ints, Totals
 
 Array = NDArray[Any]
@@ -90,7 +90,7 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
     in float64. Rows are shared out among threads.
     """
     dtype = np.dtype(np.float32 if logits.dtype == np.float32 and logits.size > 1 << 22 else np.float64)
-    made = np.full((3, len(logits)), np.nan)
+    derivatives = np.full((3, len(logits)), np.nan)
 
     def work(part: slice) -> None:
         width = logits.shape[1]
@@ -102,15 +102,15 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
             np.multiply(u, dtype.type(inverse), out=e)
             total = np.exp(e, out=e).sum(axis=1)
             true = u[np.arange(len(u)), labels[rows]].astype(np.float64)
-            made[0, rows] = np.log(total) - inverse * true
+            derivatives[0, rows] = np.log(total) - inverse * true
             if not slopes:
                 continue
             mean = np.multiply(e, u, out=e).sum(axis=1) / total
-            made[1, rows] = mean - true
-            made[2, rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
+            derivatives[1, rows] = mean - true
+            derivatives[2, rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
 
     _in_threads(work, len(logits), logits.size)
-    return made[0], made[1], made[2]
+    return derivatives[0], derivatives[1], derivatives[2]
 
 
 def _in_threads(work: Callable[[slice], None], n: int, size: int) -> None:
@@ -195,11 +195,12 @@ class _Sums:
 
     def __init__(self, cells: int) -> None:
         self.hi, self.lo = np.zeros((2, cells), np.int64)
-        self.weighted = Totals.zeros(cells)
+        self.weighted: Totals | None = None
 
     @property
     def total(self) -> Totals:
-        return Totals.normal(self.hi, self.lo) + self.weighted
+        plain = Totals.normal(self.hi, self.lo)
+        return plain if self.weighted is None else plain + self.weighted
 
     def count(self, codes: Ints, sign: int = 1) -> None:
         """Add 1 at every code."""
@@ -208,7 +209,8 @@ class _Sums:
     def add(self, codes: Ints, values: Array, weight: Array | None = None, sign: int = 1) -> None:
         """Add values in [0, 1]; the halves of a unit stay exact through float64 for 2^26 rows."""
         if weight is not None:
-            self.weighted += Totals.of(values, weight).by_code(codes, len(self.hi))
+            sums = Totals.of(values, weight).by_code(codes, len(self.hi))
+            self.weighted = sums if self.weighted is None else self.weighted + sums
             return
         unit = units(values)
         self.hi += sign * np.bincount(codes, unit >> 26, len(self.hi)).astype(np.int64)

@@ -39,7 +39,7 @@ class Totals:
     hi: Ints
     lo: Ints
     top: Ints | None = None
-    """Units of 2^36, beside 0 <= hi < 2^62; None where no sum needs them, and -2^62 < hi < 2^62."""
+    """Units of 2^36, beside 0 <= hi < 2^62; None where no sum needs them, and -2^62 <= hi < 2^62."""
 
     @classmethod
     def of(cls, values: NDArray[Any], weight: NDArray[Any] | None = None) -> Totals:
@@ -65,7 +65,7 @@ class Totals:
     def _with_large(cls, values: Floats, weights: Floats | None, large: NDArray[np.bool_]) -> Totals:
         """As `of`; the large ones, which floats would round, in whole numbers and fractions of Python."""
         small = None if weights is None else np.where(large, 0.0, weights)
-        exact = cls.of(np.where(large, 0.0, values), small).units
+        exact = np.array(cls.of(np.where(large, 0.0, values), small).units, object)
         each = [round(Fraction(value) * (1 << 2 * HALF)) for value in values[large].tolist()]
         if weights is not None:
             pairs = zip(each, weights[large].tolist(), strict=True)
@@ -100,17 +100,17 @@ class Totals:
         return cls(units >> HALF, units & _MASK)
 
     @classmethod
-    def normal(cls, hi: Ints, lo: Ints, top: Ints | None = None) -> Totals:
+    def normal(cls, hi: Ints, lo: Ints) -> Totals:
         """Limbs that have not been carried yet."""
         hi = hi + (lo >> HALF)
-        if top is None and _largest(hi) < 1 << HIGH:
+        if not ((hi + (1 << HIGH)) >> HIGH + 1).any():  # -2^62 <= hi < 2^62, in one walk
             return cls(hi, lo & _MASK)
-        return cls._narrowed(hi & _REST, lo & _MASK, (hi >> HIGH) + (0 if top is None else top))
+        return cls._narrowed(hi & _REST, lo & _MASK, hi >> HIGH)
 
     @classmethod
     def _narrowed(cls, hi: Ints, lo: Ints, top: Ints) -> Totals:
         """In two limbs where they do, so that a value has one form."""
-        if np.all((top == 0) | ((top == -1) & (hi > 0))):
+        if np.all((top == 0) | (top == -1)):
             return cls(hi + (top << HIGH), lo)
         return cls(hi, lo, top)
 
@@ -127,8 +127,11 @@ class Totals:
     @property
     def value(self) -> Floats:
         """The sums as float64, rounded once (below 2^27)."""
-        value = self.hi / _GRAIN + self.lo / (_GRAIN * _GRAIN)
-        return value if self.top is None else self.top * 2.0 ** (HIGH - HALF) + value
+        if self.top is None:
+            return self.hi / _GRAIN + self.lo / (_GRAIN * _GRAIN)
+        below = self.top == -1  # a small negative sum, of which the carry would round away the digits
+        high = np.where(below, self.hi - (1 << HIGH), self.hi) / _GRAIN + self.lo / (_GRAIN * _GRAIN)
+        return np.where(below, 0, self.top) * 2.0 ** (HIGH - HALF) + high
 
     @property
     def units(self) -> NDArray[Any]:

@@ -6,9 +6,9 @@ A lens is any callable from `Predictions` to a `View`; those here are frozen val
 """
 
 from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
+from calibrant.lenses.distributions import Full, Groups, TopK
 from calibrant.lenses.events import Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
 from calibrant.lenses.lens import Lens
-from calibrant.lenses.vectors import Full, Groups, TopK
 
 __all__ = [
     "Above",

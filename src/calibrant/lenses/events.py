@@ -89,8 +89,8 @@ class InTopK:
         leaders = predictions.leaders(self.k)
         outputs = kernels.row_sums(predictions.probability_of(leaders))[:, None, None]
         if predictions.soft is None:
-            found = (leaders == labels_of(predictions)[:, None]).any(axis=1)
-            targets: Array = np.where(found, 0, -1)
+            inside = (leaders == labels_of(predictions)[:, None]).any(axis=1)
+            targets: Array = np.where(inside, 0, -1)
         else:
             targets = np.take_along_axis(predictions.soft, leaders, axis=1).sum(axis=1)[:, None, None]
         return view_of(predictions, outputs, targets, str(self), logs.of_some(predictions, leaders), summed=True)

@@ -29,6 +29,7 @@ def view_of(
     names: tuple[str, ...] = (),
     summed: bool = False,
 ) -> View:
+    """What a lens sees: outputs and targets of the rows, and what is known of them."""
     precision = dataclasses.replace(predictions.precision, summed=summed)
     about = About(
         n=len(predictions),
@@ -42,6 +43,7 @@ def view_of(
 
 
 def event_view(predictions: Predictions) -> View:
+    """The event that is forecast."""
     question = "event" if predictions.kind == "event" else "top answer"
     outputs = predictions.probabilities[:, None, None]
     targets = labels_of(predictions) - 1 if predictions.soft is None else predictions.soft[:, None, None]
@@ -65,10 +67,12 @@ def group_sums(values: Array, members: list[Ints]) -> Floats:
 
 
 def labels_of(predictions: Predictions) -> Ints:
+    """The true classes, refused where labels are soft."""
     return predictions.hard_labels("this lens")
 
 
 def check_k(k: int, predictions: Predictions, lens: str) -> None:
+    """Refuse more classes than there are."""
     predictions.require_classes(lens)
     if k > predictions.n_classes:
         raise CalibrationInputError(

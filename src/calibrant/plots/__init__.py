@@ -12,15 +12,15 @@ outside pyplot: nothing global changes, and nothing has to be closed.
 """
 
 from calibrant.plots.before_after import BeforeAfterDisplay
-from calibrant.plots.comparison import ComparisonDisplay
 from calibrant.plots.confidence_histogram import ConfidenceHistogramDisplay
 from calibrant.plots.curves import Curve, isotonic, smooth
 from calibrant.plots.groups import GroupsDisplay
 from calibrant.plots.likert import LikertDisplay
+from calibrant.plots.model_comparison import ComparisonDisplay
 from calibrant.plots.panels import Display
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.plots.risk_coverage import RiskCoverageDisplay
-from calibrant.plots.sensitivity import SensitivityDisplay
+from calibrant.plots.setting_sensitivity import SensitivityDisplay
 from calibrant.plots.signed_gaps import SignedGapsDisplay
 from calibrant.plots.small_multiples import SmallMultiplesDisplay
 from calibrant.plots.top_k import TopKDisplay

@@ -97,8 +97,10 @@ def draw_bins(ax: Axes, bins: Bins, window: Window) -> list[Any]:
         (forecast < observed, low, colours.UNDER, colours.UNDER_TINT, colours.UNDER_HATCH),
     ):
         style: dict[str, Any] = {"facecolor": tint, "edgecolor": colour, "hatch": hatch, "linewidth": 0.6}
-        made = ax.bar(left[some], height[some], width[some], bottom=bottom[some], align="edge", label=words, **style)
-        handles += [made] if some.any() else []
+        gap_bars = ax.bar(
+            left[some], height[some], width[some], bottom=bottom[some], align="edge", label=words, **style
+        )
+        handles += [gap_bars] if some.any() else []
     ax.plot([window.low, window.high], [window.low, window.high], color=colours.GREY, linewidth=0.8, dashes=(4, 2))
     dots = 2.6 if inches(ax)[0] > TINY_PANEL else 1.6
     ax.plot(forecast, observed, "o", color=colours.INK, markersize=dots, clip_on=False, zorder=4)

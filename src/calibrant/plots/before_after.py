@@ -53,7 +53,7 @@ class BeforeAfterDisplay(Display):
             raise CalibrationInputError(
                 "after", f"must have the rows of before ({len(before)})", got=f"{len(after)} rows"
             )
-        first, second = (ReliabilityDisplay.measured(one, **options) for one in (before, after))
+        first, second = (ReliabilityDisplay.measured(predictions, **options) for predictions in (before, after))
         return cls(first, second, names).plot(ax, width=width)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
@@ -68,9 +68,9 @@ class BeforeAfterDisplay(Display):
             handles |= {handle.get_label(): handle for handle in display.draw(panel)}
             text = colours.name(f"{name}: {colours.measure(display.result)} {display.result.value:.4f}", 60)
             panel.set_title(text, loc="left", fontsize=colours.Letters.of(panel).heading, color=colours.INK)
-        one, other = self.before.result, self.after.result
-        values = f"{one.value:.4f} {self.names[0]}, {other.value:.4f} {self.names[1]}"
-        title = f"{colours.measure(one)} {colours.name(values, 60)}, {colours.samples(one.n)}"
-        colours.headline(frame, title, colours.chosen(one), list(handles.values()))
+        first, second = self.before.result, self.after.result
+        values = f"{first.value:.4f} {self.names[0]}, {second.value:.4f} {self.names[1]}"
+        title = f"{colours.measure(first)} {colours.name(values, 60)}, {colours.samples(first.n)}"
+        colours.headline(frame, title, colours.chosen(first), list(handles.values()))
         self.axes_ = panels
         return self._on(frame)

@@ -82,14 +82,14 @@ class ConfidenceHistogramDisplay(Display):
         heights = sign * number[some] / (total or 1.0)
         label = f"{words}, n = {colours.count(total)}"
         left, width = low[some], (high - low)[some]
-        made = panel.bar(left, heights, width, align="edge", label=label, edgecolor="white", linewidth=0.5, **style)
+        patches = panel.bar(left, heights, width, align="edge", label=label, edgecolor="white", linewidth=0.5, **style)
         texts = [colours.short_count(many) for many in number[some]]
         room = 72 * colours.inches(panel)[0] * float(width.min(initial=1.0))
         turned = 0.58 * size * max(map(len, texts), default=0) > room + 1
         for at, height, text in zip(left + width / 2, heights, texts, strict=True):
             if not turned or room > size:
                 _write(panel, text, (at, height), sign, 0.92 * size, turned=turned)
-        return made
+        return patches
 
     def _means(self, panel: Axes, answers: bool) -> list[Any]:
         """Mean forecast and mean truth, as two lines."""

@@ -70,23 +70,23 @@ class GroupsDisplay(Display):
     ) -> Self:
         """Measure and draw; `by` names a column of the predictions, `consistency` is the number of redraws."""
         predictions = checked(y_true, y_proba)
-        made = table(predictions, {"value": metric}, by=by, interval=interval, null=consistency, seed=seed)
-        return cls.from_table(made, "value", most=most, ax=ax, width=width)
+        measured = table(predictions, {"value": metric}, by=by, interval=interval, null=consistency, seed=seed)
+        return cls.from_table(measured, "value", most=most, ax=ax, width=width)
 
     @classmethod
-    def from_table(cls, made: Table, metric: str, *, most: int = 40, ax: Any = None, width: float = WIDTH) -> Self:
+    def from_table(cls, table: Table, metric: str, *, most: int = 40, ax: Any = None, width: float = WIDTH) -> Self:
         """Draw one column of a table that was made `by` something."""
-        rows = dict(made.results)
+        rows = dict(table.results)
         whole_table = rows.pop("all")
-        if made.by is None or metric not in whole_table:
+        if table.by is None or metric not in whole_table:
             got, hint = (
                 ("a table of all rows", "make it with by=...")
-                if made.by is None
+                if table.by is None
                 else (repr(metric), nearest(metric, whole_table))
             )
             raise CalibrationInputError("metric", "must be a column of a table by groups", got=got, hint=hint)
         results = {name: row[metric] for name, row in rows.items()}
-        return cls(results, made.by, whole_table[metric], most).plot(ax, width=width)
+        return cls(results, table.by, whole_table[metric], most).plot(ax, width=width)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the groups in order."""
@@ -128,9 +128,11 @@ class GroupsDisplay(Display):
                 "label": words,
             }
             handles.append(panel.barh(ranking.rows, np.nan_to_num(noise[ranking.named]), 0.8, **style))
-        ends = [(one.interval.low, one.interval.high) if one.interval else (np.nan, np.nan) for one in every]
+        ends = [
+            (result.interval.low, result.interval.high) if result.interval else (np.nan, np.nan) for result in every
+        ]
         low, high = np.array(ends)[ranking.named].T
-        level = next((one.interval.level for one in every if one.interval), None)
+        level = next((result.interval.level for result in every if result.interval), None)
         if level is not None:
             words = f"{level:.0%} interval"
             handles.append(panel.hlines(ranking.rows, low, high, color=colours.INK, linewidth=1.1, label=words))

@@ -41,9 +41,9 @@ def models_of(models: Any) -> dict[str, Predictions]:
         return {"": models}
     if not isinstance(models, Mapping) or not models:
         raise CalibrationInputError("models", "must be a dictionary from names to Predictions", got=repr(models))
-    for name, one in models.items():
-        require_predictions(one, "models", repr(name))
-    return {str(name): one for name, one in models.items()}
+    for name, predictions in models.items():
+        require_predictions(predictions, "models", repr(name))
+    return {str(name): predictions for name, predictions in models.items()}
 
 
 def one_event(result: Any) -> Result:

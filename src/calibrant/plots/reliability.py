@@ -79,7 +79,7 @@ class ReliabilityDisplay(Display):
         With `interval`, the metric and every bin have a bootstrap interval; with `consistency`, so many redraws of the
         labels make the band of a calibrated model. `curve` is `isotonic` or `smooth`.
         """
-        made = cls.measured(
+        display = cls.measured(
             checked(y_true, y_proba),
             metric=metric,
             interval=interval,
@@ -90,7 +90,7 @@ class ReliabilityDisplay(Display):
             logit=logit,
             name=name,
         )
-        return made.plot(ax, width=width)
+        return display.plot(ax, width=width)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803

@@ -49,7 +49,9 @@ class RiskCoverageDisplay(Display):
     ) -> Self:
         """Measure and draw: `Predictions`, or labels and probabilities, or a dictionary from names to `Predictions`."""
         models = models_of(y_true) if isinstance(y_true, Mapping) else {"": checked(y_true, y_proba)}
-        return cls({name: risk_coverage(one, uncertainty) for name, one in models.items()}).plot(ax, width=width)
+        return cls({name: risk_coverage(predictions, uncertainty) for name, predictions in models.items()}).plot(
+            ax, width=width
+        )
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803

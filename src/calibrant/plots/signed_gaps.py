@@ -120,9 +120,9 @@ class SignedGapsDisplay(Display):
         ):
             some, thin = sign * named > 0, sign * rest > 0
             style: dict[str, Any] = {"facecolor": tint, "edgecolor": colour, "hatch": hatch, "linewidth": 0.6}
-            made = panel.barh(ranking.rows[some], named[some], 0.72, label=words, **style)
+            bars = panel.barh(ranking.rows[some], named[some], 0.72, label=words, **style)
             panel.barh(edges[:-1][thin], rest[thin], np.diff(edges)[thin], align="edge", color=colour, linewidth=0)
-            handles += [made] if some.any() or thin.any() else []
+            handles += [bars] if some.any() or thin.any() else []
         return handles
 
     def _around(self, panel: Axes, ranking: Ranking) -> list[Any]:

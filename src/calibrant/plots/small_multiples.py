@@ -76,12 +76,14 @@ class SmallMultiplesDisplay(Display):
         With `consistency`, so many redraws of the labels make the band of a calibrated model in each panel.
         """
         predictions = checked(y_true, y_proba)
-        made = cls(metric(predictions), most, level=level)
+        display = cls(metric(predictions), most, level=level)
         if consistency is not None:
-            for index in made.worst.tolist():
-                one = _of_class(metric, index)
-                made.bands[index] = calibrated_frequencies(one, predictions, n=consistency, seed=seed, level=level)
-        return made.plot(ax, width=width)
+            for index in display.worst.tolist():
+                class_metric = _of_class(metric, index)
+                display.bands[index] = calibrated_frequencies(
+                    class_metric, predictions, n=consistency, seed=seed, level=level
+                )
+        return display.plot(ax, width=width)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
@@ -98,7 +100,7 @@ class SmallMultiplesDisplay(Display):
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the worst classes."""
         assert self.result.bins is not None
-        worst = self.worst
+        worst, parts = self.worst, list(self.result.parts.values())
         columns = max(1, min(4 if width >= 5 else 3, len(worst)))
         rows = max(1, math.ceil(len(worst) / columns))
         frame, panels = several_panels(ax, rows, columns, width, 1.2 + rows * (0.8 * width / columns + 0.35))
@@ -110,7 +112,7 @@ class SmallMultiplesDisplay(Display):
                 continue
             index = int(worst[place])
             band = self.bands.get(index)
-            display = ReliabilityDisplay(self.result._part(index), band=band, level=self.level)
+            display = ReliabilityDisplay(parts[index], band=band, level=self.level)
             handles |= {
                 handle.get_label(): handle for handle in display.draw(panel, log=log, numbers=False, words=False)
             }

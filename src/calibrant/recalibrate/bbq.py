@@ -11,8 +11,8 @@ import numpy as np
 
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import FLOOR, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, mapped
-from calibrant.recalibrate.fitting.scores import FLOOR, Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 SIZES = 10
@@ -57,14 +57,14 @@ class BBQ(Recalibrator):
     short: ClassVar[str] = "bbq"
     learns: ClassVar[tuple[str, ...]] = ("thresholds_", "values_")
 
-    def _learn(self, given: Lesson) -> Ending:
-        found = [fit_bbq(event) for event in events(given, given.scores.probabilities)]
-        thresholds, values = zip(*found, strict=True)
+    def _learn(self, lesson: Lesson) -> Ending:
+        curves = [fit_bbq(event) for event in events(lesson, lesson.scores.probabilities)]
+        thresholds, values = zip(*curves, strict=True)
         self.thresholds_, self.values_ = gathered(thresholds), gathered(values)
         return Ending()
 
-    def _map(self, given: Scores) -> Floats:
-        return mapped(given, given.probabilities, steps, self.thresholds_, self.values_)
+    def _map(self, scores: ModelScores) -> Floats:
+        return mapped(scores, scores.probabilities, steps, self.thresholds_, self.values_)
 
 
 def steps(scores: Floats, thresholds: Floats, values: Floats) -> Floats:
@@ -88,10 +88,10 @@ def fit_bbq(event: Event) -> tuple[Floats, Floats]:
     histograms = [Histogram.of(ends, borders, running, hits) for ends in binnings(running)]
     scored = np.array([histogram.score for histogram in histograms])
     shares = np.exp(scored - scored.max())
-    kept = [(share, one) for share, one in zip(shares, histograms, strict=True) if share >= FLOOR]
-    thresholds = np.unique(np.concatenate([one.thresholds for _, one in kept]))
+    kept = [(share, histogram) for share, histogram in zip(shares, histograms, strict=True) if share >= FLOOR]
+    thresholds = np.unique(np.concatenate([histogram.thresholds for _, histogram in kept]))
     at = np.append(thresholds, np.inf)
-    values = sum(share * steps(at, one.thresholds, one.values) for share, one in kept)
+    values = sum(share * steps(at, histogram.thresholds, histogram.values) for share, histogram in kept)
     return thresholds, values / sum(share for share, _ in kept)
 
 
@@ -131,8 +131,8 @@ class Histogram:
     def of(cls, ends: Ints, borders: Floats, running: Floats, hits: Floats) -> Histogram:
         """The histogram whose inner borders lie after so many distinct scores, from running weights and hits.
 
-        >>> made = Histogram.of(np.array([1]), np.array([.5]), np.array([0., 1., 2.]), np.array([0., 0., 1.]))
-        >>> made.values.tolist(), round(math.exp(made.score), 6)  # 1/8 and 7/8; each outcome had a chance of 3/4
+        >>> histogram = Histogram.of(np.array([1]), np.array([.5]), np.array([0., 1., 2.]), np.array([0., 0., 1.]))
+        >>> histogram.values.tolist(), round(math.exp(histogram.score), 6)  # each outcome had a chance of 3/4
         ([0.125, 0.875], 0.5625)
         """
         from scipy.special import gammaln  # type: ignore[import-untyped]

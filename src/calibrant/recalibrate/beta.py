@@ -11,8 +11,8 @@ import numpy as np
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import sigmoid
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
-from calibrant.recalibrate.fitting.scores import LARGEST, Lesson, Scores, logarithms
 from calibrant.recalibrate.platt import endless, fit_logistic, one_sided, parting
 from calibrant.recalibrate.recalibrator import Recalibrator
 
@@ -47,17 +47,17 @@ class BetaCalibration(Recalibrator):
     short: ClassVar[str] = "beta"
     learns: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
 
-    def _learn(self, given: Lesson) -> Ending:
-        found = [fit_beta(event) for event in events(given, given.scores.log_odds)]
-        a, b, c, endings = zip(*found, strict=True)
+    def _learn(self, lesson: Lesson) -> Ending:
+        fits = [fit_beta(event) for event in events(lesson, lesson.scores.log_odds)]
+        a, b, c, endings = zip(*fits, strict=True)
         self.a_, self.b_, self.c_ = gathered(a), gathered(b), gathered(c)
-        return together(endings, given.classes)
+        return together(endings, lesson.classes)
 
-    def _map(self, given: Scores) -> Floats:
-        return mapped(given, given.log_odds, beta_curve, self.a_, self.b_, self.c_)
+    def _map(self, scores: ModelScores) -> Floats:
+        return mapped(scores, scores.log_odds, beta_curve, self.a_, self.b_, self.c_)
 
-    def _logits(self, given: Scores) -> Floats:
-        return logits_of(given, given.log_odds, beta_odds, self.a_, self.b_, self.c_)
+    def _logits(self, scores: ModelScores) -> Floats:
+        return logits_of(scores, scores.log_odds, beta_odds, self.a_, self.b_, self.c_)
 
 
 def beta_odds(log_odds: Floats, a: float, b: float, c: float) -> Floats:
@@ -100,15 +100,15 @@ def fit_beta(event: Event) -> tuple[float, float, float, Ending]:
 
 def _best(features: Floats, event: Event) -> tuple[tuple[float, float], float, Ending]:
     """The regression on both features or, if a slope is negative, the best of those that leave features out."""
-    found = _regression(features, event, [0, 1])
-    if min(found[1]) < 0:
+    fit = _regression(features, event, [0, 1])
+    if min(fit[1]) < 0:
         fewer = (_regression(features, event, kept) for kept in ([0], [1], []))
-        found = min((one for one in fewer if min(one[1]) >= 0), key=lambda one: one[0])
-    return found[1:]
+        fit = min((other for other in fewer if min(other[1]) >= 0), key=lambda other: other[0])
+    return fit[1:]
 
 
 def _regression(features: Floats, event: Event, kept: list[int]) -> tuple[float, tuple[float, float], float, Ending]:
     """Loss, both slopes, intercept and ending of the regression on some of the features."""
-    found, intercept, loss, ending = fit_logistic(features[kept], event.outcomes, event.weight)
-    slopes = dict(zip(kept, found, strict=True))
+    fitted, intercept, loss, ending = fit_logistic(features[kept], event.outcomes, event.weight)
+    slopes = dict(zip(kept, fitted, strict=True))
     return loss, (slopes.get(0, 0.0), slopes.get(1, 0.0)), intercept, ending

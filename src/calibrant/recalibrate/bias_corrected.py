@@ -12,8 +12,8 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import Likelihood, Point, Rows, minimised, require_every_class, solved
-from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
 
@@ -47,14 +47,14 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
     of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "bias_")
 
-    def _learn(self, given: Lesson) -> Ending:
-        require_every_class(given, "use TemperatureScaling, or VectorScaling(l2=0.01)")
-        made = fit_bias_corrected(given.scores.logits.astype(np.float64), given.labels, given.weight)
-        self.temperature_, self.bias_, ending = made
+    def _learn(self, lesson: Lesson) -> Ending:
+        require_every_class(lesson, "use TemperatureScaling, or VectorScaling(l2=0.01)")
+        logits = lesson.scores.logits.astype(np.float64)
+        self.temperature_, self.bias_, ending = fit_bias_corrected(logits, lesson.labels, lesson.weight)
         return ending
 
-    def _logits(self, given: Scores) -> Array:
-        return given.restored(given.logits.astype(np.float64) / self.temperature_ + self.bias_)
+    def _logits(self, scores: ModelScores) -> Array:
+        return scores.restored(scores.logits.astype(np.float64) / self.temperature_ + self.bias_)
 
     @property
     def affine(self) -> tuple[Floats, Floats]:
@@ -69,7 +69,7 @@ def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[fl
     >>> fit_bias_corrected(logits, labels, np.ones(4))[1].round(4).tolist()  # half the log-odds of 3 to 1
     [-0.5493, 0.5493]
     """
-    likelihood = Tempered.of(Rows.of(logits, labels, weight))
+    likelihood = TemperatureLikelihood.of(Rows.of(logits, labels, weight))
     temperature, _ = fit_temperature(logits, labels, weight)
     plain = np.append(1 / temperature, np.zeros(logits.shape[1]))
     even = likelihood.at(plain)  # intercepts that make up for the means of the logits
@@ -86,13 +86,13 @@ def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[fl
 
 
 @dataclass(frozen=True, eq=False)
-class Tempered(Likelihood):
+class TemperatureLikelihood(Likelihood):
     """Scores a z + b: parameters (a, b_1, ..., b_K) with a between 0.001 and 1,000."""
 
     intercepts: ClassVar[Any] = np.s_[1:]
 
     @classmethod
-    def of(cls, rows: Rows) -> Tempered:
+    def of(cls, rows: Rows) -> TemperatureLikelihood:
         """Without a penalty."""
         none = np.zeros(rows.width + 1)
         return cls(rows, none, none)
@@ -127,8 +127,8 @@ class Tempered(Likelihood):
         heavy = probabilities * weight[:, None]
         mean = np.einsum("ij,ij->i", probabilities, z)
         around = z - mean[:, None]
-        made = np.empty((self.rows.width + 1,) * 2)
-        made[1:, 1:] = np.diag(heavy.sum(axis=0)) - heavy.T @ probabilities
-        made[0, 1:] = made[1:, 0] = np.einsum("ij,ij->j", heavy, around)
-        made[0, 0] = np.einsum("ij,ij,ij->", heavy, around, around)
-        return made
+        hessian = np.empty((self.rows.width + 1,) * 2)
+        hessian[1:, 1:] = np.diag(heavy.sum(axis=0)) - heavy.T @ probabilities
+        hessian[0, 1:] = hessian[1:, 0] = np.einsum("ij,ij->j", heavy, around)
+        hessian[0, 0] = np.einsum("ij,ij,ij->", heavy, around, around)
+        return hessian

@@ -16,11 +16,12 @@ from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.vectors import Full
+from calibrant.lenses.distributions import Full
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
-from calibrant.recalibrate.fitting.scores import Scores
+from calibrant.recalibrate.fitting.lessons import ModelScores
 from calibrant.recalibrate.folds import cross_fit
+from calibrant.recalibrate.methods import usual
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.result import Interval
@@ -38,10 +39,10 @@ class Choice:
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=1000)
     >>> predictions = cal.Predictions.from_logits(rng.random(1000) < 1 / (1 + np.exp(-z)), 3 * z)
-    >>> found = cal.recalibrate.choose(predictions, {"temperature": cal.TemperatureScaling()}, resamples=50, seed=0)
-    >>> found.best
+    >>> choice = cal.recalibrate.choose(predictions, {"temperature": cal.TemperatureScaling()}, resamples=50, seed=0)
+    >>> choice.best
     'temperature'
-    >>> print(found.verdict)
+    >>> print(choice.verdict)
     temperature has the lowest cross-fitted log loss, 0.6267. Choosing so lowers it by 0.2147 on rows left out of the
     choice (90% interval 0.1518 to 0.2702), more than noise.
     """
@@ -72,12 +73,12 @@ class Choice:
         if self.gain is None:
             return f"No method lowers the cross-fitted log loss ({value:.4f}): leave the forecasts as they are."
         several = f" of {len(self.forecasts) - 1} methods" if len(self.forecasts) > 2 else ""
-        said = f"{self.best} has the lowest cross-fitted log loss{several}, {value:.4f}"
+        winner = f"{self.best} has the lowest cross-fitted log loss{several}, {value:.4f}"
         if not np.isfinite(self.gain.value):
-            return f"{said}; {UNCHANGED}, it is infinite."
+            return f"{winner}; {UNCHANGED}, it is infinite."
         low, high = self.gain.interval.low, self.gain.interval.high
         return (
-            f"{said}. Choosing so lowers it by {self.gain.value:.4f} on rows left out of the choice "
+            f"{winner}. Choosing so lowers it by {self.gain.value:.4f} on rows left out of the choice "
             f"({100 * self.gain.interval.level:g}% interval {low:.4f} to {high:.4f}), "
             f"{'more than' if low > 0 else 'which may be'} noise."
         )
@@ -112,8 +113,6 @@ def choose(
     the choice (`gain_of_choosing`). `groups` names a column whose rows stay together. A method that cannot be fitted
     is listed with its reason.
     """
-    from calibrant.recalibrate.methods import usual  # the methods are known last
-
     require_predictions(predictions)
     whole(resamples, "resamples", 20)
     if predictions.soft is not None:
@@ -127,8 +126,8 @@ def choose(
     column = None if groups is None else predictions.column(groups)
     for name, method in shown(chosen.items(), len(chosen), "methods"):
         try:
-            made = cross_fit(
-                method.copy(input=Scores.of(predictions).input, classes=None),
+            mapped = cross_fit(
+                method.copy(input=ModelScores.of(predictions).input, classes=None),
                 predictions.values,
                 predictions.labels,
                 folds=folds,
@@ -136,13 +135,13 @@ def choose(
                 groups=column,
                 sample_weight=predictions.weight,
             )
-            forecasts[name] = dataclasses.replace(made, classes=predictions.classes, columns=predictions.columns)
+            forecasts[name] = dataclasses.replace(mapped, classes=predictions.classes, columns=predictions.columns)
         except CalibrationInputError as reason:
             failures[name] = str(reason)
     interval = Bootstrap(resamples, seed=seed, groups=groups)
     measured = {
-        name: {label: metric(made, interval=interval) for label, metric in _metrics(predictions).items()}
-        for name, made in forecasts.items()
+        name: {label: metric(rows, interval=interval) for label, metric in _metrics(predictions).items()}
+        for name, rows in forecasts.items()
     }
     table = Table("method", measured)
     best = min(forecasts, key=lambda name: table[name]["log loss"].value)
@@ -175,10 +174,10 @@ def gain_of_choosing(
     0.4055
     """
     first = next(iter(forecasts.values()))
-    losses = np.stack([_losses(made) for made in forecasts.values()])
+    losses = np.stack([_losses(predictions) for predictions in forecasts.values()])
     weight = np.ones(len(first)) if first.weight is None else first.weight
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9,)))
-    found = []
+    gains = []
     for counts in RowDraws(len(first), clusters(first, groups))(rng, n):
         left_out = np.where(counts == 0, weight, 0.0)
         if not left_out.any() or not (counts * weight).any():
@@ -186,14 +185,14 @@ def gain_of_choosing(
         best = int(np.argmin(_means(losses, counts * weight)))
         means = _means(losses, left_out)
         with np.errstate(invalid="ignore"):
-            found.append(means[0] - means[best])
-    low, middle, high = np.quantile(found, [(1 - level) / 2, 0.5, (1 + level) / 2])
-    return Gain(float(middle), Interval(float(low), float(high), level, "percentile", "left out", len(found)))
+            gains.append(means[0] - means[best])
+    low, middle, high = np.quantile(gains, [(1 - level) / 2, 0.5, (1 + level) / 2])
+    return Gain(float(middle), Interval(float(low), float(high), level, "percentile", "left out", len(gains)))
 
 
-def _losses(made: Predictions) -> Floats:
+def _losses(predictions: Predictions) -> Floats:
     """The log loss of every row."""
-    return log_score(Full()(made))[:, 0]
+    return log_score(Full()(predictions))[:, 0]
 
 
 def _means(losses: Floats, weight: Floats) -> Floats:
@@ -203,5 +202,5 @@ def _means(losses: Floats, weight: Floats) -> Floats:
 
 
 def _metrics(predictions: Predictions) -> dict[str, Metric]:
-    made: dict[str, Metric] = {"log loss": LOG_LOSS, "Brier": BRIER, "ECE": ECE}
-    return {**made, "SCE": SCE} if predictions.kind == "classes" else made
+    metrics: dict[str, Metric] = {"log loss": LOG_LOSS, "Brier": BRIER, "ECE": ECE}
+    return {**metrics, "SCE": SCE} if predictions.kind == "classes" else metrics

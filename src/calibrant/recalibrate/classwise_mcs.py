@@ -18,7 +18,7 @@ from calibrant.kernels.precision import DOUBLE
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.fitting.certificate import Ending
-from calibrant.recalibrate.fitting.scores import Lesson, Scores
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import fit_temperature
 from calibrant.recipes import CWMCS
@@ -80,24 +80,24 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise CalibrationInputError(name, "must be True or False", got=repr(getattr(self, name)))
 
-    def _learn(self, given: Lesson) -> Ending:
-        logits = given.scores.logits.astype(np.float64)
-        self.temperature_, found = fit_temperature(logits, given.labels, given.weight)
-        scores = class_scores(logits / self.temperature_, given.labels, given.weight)
+    def _learn(self, lesson: Lesson) -> Ending:
+        logits = lesson.scores.logits.astype(np.float64)
+        self.temperature_, ending = fit_temperature(logits, lesson.labels, lesson.weight)
+        scores = class_scores(logits / self.temperature_, lesson.labels, lesson.weight)
         self.scores_ = normalised(scores, clip_iqr=self.clip_iqr)
         errors, accuracies = errors_by_gamma(
-            logits, given.labels, given.weight, self.temperature_, self.scores_, self.n_bins
+            logits, lesson.labels, lesson.weight, self.temperature_, self.scores_, self.n_bins
         )
         self.gamma_ = best_gamma(errors, accuracies, keep_accuracy=self.keep_accuracy)
         self.temperatures_ = temperatures(self.temperature_, self.gamma_, self.scores_)
-        at_bound, message = found.at_bound, found.message
+        at_bound, message = ending.at_bound, ending.message
         if abs(self.gamma_) == GAMMAS[-1]:
             at_bound += ("gamma",)
             message = "; ".join(filter(None, [message, f"gamma ended at {self.gamma_:g}, the end of what is tried"]))
-        return Ending(found.converged, found.gradient_norm, found.iterations + len(GAMMAS), at_bound, message)
+        return Ending(ending.converged, ending.gradient_norm, ending.iterations + len(GAMMAS), at_bound, message)
 
-    def _logits(self, given: Scores) -> Array:
-        return given.restored(given.logits.astype(np.float64) / self.temperatures_)
+    def _logits(self, scores: ModelScores) -> Array:
+        return scores.restored(scores.logits.astype(np.float64) / self.temperatures_)
 
     @property
     def affine(self) -> tuple[Floats, Floats]:
@@ -111,8 +111,8 @@ def class_scores(logits: Floats, labels: Ints, weight: Floats) -> Floats:
     >>> class_scores(np.zeros((3, 2)), np.array([0, 0, 1]), np.ones(3)).tolist()
     [-0.5, 0.5]
     """
-    made = Predictions.from_logits(labels, logits, sample_weight=weight, copy=False)
-    return np.array(CWMCS(made).values)
+    predictions = Predictions.from_logits(labels, logits, sample_weight=weight, copy=False)
+    return np.array(CWMCS(predictions).values)
 
 
 def normalised(scores: Floats, *, clip_iqr: bool = False) -> Floats:

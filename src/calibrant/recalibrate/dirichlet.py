@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats
-from calibrant.recalibrate.fitting.scores import log_softmax
+from calibrant.recalibrate.fitting.lessons import log_softmax
 from calibrant.recalibrate.matrix import Mixture
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, softmax
 from calibrant.recalibrate.fitting.likelihood import FLAT
-from calibrant.recalibrate.fitting.scores import Lesson, Scores, log_softmax, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.temperature import fit_temperature
 
@@ -47,13 +47,13 @@ class EnsembleTemperatureScaling(Recalibrator):
     of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
-    def _learn(self, given: Lesson) -> Ending:
-        logits = given.scores.logits.astype(np.float64)
-        self.temperature_, ending = fit_temperature(logits, given.labels, given.weight)
+    def _learn(self, lesson: Lesson) -> Ending:
+        logits = lesson.scores.logits.astype(np.float64)
+        self.temperature_, ending = fit_temperature(logits, lesson.labels, lesson.weight)
         rows = np.arange(len(logits))
-        parts = [softmax(each)[rows, given.labels] for each in (logits / self.temperature_, logits)]
-        truth = np.column_stack([*parts, np.full(len(logits), 1 / given.width)])
-        self.weights_, mixed = fit_mixture(truth, given.weight)
+        parts = [softmax(each)[rows, lesson.labels] for each in (logits / self.temperature_, logits)]
+        truth = np.column_stack([*parts, np.full(len(logits), 1 / lesson.width)])
+        self.weights_, mixed = fit_mixture(truth, lesson.weight)
         return dataclasses.replace(
             mixed,
             converged=mixed.converged and ending.converged,
@@ -61,18 +61,18 @@ class EnsembleTemperatureScaling(Recalibrator):
             message=ending.message or mixed.message,
         )
 
-    def _map(self, given: Scores) -> Floats:
-        logits = given.logits.astype(np.float64)
+    def _map(self, scores: ModelScores) -> Floats:
+        logits = scores.logits.astype(np.float64)
         first, second, third = self.weights_
         mixed = first * softmax(logits / self.temperature_) + second * softmax(logits) + third / logits.shape[1]
-        return mixed[:, 1] if given.event else mixed
+        return mixed[:, 1] if scores.event else mixed
 
-    def _logits(self, given: Scores) -> Array:
-        logits = given.logits.astype(np.float64)
+    def _logits(self, scores: ModelScores) -> Array:
+        logits = scores.logits.astype(np.float64)
         with np.errstate(divide="ignore"):
             first, second, third = np.log(self.weights_)  # minus infinity takes no part
         mixed = np.logaddexp(first + log_softmax(logits / self.temperature_), second + log_softmax(logits))
-        return given.restored(np.logaddexp(mixed, third - np.log(logits.shape[1])))
+        return scores.restored(np.logaddexp(mixed, third - np.log(logits.shape[1])))
 
 
 def fit_mixture(truth: Floats, weight: Floats) -> tuple[Floats, Ending]:

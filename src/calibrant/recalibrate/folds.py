@@ -15,7 +15,7 @@ from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Ints
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.fitting.scores import Lesson, Scores, lesson
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, as_lesson
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 
@@ -38,40 +38,40 @@ def cross_fit(
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=1000)
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-z))
-    >>> made = cal.cross_fit(cal.TemperatureScaling(), 3 * z, y)
-    >>> round(cal.LOG_LOSS(cal.Predictions.from_logits(y, 3 * z)).value, 3), round(cal.LOG_LOSS(made).value, 3)
+    >>> mapped = cal.cross_fit(cal.TemperatureScaling(), 3 * z, y)
+    >>> round(cal.LOG_LOSS(cal.Predictions.from_logits(y, 3 * z)).value, 3), round(cal.LOG_LOSS(mapped).value, 3)
     (0.848, 0.627)
     """
-    given = lesson(X, y, input=method.input, classes=method.classes, sample_weight=sample_weight)
-    made, input = np.empty(given.scores.values.shape), ""
-    dealt = fold_of(given, folds, seed, groups)
+    lesson = as_lesson(X, y, input=method.input, classes=method.classes, sample_weight=sample_weight)
+    values, input = np.empty(lesson.scores.values.shape), ""
+    dealt = fold_of(lesson, folds, seed, groups)
     endings = []
     for fold in shown(range(folds), folds, f"cross-fitting {type(method).__name__}"):
         held_out = dealt == fold
         if held_out.any():
-            fitted, rest = method.copy(), given[~held_out]
+            fitted, rest = method.copy(), lesson[~held_out]
             if not rest.weight.sum() > 0:
                 raise CalibrationInputError("sample_weight", "must leave every fold something to learn from", got="0")
             endings.append(fitted.fit_lesson(rest))
-            part = fitted.map_scores(given.scores[held_out])
-            made[held_out], input = part.values, part.input
+            part = fitted.map_scores(lesson.scores[held_out])
+            values[held_out], input = part.values, part.input
     doubtful = [ending for ending in endings if not ending.converged or ending.at_bound]
     if doubtful:
-        said = f"in {len(doubtful)} of {len(endings)} folds, {doubtful[0].message}"
-        warnings.warn(f"{type(method).__name__}: {said}", CalibrationWarning, stacklevel=2)
-    weight = None if sample_weight is None else given.weight
-    mapped = Scores(made, input).predictions(given.labels)
-    return dataclasses.replace(mapped, classes=tuple(map(str, given.classes)), weight=weight)
+        message = f"{type(method).__name__}: in {len(doubtful)} of {len(endings)} folds, {doubtful[0].message}"
+        warnings.warn(message, CalibrationWarning, stacklevel=2)
+    weight = None if sample_weight is None else lesson.weight
+    mapped = ModelScores(values, input).predictions(lesson.labels)
+    return dataclasses.replace(mapped, classes=tuple(map(str, lesson.classes)), weight=weight)
 
 
-def fold_of(given: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
+def fold_of(lesson: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
     """The fold of each row: 0, 1, ..., each class (or all groups) dealt out in a random order.
 
-    >>> fold_of(lesson([0., 1., 2., 3.], [0, 1, 0, 1], input="logits"), 2, seed=0).tolist()
+    >>> fold_of(as_lesson([0., 1., 2., 3.], [0, 1, 0, 1], input="logits"), 2, seed=0).tolist()
     [0, 0, 1, 1]
     """
     check_seed(seed)
-    kinds, members = given.labels, np.arange(len(given.labels))
+    kinds, members = lesson.labels, np.arange(len(lesson.labels))
     if groups is not None:
         members = _members(groups, len(members))
         kinds = np.zeros(members.max() + 1, np.int64)

@@ -12,7 +12,7 @@ from calibrant.checks import whole
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import sigmoid
 from calibrant.recalibrate.fitting.certificate import Ending
-from calibrant.recalibrate.fitting.scores import Lesson, Scores, softmax
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 ELEMENTS = 1 << 20
@@ -45,9 +45,9 @@ class GPCalibration(Recalibrator):
 
     The c are up to `n_inducing` quantiles of the scores, from the lowest to the highest, each score counted by
     sqrt(p (1 - p)): where g matters. Values of g there have a normal posterior; what g is beyond them counts as
-    independent noise. Its mean, l, s and sigma maximise an evidence lower bound (`Evidence.bound`) by L-BFGS from one
-    start, g = z. The scales are sought between bounds whose ends (nothing but the identity, no noise, a straight line)
-    are no failures and not warned of.
+    independent noise. Its mean, l, s and sigma maximise an evidence lower bound (`LatentEvidence.bound`) by L-BFGS from
+    one start, g = z. The scales are sought between bounds whose ends (nothing but the identity, no noise, a straight
+    line) are no failures and not warned of.
 
     Rows that are alike become one row with the sum of their weights, so that neither order nor repetition matters.
     Of more than max(500, 2^20 / (K m)) different rows as many are drawn with `seed`; the others are not learnt from.
@@ -76,15 +76,15 @@ class GPCalibration(Recalibrator):
         whole(self.n_inducing, "n_inducing", 1, MOST_POINTS)
         whole(self.seed, "seed", 0)
 
-    def _learn(self, given: Lesson) -> Ending:
-        evidence = Evidence.of(given, self.n_inducing, self.seed)
+    def _learn(self, lesson: Lesson) -> Ending:
+        evidence = LatentEvidence.of(lesson, self.n_inducing, self.seed)
         mean, kernel, ending = fit_latent(evidence)
         self.inducing_, self.weights_ = evidence.inducing, kernel.weights(mean, evidence.inducing)
         self.lengthscale_, self.output_scale_, self.noise_ = kernel.lengthscale, kernel.output_scale, kernel.noise
         return ending
 
-    def _logits(self, given: Scores) -> Floats:
-        z, kernel = _latents(given), Kernel(self.lengthscale_, self.output_scale_, self.noise_)
+    def _logits(self, scores: ModelScores) -> Floats:
+        z, kernel = _latents(scores), Kernel(self.lengthscale_, self.output_scale_, self.noise_)
         return z + (kernel.between(z, self.inducing_) * self.weights_).sum(axis=-1)  # the same bits in any company
 
 
@@ -130,7 +130,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class LatentEvidence:
     """What g is learnt from: different rows of latent inputs (n, K), their true columns and weights."""
 
     latents: Floats
@@ -141,16 +141,16 @@ class Evidence:
     inducing: Floats
 
     @classmethod
-    def of(cls, given: Lesson, n_inducing: int, seed: int = 0) -> Evidence:
+    def of(cls, lesson: Lesson, n_inducing: int, seed: int = 0) -> LatentEvidence:
         """The rows of a lesson, or as many of them as are learnt from."""
-        z = _latents(given.scores)
-        latents, labels, weight = _distinct(z.reshape(len(z), -1), given.labels, given.weight)
-        rows = _drawn(len(labels), max(LEAST, ELEMENTS // (given.width * n_inducing)), seed)
+        z = _latents(lesson.scores)
+        latents, labels, weight = _distinct(z.reshape(len(z), -1), lesson.labels, lesson.weight)
+        rows = _drawn(len(labels), max(LEAST, ELEMENTS // (lesson.width * n_inducing)), seed)
         latents, labels, weight = latents[rows], labels[rows], weight[rows]
         inducing = _quantiles(latents, weight, n_inducing)
-        if given.scores.event:
+        if lesson.scores.event:
             return cls(np.pad(latents, ((0, 0), (1, 0))), labels, weight, np.array([0.0, 1.0]), inducing)
-        return cls(latents, labels, weight, np.ones(given.width), inducing)
+        return cls(latents, labels, weight, np.ones(lesson.width), inducing)
 
     def bound(self, parameters: Floats) -> tuple[float, Floats]:
         r"""The evidence lower bound over the sum of weights, and its slopes, at a mean and logarithms of the scales.
@@ -188,28 +188,28 @@ class Evidence:
             basis = _times(smooth, inverse.T) * self.moved[:, None]
             g = latents + basis @ mean
             p = softmax(g)
-            beyond = (kernel.output_scale**2 + kernel.noise**2 - _sizes(basis)) * self.moved
+            sizes = np.einsum("nkm,nkm->nk", basis, basis)
+            beyond = (kernel.output_scale**2 + kernel.noise**2 - sizes) * self.moved
             apart = basis - np.einsum("nk,nkm->nm", p, basis)[:, None]
             own = np.arange(len(latents)), self.labels[start : start + step]
             yield _Part(own, weight, g, p, basis, apart, beyond, smooth * squares, self.moved)
 
 
-def fit_latent(evidence: Evidence, *, most: int = 1000) -> tuple[Floats, Kernel, Ending]:
+def fit_latent(evidence: LatentEvidence, *, most: int = 1000) -> tuple[Floats, Kernel, Ending]:
     """The mean and the kernel of the largest bound, sought in at most so many steps, and how the search ended."""
     from scipy.optimize import minimize  # type: ignore[import-untyped]
 
-    def lost(parameters: Floats) -> tuple[float, Floats]:
-        value, slopes = evidence.bound(parameters)
-        return -value, -slopes
+    def lost(parameters: Floats) -> tuple[Any, ...]:
+        return tuple(-part for part in evidence.bound(parameters))
 
     start, bounds = _start(evidence.inducing)
     search = {"maxiter": most, "maxfun": 10 * most, "maxcor": 20, "ftol": 0.0, "gtol": STEEPEST}
-    found = minimize(lost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=search)
-    moved = np.clip(found.x - found.jac, *np.transpose(bounds)) - found.x  # a slope that points out of bounds is none
+    end = minimize(lost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=search)
+    moved = np.clip(end.x - end.jac, *np.transpose(bounds)) - end.x  # a slope that points out of bounds is none
     steepest = float(np.abs(moved).max())
     converged = steepest <= STEEPEST
-    message = "" if converged else f"the search ended at a slope of {steepest:.1e} after {found.nit:,} steps"
-    return found.x[:-3], Kernel.of(found.x[-3:]), Ending(converged, steepest, int(found.nit), message=message)
+    message = "" if converged else f"the search ended at a slope of {steepest:.1e} after {end.nit:,} steps"
+    return end.x[:-3], Kernel.of(end.x[-3:]), Ending(converged, steepest, int(end.nit), message=message)
 
 
 def _start(points: Floats) -> tuple[Floats, list[tuple[float, float]]]:
@@ -217,10 +217,8 @@ def _start(points: Floats) -> tuple[Floats, list[tuple[float, float]]]:
     span = float(np.ptp(points)) or 1.0
     middle = float(np.subtract(*np.quantile(points, [0.75, 0.25]))) or span
     scales = np.log([[span / 100, middle, 5 * span], [_FLOOR, 1.0, 10 + 10 * span], [_FLOOR, 0.1, 10.0]])
-    free = [(-np.inf, np.inf)] * len(points)
-    return np.concatenate([np.zeros(len(points)), scales[:, 1]]), free + [
-        (low, high) for low, _, high in scales.tolist()
-    ]
+    bounds = [(-np.inf, np.inf)] * len(points) + [(low, high) for low, _, high in scales.tolist()]
+    return np.concatenate([np.zeros(len(points)), scales[:, 1]]), bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,9 +302,9 @@ class _Slopes:
         )
 
 
-def _latents(given: Scores) -> Floats:
+def _latents(scores: ModelScores) -> Floats:
     """What goes through g: log-odds of an event, logits of classes."""
-    return given.log_odds if given.event else given.logits.astype(np.float64)
+    return scores.log_odds if scores.event else scores.logits.astype(np.float64)
 
 
 def _distinct(latents: Floats, labels: Ints, weight: Floats) -> tuple[Floats, Ints, Floats]:
@@ -343,8 +341,3 @@ def _flat(rows: Floats) -> Floats:
 def _times(rows: Floats, matrix: Floats) -> Floats:
     """The last axis through a matrix, in one product rather than one a row."""
     return (_flat(rows) @ matrix).reshape(rows.shape)
-
-
-def _sizes(rows: Floats) -> Floats:
-    """Sums of squares over the last axis."""
-    return np.einsum("nkm,nkm->nk", rows, rows)

@@ -13,8 +13,8 @@ from calibrant.checks import whole
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import FLOOR, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, events, gathered, mapped
-from calibrant.recalibrate.fitting.scores import FLOOR, Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 CELLS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
@@ -58,13 +58,13 @@ class HistogramBinning(Recalibrator):
         if self.n_bins is not None:
             whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    def _learn(self, given: Lesson) -> Ending:
-        self.n_bins_ = int(self.n_bins or min(CELLS, key=lambda n_bins: left_out_loss(given, n_bins)))
-        self.values_ = gathered([fit_histogram(event, self.n_bins_) for event in events(given, _exact(given.scores))])
+    def _learn(self, lesson: Lesson) -> Ending:
+        self.n_bins_ = int(self.n_bins or min(CELLS, key=lambda n_bins: left_out_loss(lesson, n_bins)))
+        self.values_ = gathered([fit_histogram(event, self.n_bins_) for event in events(lesson, _exact(lesson.scores))])
         return Ending(iterations=0 if self.n_bins else len(CELLS))
 
-    def _map(self, given: Scores) -> Floats:
-        return floored(mapped(given, _exact(given), histogram_curve, self.values_))
+    def _map(self, scores: ModelScores) -> Floats:
+        return floored(mapped(scores, _exact(scores), histogram_curve, self.values_))
 
 
 def histogram_curve(scores: Array, values: Floats) -> Floats:
@@ -96,21 +96,21 @@ def fit_histogram(event: Event, n_bins: int) -> Floats:
     return _rates(hits, size, _midpoints(n_bins))
 
 
-def left_out_loss(given: Lesson, n_bins: int) -> float:
+def left_out_loss(lesson: Lesson, n_bins: int) -> float:
     """The mean log loss of rows that are each forecast from the cells of all others.
 
-    >>> from calibrant.recalibrate.fitting.scores import lesson
-    >>> pair = lesson([.1, .2], [0, 1], input="probabilities")
+    >>> from calibrant.recalibrate.fitting.lessons import as_lesson
+    >>> pair = as_lesson([.1, .2], [0, 1], input="probabilities")
     >>> round(left_out_loss(pair, 1), 3), round(left_out_loss(pair, 100), 3)  # each from the other; midpoints
     (27.631, 0.867)
     """
-    kept = given[given.weight > LEAST_SHARE * given.weight.sum()]
-    made = [_left_out(event, n_bins) for event in events(kept, _exact(kept.scores))]
+    kept = lesson[lesson.weight > LEAST_SHARE * lesson.weight.sum()]
+    rates = [_left_out(event, n_bins) for event in events(kept, _exact(kept.scores))]
     if kept.scores.event:
-        taken = np.where(kept.labels == 1, made[0], 1.0 - made[0])
+        taken = np.where(kept.labels == 1, rates[0], 1.0 - rates[0])
     else:
-        total, rows = np.sum(made, axis=0), np.arange(len(kept.labels))
-        own = np.stack(made)[kept.labels, rows]
+        total, rows = np.sum(rates, axis=0), np.arange(len(kept.labels))
+        own = np.stack(rates)[kept.labels, rows]
         taken = np.where(total > 0, own, kept.scores.probabilities[rows, kept.labels]) / np.where(total > 0, total, 1.0)
     return kept.mean(-np.log(np.maximum(taken, FLOOR)))
 
@@ -149,6 +149,6 @@ def _midpoints(n_bins: int) -> Floats:
     return (np.arange(n_bins) + 0.5) / n_bins
 
 
-def _exact(given: Scores) -> Array:
+def _exact(scores: ModelScores) -> Array:
     """Probabilities in the precision in which they were given, in which edges are compared."""
-    return given.values if given.input == "probabilities" else given.probabilities
+    return scores.values if scores.input == "probabilities" else scores.probabilities

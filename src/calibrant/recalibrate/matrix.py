@@ -13,9 +13,9 @@ from calibrant.checks import number
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import Rows, require_every_class
-from calibrant.recalibrate.fitting.mixing import chosen_strengths, fit_matrix
-from calibrant.recalibrate.fitting.scores import Lesson, Scores
+from calibrant.recalibrate.fitting.penalised_matrix import chosen_strengths, fit_matrix
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 
@@ -41,17 +41,17 @@ class Mixture(Recalibrator):
         for name, strength in (("off_diagonal", self.off_diagonal), ("intercept", self.intercept)):
             if strength is not None:
                 expected = "must be None or a finite number of at least 0"
-                number(strength, name, expected, lambda given: 0 <= given < np.inf)
+                number(strength, name, expected, lambda value: 0 <= value < np.inf)
 
-    def _learn(self, given: Lesson) -> Ending:
-        require_every_class(given, "use TemperatureScaling, or VectorScaling(l2=0.01)")
-        rows = Rows.of(self._features(given.scores.logits), given.labels, given.weight)
+    def _learn(self, lesson: Lesson) -> Ending:
+        require_every_class(lesson, "use TemperatureScaling, or VectorScaling(l2=0.01)")
+        rows = Rows.of(self._features(lesson.scores.logits), lesson.labels, lesson.weight)
         self.off_diagonal_, self.intercept_ = chosen_strengths(rows, self.off_diagonal, self.intercept)
         self.weights_, self.bias_, ending = fit_matrix(rows, self.off_diagonal_, self.intercept_)
         return ending
 
-    def _logits(self, given: Scores) -> Array:
-        return given.restored(self._features(given.logits) @ self.weights_.T + self.bias_)
+    def _logits(self, scores: ModelScores) -> Array:
+        return scores.restored(self._features(scores.logits) @ self.weights_.T + self.bias_)
 
 
 class MatrixScaling(Mixture):

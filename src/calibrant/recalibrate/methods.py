@@ -6,11 +6,11 @@ import ast
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
-from calibrant.recalibrate import catalogue
+from calibrant.recalibrate import all_methods
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 METHODS: dict[str, type[Recalibrator]] = {
-    name: method for name, method in vars(catalogue).items() if isinstance(method, type)
+    name: method for name, method in vars(all_methods).items() if isinstance(method, type)
 }
 """The methods by class name."""
 SHORT: dict[str, type[Recalibrator]] = {method.short: method for method in METHODS.values()}
@@ -23,10 +23,10 @@ def named(name: str) -> type[Recalibrator]:
     >>> named("temperature").__name__
     'TemperatureScaling'
     """
-    found = SHORT.get(name.lower()) or METHODS.get(name)
-    if found is None:
+    method = SHORT.get(name.lower()) or METHODS.get(name)
+    if method is None:
         raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, SHORT))
-    return found
+    return method
 
 
 def spelled(text: str) -> Recalibrator:
@@ -38,8 +38,8 @@ def spelled(text: str) -> Recalibrator:
     try:
         called = ast.parse(text.strip(), mode="eval").body
         name = called.func if isinstance(called, ast.Call) else called
-        given = called.keywords if isinstance(called, ast.Call) else []
-        options = {str(one.arg): ast.literal_eval(one.value) for one in given}
+        keywords = called.keywords if isinstance(called, ast.Call) else []
+        options = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords}
         if not isinstance(name, ast.Name) or (isinstance(called, ast.Call) and called.args):
             raise ValueError(text)
     except (SyntaxError, ValueError):

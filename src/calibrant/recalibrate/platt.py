@@ -13,8 +13,8 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import sigmoid
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
-from calibrant.recalibrate.fitting.scores import LARGEST, Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 SPREAD = 1e-12
@@ -62,17 +62,17 @@ class PlattScaling(Recalibrator):
         if not isinstance(self.smooth_targets, (bool, np.bool_)):
             raise CalibrationInputError("smooth_targets", "must be True or False", got=repr(self.smooth_targets))
 
-    def _learn(self, given: Lesson) -> Ending:
-        found = [fit_platt(event, smooth=self.smooth_targets) for event in events(given, given.scores.log_odds)]
-        slopes, intercepts, endings = zip(*found, strict=True)
+    def _learn(self, lesson: Lesson) -> Ending:
+        fits = [fit_platt(event, smooth=self.smooth_targets) for event in events(lesson, lesson.scores.log_odds)]
+        slopes, intercepts, endings = zip(*fits, strict=True)
         self.slope_, self.intercept_ = gathered(slopes), gathered(intercepts)
-        return together(endings, given.classes)
+        return together(endings, lesson.classes)
 
-    def _map(self, given: Scores) -> Floats:
-        return mapped(given, given.log_odds, platt_curve, self.slope_, self.intercept_)
+    def _map(self, scores: ModelScores) -> Floats:
+        return mapped(scores, scores.log_odds, platt_curve, self.slope_, self.intercept_)
 
-    def _logits(self, given: Scores) -> Floats:
-        return logits_of(given, given.log_odds, platt_odds, self.slope_, self.intercept_)
+    def _logits(self, scores: ModelScores) -> Floats:
+        return logits_of(scores, scores.log_odds, platt_odds, self.slope_, self.intercept_)
 
 
 def platt_odds(log_odds: Floats, slope: float, intercept: float) -> Floats:
@@ -132,8 +132,8 @@ def one_sided(event: Event) -> tuple[float, Ending]:
     """
     always = event.outcomes[0] == 1
     share, odds = ("(n + 1)", 1) if always else ("1", -1)
-    said = f"the event {'always' if always else 'never'} comes true: its probability is set to {share} / (n + 2)"
-    return odds * math.log1p(event.total), Ending(False, 0.0, 0, ("intercept",), said)
+    message = f"the event {'always' if always else 'never'} comes true: its probability is set to {share} / (n + 2)"
+    return odds * math.log1p(event.total), Ending(False, 0.0, 0, ("intercept",), message)
 
 
 def parting(event: Event) -> int:
@@ -153,11 +153,11 @@ def parting(event: Event) -> int:
 
 def endless(ending: Ending, parameter: str, reached: float, hint: str) -> Ending:
     """An ending at a point that is only the best so far."""
-    said = (
+    message = (
         f"a threshold parts the outcomes, so that the log loss falls for ever as the {parameter} grows; "
         f"it was left at {reached:.4g}; {hint}"
     )
-    return Ending(False, ending.gradient_norm, ending.iterations, (parameter,), said)
+    return Ending(False, ending.gradient_norm, ending.iterations, (parameter,), message)
 
 
 def fit_logistic(features: Floats, targets: Floats, weight: Floats) -> tuple[list[float], float, float, Ending]:
@@ -175,9 +175,9 @@ def fit_logistic(features: Floats, targets: Floats, weight: Floats) -> tuple[lis
     varies = half > SPREAD
     scaled = np.where(varies[:, None], (features - centre[:, None]) / np.where(varies, half, 1.0)[:, None], 0.0)
     design = np.concatenate([scaled, np.ones((1, len(targets)))])
-    found, loss, ending = _newton(design, targets, weight / weight.sum())
-    slopes = np.where(varies, found[:-1] / np.where(varies, half, 1.0), 1.0)
-    return slopes.tolist(), float(found[-1] - (slopes * centre).sum()), loss, ending
+    fitted, loss, ending = _newton(design, targets, weight / weight.sum())
+    slopes = np.where(varies, fitted[:-1] / np.where(varies, half, 1.0), 1.0)
+    return slopes.tolist(), float(fitted[-1] - (slopes * centre).sum()), loss, ending
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,9 +222,9 @@ def _lower(point: _Point, look: Callable[[Floats], _Point]) -> _Point | None:
     promise = 1e-4 * float(point.gradient @ step)
     for halvings in range(60):
         share = 0.5**halvings
-        found = look(point.at + share * step)
-        if found.loss <= point.loss * (1 + 1e-14) + share * promise:  # what rounding may add to a loss
-            return found
+        ahead = look(point.at + share * step)
+        if ahead.loss <= point.loss * (1 + 1e-14) + share * promise:  # what rounding may add to a loss
+            return ahead
     return None
 
 

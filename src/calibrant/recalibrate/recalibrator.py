@@ -18,9 +18,9 @@ from calibrant.exceptions import CalibrationInputError, CalibrationWarning, near
 from calibrant.kernels.numpy import BLOCK
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions, require_predictions
-from calibrant.recalibrate import saved
+from calibrant.recalibrate import export, saved
 from calibrant.recalibrate.fitting.certificate import Certificate, Ending
-from calibrant.recalibrate.fitting.scores import Lesson, Scores, lesson, scores
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, as_lesson, as_scores
 
 
 class Recalibrator(ABC):
@@ -54,17 +54,17 @@ class Recalibrator(ABC):
     classes_: Any
 
     @abstractmethod
-    def _learn(self, given: Lesson) -> Ending:
+    def _learn(self, lesson: Lesson) -> Ending:
         """Set what is learnt, and say how the search ended."""
 
-    def _map(self, given: Scores) -> Floats:
+    def _map(self, scores: ModelScores) -> Floats:
         """Probabilities in the shape of the scores; those of `_logits`, where it is not said otherwise."""
-        logits = self._logits(given)
+        logits = self._logits(scores)
         if logits is None:
             raise NotImplementedError(f"{type(self).__name__} must say what its map is, by _map or _logits")
-        return Scores(logits, "logits").probabilities
+        return ModelScores(logits, "logits").probabilities
 
-    def _logits(self, given: Scores) -> Array | None:
+    def _logits(self, scores: ModelScores) -> Array | None:
         """What the map is the softmax of, (n, K), or for one event the sigmoid, (n,); None where there is no such."""
         return None
 
@@ -84,28 +84,32 @@ class Recalibrator(ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn the map from scores and true classes that the model was not trained on."""
         self._check()
-        given = lesson(X, y, input=self.input, classes=self.classes, sample_weight=sample_weight)
-        ending = self.fit_lesson(given)
+        lesson = as_lesson(X, y, input=self.input, classes=self.classes, sample_weight=sample_weight)
+        ending = self.fit_lesson(lesson)
         if not ending.converged or ending.at_bound:
             warnings.warn(f"{type(self).__name__}: {ending.message}", CalibrationWarning, stacklevel=2)
         return self
 
     @final
-    def fit_lesson(self, given: Lesson) -> Certificate:
+    def fit_lesson(self, lesson: Lesson) -> Certificate:
         """Learn the map from what has been checked."""
-        ending = self._learn(given)
-        self.certificate_ = ending if isinstance(ending, Certificate) else certified(given, self, ending)
-        self.classes_ = np.array(given.classes)
-        self._width = 0 if given.scores.event else given.width
-        self.n_features_in_ = self._width or 1
-        self._fitted_on = given.scores.digest
+        ending = self._learn(lesson)
+        self.certificate_ = ending if isinstance(ending, Certificate) else certified(lesson, self, ending)
+        self._remember(lesson.classes, lesson.scores.event, lesson.scores.digest)
         return self.certificate_
+
+    def _remember(self, classes: Sequence[Any], event: bool, digest: str) -> None:
+        """What the map was fitted on."""
+        self.classes_ = np.array(classes)
+        self._width = 0 if event else len(classes)
+        self.n_features_in_ = self._width or 1
+        self._fitted_on = digest
 
     @final
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Recalibrated probabilities: (n, K), or (n,) for one event."""
-        given = self._checked(X)
-        return self._marked(self._map(given), given)
+        scores = self._checked(X)
+        return self._marked(self._map(scores), scores)
 
     @final
     def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
@@ -124,8 +128,8 @@ class Recalibrator(ABC):
     @final
     def log_rows(self, X: Any) -> Floats:  # noqa: N803
         """The same with two columns (not, so) for an event."""
-        given = self._checked(X)
-        return self._marked(self.map_scores(given).log_probabilities, given)
+        scores = self._checked(X)
+        return self._marked(self.map_scores(scores).log_probabilities, scores)
 
     @final
     def recalibrate(self, predictions: Predictions) -> Predictions:
@@ -139,13 +143,13 @@ class Recalibrator(ABC):
         Predictions(n=2, 2 classes, logits)
         """
         require_predictions(predictions)
-        kind = Scores.of(predictions).input
+        kind = ModelScores.of(predictions).input
         if kind != self.input:
             raise CalibrationInputError("predictions", f"must hold {self.input}, as the map was fitted on", got=kind)
-        given = self._checked(predictions.values)
-        mapped = self.map_scores(given)
-        values = self._marked(mapped.values.view(), given)
-        checked = Scores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
+        scores = self._checked(predictions.values)
+        mapped = self.map_scores(scores)
+        values = self._marked(mapped.values.view(), scores)
+        checked = ModelScores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
         return dataclasses.replace(
             predictions,
             values=checked.values,
@@ -155,20 +159,20 @@ class Recalibrator(ABC):
         )
 
     @final
-    def map_scores(self, given: Scores) -> Scores:
+    def map_scores(self, scores: ModelScores) -> ModelScores:
         """What scores that have been checked become: logits where the map has them, else probabilities."""
-        logits = self._logits(given)
-        return Scores(self._map(given), "probabilities") if logits is None else Scores(logits, "logits")
+        logits = self._logits(scores)
+        return ModelScores(self._map(scores), "probabilities") if logits is None else ModelScores(logits, "logits")
 
-    def _checked(self, X: Any) -> Scores:  # noqa: N803
+    def _checked(self, X: Any) -> ModelScores:  # noqa: N803
         self.require_fitted()
-        return scores(X, input=self.input, width=self._width)
+        return as_scores(X, input=self.input, width=self._width)
 
-    def _marked(self, made: Array, given: Scores) -> Any:
+    def _marked(self, mapped: Array, scores: ModelScores) -> Any:
         """What was made of the scores, marked where the map was fitted on these."""
-        if given.digest == self._fitted_on:
-            leaks.mark(made)
-        return made
+        if scores.digest == self._fitted_on:
+            leaks.mark(mapped)
+        return mapped
 
     @final
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -184,6 +188,26 @@ class Recalibrator(ABC):
         """Refuse to go on before `fit`."""
         if not hasattr(self, "certificate_"):
             raise CalibrationInputError(type(self).__name__, "must be fitted first", hint="call fit(X, y)")
+
+    @final
+    def require_affine(self) -> tuple[Floats, Floats]:
+        """W and b of the fitted map, as `affine` has them; other maps than softmax(W z + b) are refused.
+
+        >>> import calibrant as cal
+        >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
+        >>> [part.round(4).tolist() for part in fitted.require_affine()]
+        [[[0.2283, 0.0], [0.0, 0.2283]], [0.0, 0.0]]
+        """
+        self.require_fitted()
+        parts = self.affine
+        if parts is None:
+            raise CalibrationInputError(
+                "export",
+                "needs a map of the form softmax(W z + b)",
+                got=type(self).__name__,
+                hint="every map travels as JSON, by to_json()",
+            )
+        return parts
 
     @final
     def to_json(self) -> str:
@@ -204,16 +228,14 @@ class Recalibrator(ABC):
     @final
     def as_torch(self) -> Any:
         """The fitted map as a torch module, for maps of the form softmax(W z + b)."""
-        from calibrant.recalibrate.export import as_torch
-
-        return as_torch(self)
+        return export.as_torch(*self.require_affine(), event=self.is_event, takes_logits=self.input == "logits")
 
     @final
     def to_onnx(self, path: str | Path) -> None:
         """Write the fitted map as an ONNX model, for maps of the form softmax(W z + b); needs the package onnx."""
-        from calibrant.recalibrate.export import to_onnx
-
-        to_onnx(self, path)
+        weight, bias = self.require_affine()
+        name, takes_logits = type(self).__name__, self.input == "logits"
+        export.to_onnx(path, name, weight, bias, event=self.is_event, takes_logits=takes_logits)
 
     @classmethod
     def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Self:
@@ -221,11 +243,13 @@ class Recalibrator(ABC):
 
         `pieces` holds classes that are not calibrant's own, under their names, with or without the module's.
         """
-        made = saved.read(text)
-        method = saved.method(made["method"], pieces or {})
+        document = saved.read(text)
+        method = saved.method(document["method"], pieces or {})
         if not (isinstance(method, type) and issubclass(method, cls)):
-            raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=made["method"])
-        return saved.rebuilt(method, made)
+            raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=document["method"])
+        fitted = saved.rebuilt(method, document)
+        fitted._remember(document["classes"], document["kind"] != "classes", document["fitted_on"])
+        return fitted
 
     @final
     def copy(self, **options: Any) -> Self:
@@ -261,24 +285,24 @@ class Recalibrator(ABC):
         )
 
 
-def certified(given: Lesson, fitted: Recalibrator, ending: Ending) -> Certificate:
+def certified(lesson: Lesson, fitted: Recalibrator, ending: Ending) -> Certificate:
     """What a map did on the rows it was fitted on, block by block."""
-    step = max(1, BLOCK // given.width)
-    losses, right = np.empty((2, 2, len(given.labels)))
-    for start in range(0, len(given.labels), step):
+    step = max(1, BLOCK // lesson.width)
+    losses, right = np.empty((2, 2, len(lesson.labels)))
+    for start in range(0, len(lesson.labels), step):
         rows = slice(start, start + step)
-        part = given[rows]
+        part = lesson[rows]
         for index, each in enumerate((part.scores, fitted.map_scores(part.scores))):
             losses[index, rows] = each.log_losses(part.labels)
-        for index, made in enumerate((part.scores.probabilities, fitted._map(part.scores))):
-            right[index, rows] = likeliest(made) == part.labels
+        for index, probabilities in enumerate((part.scores.probabilities, fitted._map(part.scores))):
+            right[index, rows] = likeliest(probabilities) == part.labels
     return Certificate(
         **vars(ending),
-        n=len(given.labels),
-        log_loss_before=given.mean_loss(losses[0]),
-        log_loss_after=given.mean_loss(losses[1]),
-        accuracy_before=given.mean(right[0]),
-        accuracy_after=given.mean(right[1]),
+        n=len(lesson.labels),
+        log_loss_before=lesson.mean_loss(losses[0]),
+        log_loss_after=lesson.mean_loss(losses[1]),
+        accuracy_before=lesson.mean(right[0]),
+        accuracy_after=lesson.mean(right[1]),
     )
 
 

@@ -11,17 +11,19 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.recalibrate.fitting.certificate import Certificate
+from calibrant.specification.catalogue import find, is_ours, names
+from calibrant.specification.naming import qualified
 
 VERSION = 1
 """Raised when older readers could misunderstand what is written."""
 _KEYS = ("method", "options", "kind", "classes", "learnt", "certificate", "fitted_on")
 
 
-def write(made: dict[str, Any]) -> str:
+def write(contents: dict[str, Any]) -> str:
     """What was learnt as JSON under a version and a seal."""
-    made = {"calibrant": "recalibrator", "version": VERSION, **made}
+    document = {"calibrant": "recalibrator", "version": VERSION, **contents}
     try:
-        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**made, "seal": _seal(made)}.items())
+        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**document, "seal": _seal(document)}.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("options", "must be numbers, words or lists of them", got=str(reason)) from None
@@ -30,21 +32,21 @@ def write(made: dict[str, Any]) -> str:
 def read(text: str) -> dict[str, Any]:
     """What was written, if it is whole, known and unchanged."""
     try:
-        made = json.loads(text)
+        document = json.loads(text)
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
-    if not isinstance(made, dict) or made.get("calibrant") != "recalibrator":
-        raise CalibrationInputError("text", "must be the JSON of a recalibrator", got=f"{str(made)[:40]}")
-    if made.get("version") != VERSION:
+    if not isinstance(document, dict) or document.get("calibrant") != "recalibrator":
+        raise CalibrationInputError("text", "must be the JSON of a recalibrator", got=f"{str(document)[:40]}")
+    if document.get("version") != VERSION:
         raise CalibrationInputError(
-            "version", f"must be {VERSION}", got=made.get("version"), hint="a newer calibrant may have written it"
+            "version", f"must be {VERSION}", got=document.get("version"), hint="a newer calibrant may have written it"
         )
-    seal = made.pop("seal", None)
-    missing = [key for key in _KEYS if key not in made]
-    if missing or seal != _seal(made):
-        found = f"no {missing[0]}" if missing else "contents that do not match the seal"
-        raise CalibrationInputError("text", "must be as it was written", got=found, hint="fit and save it again")
-    return made
+    seal = document.pop("seal", None)
+    missing = [key for key in _KEYS if key not in document]
+    if missing or seal != _seal(document):
+        fault = f"no {missing[0]}" if missing else "contents that do not match the seal"
+        raise CalibrationInputError("text", "must be as it was written", got=fault, hint="fit and save it again")
+    return document
 
 
 def name_of(kind: type) -> str:
@@ -54,37 +56,35 @@ def name_of(kind: type) -> str:
     >>> name_of(TemperatureScaling), name_of(dict)
     ('TemperatureScaling', 'builtins.dict')
     """
-    known = _known().get(kind.__name__)
-    if known not in (None, kind):
+    if is_ours(kind):
+        return kind.__name__
+    if _known(kind.__name__) is not None:
         raise CalibrationInputError(
             "method", "must have a name of its own to be saved", got=kind.__name__, hint="rename the class"
         )
-    return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+    return qualified(kind)
 
 
 def method(name: str, pieces: Mapping[str, Any]) -> Any:
     """The class of that name: one of calibrant's own, else from `pieces`, under that name or its last word."""
-    known, name = _known(), str(name)
-    for found in (known.get(name), pieces.get(name), pieces.get(name.rpartition(".")[2])):
-        if found is not None:
-            return found
-    hint = nearest(name, known) if "." not in name else "pass pieces={name: class} for a class of your own"
+    name = str(name)
+    for kind in (_known(name), pieces.get(name), pieces.get(name.rpartition(".")[2])):
+        if kind is not None:
+            return kind
+    foreign = "pass pieces={name: class} for a class of your own"
+    hint = foreign if "." in name else nearest(name, filter(_known, names()))
     raise CalibrationInputError("method", "is unknown", got=repr(name), hint=hint)
 
 
-def rebuilt(kind: Any, made: dict[str, Any]) -> Any:
-    """The fitted recalibrator that `made` describes."""
+def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
+    """A recalibrator with the options, what was learnt and the certificate that a document holds."""
     try:
-        fitted = kind(**made["options"])
+        fitted = kind(**document["options"])
         for name in kind.learns:
-            setattr(fitted, name, _array(made["learnt"][name]))
+            setattr(fitted, name, _array(document["learnt"][name]))
     except (TypeError, KeyError) as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
-    fitted.classes_ = np.array(made["classes"])
-    fitted._width = len(made["classes"]) if made["kind"] == "classes" else 0
-    fitted.n_features_in_ = fitted._width or 1
-    fitted._fitted_on = made["fitted_on"]
-    fitted.certificate_ = Certificate.from_dict(made["certificate"])
+    fitted.certificate_ = Certificate.from_dict(document["certificate"])
     return fitted
 
 
@@ -112,20 +112,20 @@ def option(value: Any) -> Any:
     return [option(item) for item in value] if isinstance(value, (list, tuple, range)) else value
 
 
-def _known() -> dict[str, Any]:
-    from calibrant import recalibrate  # its names are known last
-
-    return recalibrate.METHODS
-
-
-def _array(made: Any) -> Any:
-    if isinstance(made, dict):
-        return tuple(_array(array) for array in made["arrays"])
-    return np.array(made, np.float64) if isinstance(made, list) else made
+def _known(name: str) -> Any:
+    """The recalibrator that calibrant calls so, if any."""
+    kind = find(name)
+    return kind if hasattr(kind, "learns") else None
 
 
-def _seal(made: dict[str, Any]) -> str:
-    return hashlib.sha256(_text(made, sort_keys=True).encode()).hexdigest()
+def _array(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(_array(array) for array in value["arrays"])
+    return np.array(value, np.float64) if isinstance(value, list) else value
+
+
+def _seal(document: dict[str, Any]) -> str:
+    return hashlib.sha256(_text(document, sort_keys=True).encode()).hexdigest()
 
 
 def _text(value: Any, **how: Any) -> str:

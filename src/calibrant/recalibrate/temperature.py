@@ -16,7 +16,7 @@ from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.fitting.certificate import Certificate, Ending
-from calibrant.recalibrate.fitting.scores import Lesson, Scores
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recipes import ECE
 
@@ -58,22 +58,22 @@ class TemperatureScaling(Recalibrator):
         super()._check()
         word(self.objective, "objective", "nll", "ece")
 
-    def _learn(self, given: Lesson) -> Ending:
-        logits = given.scores.logits
+    def _learn(self, lesson: Lesson) -> Ending:
+        logits = lesson.scores.logits
         if self.objective == "ece":
-            self.temperature_ = best_on_grid(logits, given.labels, given.weight)
+            self.temperature_ = best_on_grid(logits, lesson.labels, lesson.weight)
             at_end = self.temperature_ in (GRID[0], GRID[-1])
             return Ending(
                 iterations=len(GRID),
                 at_bound=("temperature",) if at_end else (),
                 message=f"temperature ended at the end of its grid, {self.temperature_:g}" if at_end else "",
             )
-        self.temperature_, certificate = fit_temperature(logits, given.labels, given.weight)
+        self.temperature_, certificate = fit_temperature(logits, lesson.labels, lesson.weight)
         return certificate if self.input == "logits" else certificate.ending  # logits of probabilities were raised
 
-    def _logits(self, given: Scores) -> Array:
-        logits = given.logits
-        return given.restored(logits / logits.dtype.type(self.temperature_))
+    def _logits(self, scores: ModelScores) -> Array:
+        logits = scores.logits
+        return scores.restored(logits / logits.dtype.type(self.temperature_))
 
     @property
     def affine(self) -> tuple[Floats, Floats]:
@@ -127,8 +127,8 @@ def best_on_grid(logits: Array, labels: Ints, weight: Floats) -> float:
     errors = []
     for temperature in GRID:
         confidence = 1.0 / np.exp(shifted / temperature, dtype=np.float64).sum(axis=1)
-        made = Predictions.from_confidence(hits, confidence, sample_weight=heavy, copy=False)
-        errors.append(ECE(made).value)
+        predictions = Predictions.from_confidence(hits, confidence, sample_weight=heavy, copy=False)
+        errors.append(ECE(predictions).value)
     return float(GRID[int(np.argmin(errors))])
 
 

@@ -13,10 +13,10 @@ from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, together
-from calibrant.recalibrate.fitting.scores import Lesson, Scores, log_softmax, logarithms
 from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
-from calibrant.recalibrate.isotonic import broken_line, fit_isotonic
+from calibrant.recalibrate.isotonic_calibration import broken_line, fit_isotonic
 from calibrant.recalibrate.platt import fit_platt, platt_curve, platt_odds
 from calibrant.recalibrate.recalibrator import Recalibrator, likeliest
 
@@ -65,43 +65,43 @@ class TopLabelCalibration(Recalibrator):
         word(self.method, "method", *_CURVES)
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    def _learn(self, given: Lesson) -> Ending:
-        if given.scores.event:
+    def _learn(self, lesson: Lesson) -> Ending:
+        if lesson.scores.event:
             raise CalibrationInputError(
                 "X",
                 "must have a column a class: one event has no predicted class",
                 got="1-D scores",
                 hint="pass np.column_stack([1 - p, p]), or calibrate the event itself",
             )
-        parts = [self._fitted(event) for event in predicted_events(given, self._confidence(given.scores))]
+        parts = [self._fitted(event) for event in predicted_events(lesson, self._confidence(lesson.scores))]
         curves, endings = zip(*parts, strict=True)
         self.curves_ = tuple(curves)
-        return together(endings, given.classes)
+        return together(endings, lesson.classes)
 
-    def _map(self, given: Scores) -> Floats:
-        top, confidence, made = likeliest(given.probabilities), self._confidence(given), given.probabilities.copy()
-        rows = np.arange(len(top))
-        calibrated = made[rows, top]
+    def _map(self, scores: ModelScores) -> Floats:
+        probabilities, confidence = scores.probabilities, self._confidence(scores)
+        top = likeliest(probabilities)
+        calibrated = probabilities[np.arange(len(top)), top]
         for index, numbers in enumerate(self.curves_):
             chosen = top == index
             if len(numbers):
                 calibrated[chosen] = _CURVES[self.method](confidence[chosen], numbers)
-        return replaced(made, top, calibrated)
+        return replaced(probabilities, top, calibrated)
 
-    def _logits(self, given: Scores) -> Floats | None:
-        if self.method != "platt" or given.input != "logits":
+    def _logits(self, scores: ModelScores) -> Floats | None:
+        if self.method != "platt" or scores.input != "logits":
             return None
-        top, odds = likeliest(given.probabilities), self._confidence(given)
+        top, odds = likeliest(scores.probabilities), self._confidence(scores)
         for index, numbers in enumerate(self.curves_):
             if len(numbers):
                 odds[top == index] = platt_odds(odds[top == index], *numbers)
-        return log_replaced(given.values, top, odds)
+        return log_replaced(scores.values, top, odds)
 
-    def _confidence(self, given: Scores) -> Array:
+    def _confidence(self, scores: ModelScores) -> Array:
         """What the map of a predicted class takes: its probability, or its log-odds."""
-        exact = self.method == "histogram" and given.input == "probabilities"  # edges are compared in their precision
-        scores = given.values if exact else given.log_odds if self.method == "platt" else given.probabilities
-        return scores[np.arange(len(scores)), likeliest(given.probabilities)]
+        exact = self.method == "histogram" and scores.input == "probabilities"  # edges are compared in their precision
+        values = scores.values if exact else scores.log_odds if self.method == "platt" else scores.probabilities
+        return values[np.arange(len(values)), likeliest(scores.probabilities)]
 
     def _fitted(self, event: Event) -> tuple[Floats, Ending]:
         if not len(event.weight):
@@ -114,19 +114,19 @@ class TopLabelCalibration(Recalibrator):
         return fit_histogram(event, self.n_bins), Ending()
 
 
-def predicted_events(given: Lesson, confidence: Array) -> list[Event]:
+def predicted_events(lesson: Lesson, confidence: Array) -> list[Event]:
     """For each class the rows that predict it: their confidence, whether it is true, and their weight.
 
-    >>> from calibrant.recalibrate.fitting.scores import lesson
-    >>> given = lesson([[.9, .1], [.2, .8]], [0, 0], input="probabilities")
-    >>> [event.outcomes.tolist() for event in predicted_events(given, np.array([.9, .8]))]
+    >>> from calibrant.recalibrate.fitting.lessons import as_lesson
+    >>> lesson = as_lesson([[.9, .1], [.2, .8]], [0, 0], input="probabilities")
+    >>> [event.outcomes.tolist() for event in predicted_events(lesson, np.array([.9, .8]))]
     [[1.0], [0.0]]
     """
-    top = likeliest(given.scores.probabilities)
-    right = (top == given.labels).astype(np.float64)
-    kept = given.weight > LEAST_SHARE * given.weight.sum()
-    chosen = [np.flatnonzero(kept & (top == index)) for index in range(given.width)]
-    return [Event(confidence[rows], right[rows], given.weight[rows]) for rows in chosen]
+    top = likeliest(lesson.scores.probabilities)
+    right = (top == lesson.labels).astype(np.float64)
+    kept = lesson.weight > LEAST_SHARE * lesson.weight.sum()
+    chosen = [np.flatnonzero(kept & (top == index)) for index in range(lesson.width)]
+    return [Event(confidence[rows], right[rows], lesson.weight[rows]) for rows in chosen]
 
 
 def replaced(probabilities: Floats, top: Ints, calibrated: Floats) -> Floats:
@@ -161,9 +161,9 @@ def log_replaced(logits: Array, top: Ints, odds: Floats) -> Floats:
     others[np.exp(others.max(axis=1)) == 0] = 0.0  # equally, where their probabilities are 0
     others[rows, top] = -np.inf
     happened, failed = logarithms(odds)
-    made = log_softmax(others) - failed[:, None]
-    made[rows, top] = happened
-    return made
+    logs = log_softmax(others) - failed[:, None]
+    logs[rows, top] = happened
+    return logs
 
 
 _CURVES: dict[str, Callable[[Array, Floats], Floats]] = {

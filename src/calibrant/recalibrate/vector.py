@@ -13,6 +13,7 @@ from calibrant.checks import number
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import (
     Likelihood,
     Point,
@@ -22,7 +23,6 @@ from calibrant.recalibrate.fitting.likelihood import (
     solved,
     usual_temperature,
 )
-from calibrant.recalibrate.fitting.scores import Lesson, Scores
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 
@@ -61,15 +61,15 @@ class VectorScaling(Recalibrator):
         super()._check()
         number(self.l2, "l2", "must be a finite number of at least 0", lambda l2: 0 <= l2 < np.inf)
 
-    def _learn(self, given: Lesson) -> Ending:
+    def _learn(self, lesson: Lesson) -> Ending:
         if self.l2 == 0:
-            require_every_class(given, "pass l2=0.01 or use TemperatureScaling")
-        made = fit_vector(given.scores.logits.astype(np.float64), given.labels, given.weight, l2=self.l2)
-        self.weights_, self.bias_, ending = made
+            require_every_class(lesson, "pass l2=0.01 or use TemperatureScaling")
+        logits = lesson.scores.logits.astype(np.float64)
+        self.weights_, self.bias_, ending = fit_vector(logits, lesson.labels, lesson.weight, l2=self.l2)
         return ending
 
-    def _logits(self, given: Scores) -> Array:
-        return given.restored(given.logits.astype(np.float64) * self.weights_ + self.bias_)
+    def _logits(self, scores: ModelScores) -> Array:
+        return scores.restored(scores.logits.astype(np.float64) * self.weights_ + self.bias_)
 
     @property
     def affine(self) -> tuple[Floats, Floats]:
@@ -86,7 +86,7 @@ def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0)
     """
     rows, width = Rows.of(logits, labels, weight), logits.shape[1]
     centre = np.array([np.ones(width), np.zeros(width)])
-    likelihood = Scaled(rows, np.full_like(centre, l2 / width), centre)
+    likelihood = VectorLikelihood(rows, np.full_like(centre, l2 / width), centre)
     start = centre / usual_temperature(logits, labels, weight)
     point, ending = minimised(likelihood, likelihood.moved(start))
     weights, bias = likelihood.raw(point.parameters)
@@ -96,7 +96,7 @@ def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Likelihood):
+class VectorLikelihood(Likelihood):
     """Scores w * z + b: parameters (2, K), w and b."""
 
     intercepts: ClassVar[Any] = 1
@@ -117,13 +117,13 @@ class Scaled(Likelihood):
         z, width = self.rows.features, self.rows.width
         root = np.sqrt(self.rows.weight)[:, None] * probabilities
         both = np.hstack([root * z, root])
-        made = -(both.T @ both)
+        hessian = -(both.T @ both)
         heavy = probabilities * self.rows.weight[:, None]
         classes, middle = np.arange(width), self.rows.middle
         factor, intercept = 2 * self.penalty  # on w and on b - w * m, m the means of the features
         mean = np.einsum("ij,ij->j", heavy, z) - intercept * middle
-        made[classes, classes] += np.einsum("ij,ij,ij->j", heavy, z, z) + factor + intercept * middle**2
-        made[classes, classes + width] += mean
-        made[classes + width, classes] += mean
-        made[classes + width, classes + width] += heavy.sum(axis=0) + intercept
-        return made
+        hessian[classes, classes] += np.einsum("ij,ij,ij->j", heavy, z, z) + factor + intercept * middle**2
+        hessian[classes, classes + width] += mean
+        hessian[classes + width, classes] += mean
+        hessian[classes + width, classes + width] += heavy.sum(axis=0) + intercept
+        return hessian

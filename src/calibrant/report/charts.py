@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from calibrant.kernels.totals import Floats
+from calibrant.report.quoting import amount
 from calibrant.report.svg import Plane, element, picture
-from calibrant.report.words import amount
 from calibrant.text import inert
 
 Z = 1.6448536269514722
@@ -111,17 +111,17 @@ def reliability(
 
 def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
     """Band, frequency, gap, forecast and interval of each bin."""
-    made = []
+    drawings = []
     for bar in bars:
-        said = (
+        tooltip = (
             f"{bar.low:.3f} to {bar.high:.3f}: forecast {bar.forecast:.3f}, "
             f"came true {bar.frequency:.3f}, {amount(bar.count)} samples"
         )
         middle = (bar.low + bar.high) / 2
-        made.append(
+        drawings.append(
             element(
                 "g",
-                element("title", said),
+                element("title", tooltip),
                 RELIABILITY.box(bar.low, bar.high, 0, bar.frequency, class_="frequency"),
                 RELIABILITY.box(bar.low, bar.high, bar.frequency, bar.forecast, class_=f"gap {bar.kind}"),
                 RELIABILITY.box(bar.low, bar.high, *bar.band, class_="band"),
@@ -129,15 +129,15 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
                 RELIABILITY.line([(middle, end) for end in bar.interval], class_="whisker"),
             )
         )
-    return made
+    return drawings
 
 
 def count_bars(bars: Sequence[Bar]) -> list[Markup]:
     """How many samples each bin holds, against the fullest."""
     fullest = max((bar.count for bar in bars), default=1.0)
-    made = [COUNTS.box(bar.low, bar.high, 0, max(bar.count / fullest, 0.012), class_="count") for bar in bars]
+    boxes = [COUNTS.box(bar.low, bar.high, 0, max(bar.count / fullest, 0.012), class_="count") for bar in bars]
     most = element("text", f"fullest bin: {amount(fullest)}", x=COUNTS.left, y=COUNTS.top - 6, class_="tick start most")
-    return [*made, most]
+    return [*boxes, most]
 
 
 def hatches() -> Markup:
@@ -235,10 +235,10 @@ def signed_bars(
         place = (
             {"x": plane.left - 7, "y": plane.up(middle) + 4} if beside else {"x": plane.left, "y": plane.up(at) + 13}
         )
-        said = element(
-            "text", _short(name, SHORT if beside else 48), class_=f"tick{strong}{' end' if beside else ''}", **place
+        heading = element(
+            "text", inert(name, SHORT if beside else 48), class_=f"tick{strong}{' end' if beside else ''}", **place
         )
-        parts.append(said)
+        parts.append(heading)
         if not math.isfinite(value):
             continue
         kind = f"gap {'over' if value > 0 else 'under'}"
@@ -265,8 +265,8 @@ def histogram(
     side = "end" if observed > (low + high) / 2 else "start"
     parts.append(plane.line([(observed, 0), (observed, plane.y[1])], class_="observed"))
     shift = -6 if side == "end" else 6
-    said = f"observed {observed:.4f}"
-    parts.append(element("text", said, x=at + shift, y=plane.top + 13, class_=f"tick {side} strong"))
+    note = f"observed {observed:.4f}"
+    parts.append(element("text", note, x=at + shift, y=plane.top + 13, class_=f"tick {side} strong"))
     return picture(identity, title, description, plane.width, plane.height, *parts)
 
 
@@ -292,25 +292,25 @@ def _drawn(plane: Plane, line: Line, kind: str) -> list[Markup]:
 def _key(plane: Plane, sides: tuple[str, str]) -> Markup:
     """What the parts of a reliability diagram mean."""
     middle = plane.left + (plane.width - plane.left - plane.right) / 2
-    left, made = plane.left, []
+    left, marks = plane.left, []
     entries: Mapping[str, tuple[float, float, Markup]] = {
         sides[0]: (left, 12, element("rect", x=left, y=4, width=22, height=11, class_="gap over")),
         sides[1]: (left, 34, element("rect", x=left, y=26, width=22, height=11, class_="gap under")),
         "90% interval": (middle, 12, element("path", d=f"M{middle + 11:g} 1v17", class_="whisker", fill="none")),
         "90% if calibrated": (middle, 34, element("rect", x=middle, y=25, width=22, height=13, class_="band")),
     }
-    for said, (x, y, mark) in entries.items():
-        made += [mark, element("text", said, x=x + 29, y=y + 2, class_="tick start")]
-    return element("g", *made, class_="legend")
+    for words, (x, y, mark) in entries.items():
+        marks += [mark, element("text", words, x=x + 29, y=y + 2, class_="tick start")]
+    return element("g", *marks, class_="legend")
 
 
 def _legend(plane: Plane, names: Sequence[str]) -> Markup:
-    made = []
+    marks = []
     for index, name in enumerate(names):
         y = 13 + 17 * index
-        made.append(element("path", d=f"M{plane.left:g} {y - 4}h26", class_=f"series s{index % 4}", fill="none"))
-        made.append(element("text", _short(name, 46), x=plane.left + 34, y=y, class_="tick start"))
-    return element("g", *made, class_="legend")
+        marks.append(element("path", d=f"M{plane.left:g} {y - 4}h26", class_=f"series s{index % 4}", fill="none"))
+        marks.append(element("text", inert(name, 46), x=plane.left + 34, y=y, class_="tick start"))
+    return element("g", *marks, class_="legend")
 
 
 def _span(values: Floats, zero: bool) -> tuple[float, float]:
@@ -325,7 +325,3 @@ def _span(values: Floats, zero: bool) -> tuple[float, float]:
 def _wide(xs: Floats) -> tuple[float, float]:
     low, high = float(xs.min()), float(xs.max())
     return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def _short(name: str, most: int) -> str:
-    return inert(name, most)

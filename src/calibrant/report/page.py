@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from calibrant.report.charts import hatches
-from calibrant.report.words import Quoted
+from calibrant.report.quoting import Quoted
 from calibrant.specification.encoding import number
 from calibrant.text import inert
 
@@ -22,7 +22,7 @@ Cell = str | float | int | Quoted
 
 
 @dataclass(frozen=True)
-class Grid:
+class PageTable:
     """A table of the page: numbers keep all digits for "copy as CSV" and show a few."""
 
     header: Sequence[str]
@@ -66,13 +66,13 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PageFigure:
     """A picture with what it shows in words and, below it, the table that it draws."""
 
     identity: str
     picture: Markup
     caption: str
-    grid: Grid
+    grid: PageTable
     controls: bool = False
     """Whether the reader can re-bin this picture."""
 
@@ -84,8 +84,8 @@ class Section:
     identity: str
     title: str
     paragraphs: Sequence[str] = ()
-    figures: Sequence[Figure] = ()
-    grids: Sequence[Grid] = ()
+    figures: Sequence[PageFigure] = ()
+    grids: Sequence[PageTable] = ()
     references: Sequence[str] = ()
 
 

@@ -84,21 +84,21 @@ class Plane:
         y_ticks: Sequence[tuple[float, str]] | None = None,
     ) -> Markup:
         """Grid lines with their labels, and what the axes mean."""
-        made = []
-        for x, said in ticks(*self.x) if x_ticks is None else x_ticks:
+        parts = []
+        for x, text in ticks(*self.x) if x_ticks is None else x_ticks:
             at = self.across(x)
-            made.append(element("line", x1=at, x2=at, y1=self.top, y2=self.height - self.bottom, class_="grid"))
-            made.append(element("text", said, x=at, y=self.height - self.bottom + 15, class_="tick middle"))
-        for y, said in ticks(*self.y) if y_ticks is None else y_ticks:
+            parts.append(element("line", x1=at, x2=at, y1=self.top, y2=self.height - self.bottom, class_="grid"))
+            parts.append(element("text", text, x=at, y=self.height - self.bottom + 15, class_="tick middle"))
+        for y, text in ticks(*self.y) if y_ticks is None else y_ticks:
             at = self.up(y)
-            made.append(element("line", x1=self.left, x2=self.width - self.right, y1=at, y2=at, class_="grid"))
-            made.append(element("text", said, x=self.left - 6, y=at + 4, class_="tick end"))
+            parts.append(element("line", x1=self.left, x2=self.width - self.right, y1=at, y2=at, class_="grid"))
+            parts.append(element("text", text, x=self.left - 6, y=at + 4, class_="tick end"))
         middle = self.left + (self.width - self.left - self.right) / 2
-        made.append(element("text", x_label, x=middle, y=self.height - 7, class_="axis middle"))
+        parts.append(element("text", x_label, x=middle, y=self.height - 7, class_="axis middle"))
         centre = self.top + (self.height - self.top - self.bottom) / 2
         turned = f"translate(13 {_number(centre)}) rotate(-90)"
-        made.append(element("text", y_label, transform=turned, class_="axis middle"))
-        return Markup("").join(made)
+        parts.append(element("text", y_label, transform=turned, class_="axis middle"))
+        return Markup("").join(parts)
 
 
 def picture(identity: str, title: str, description: str, width: float, height: float, *parts: str) -> Markup:

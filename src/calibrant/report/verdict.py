@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.recalibrate.choice import UNCHANGED
+from calibrant.report.quoting import counted, percent, points, sides
 from calibrant.report.sections.models import lowest
 from calibrant.report.sections.repair import gained
-from calibrant.report.study import Study, redraws
-from calibrant.report.words import counted, percent, points, sides
+from calibrant.report.subject import Subject, redraws
 from calibrant.text import p_value
 
 LEVEL = 0.05
@@ -35,121 +35,121 @@ class Verdict:
     tone: str
 
 
-def verdict(study: Study, others: Sequence[Study] = ()) -> Verdict:
+def verdict(subject: Subject, others: Sequence[Subject] = ()) -> Verdict:
     """What a release manager needs to know.
 
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> print(verdict(Study(cal.Predictions.from_probs(rng.random(2000) < p, p), "model")).sentence)
+    >>> print(verdict(Subject(cal.Predictions.from_probs(rng.random(2000) < p, p), "model")).sentence)
     No miscalibration beyond noise: ECE is 3.0 points, and calibrated forecasts would show 2.7 (p = 0.32).
     """
-    compared = [lowest([study, *others])] if others else []
-    supporting = tuple(filter(None, [_on_average(study), _sizes(study), _repair(study), *compared]))
-    p = study.ece.details.get("null_p_value")
+    compared = [lowest([subject, *others])] if others else []
+    supporting = tuple(filter(None, [_on_average(subject), _sizes(subject), _repair(subject), *compared]))
+    p = subject.ece.details.get("null_p_value")
     if p is None or p != p:
-        return Verdict(_without_noise_floor(study), supporting, "unsure")
+        return Verdict(_without_noise_floor(subject), supporting, "unsure")
     if p > LEVEL:
-        return _nothing_found(study, supporting)
-    said = p_value(p, redraws(study.ece))
-    if study.ece.value < TELLING:
-        sentence = f"Nearly calibrated: ECE is {points(study.ece.value)}, small but more than noise ({said})."
+        return _nothing_found(subject, supporting)
+    noise = p_value(p, redraws(subject.ece))
+    if subject.ece.value < TELLING:
+        sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
         return Verdict(sentence, supporting, "unsure")
-    help_ = _help(study)
-    sentence = f"{_direction(study)}, more than noise ({said}){f'; {help_}' if help_ else ''}."
+    help_ = _help(subject)
+    sentence = f"{_direction(subject)}, more than noise ({noise}){f'; {help_}' if help_ else ''}."
     return Verdict(sentence, supporting, "poor")
 
 
-def _nothing_found(study: Study, supporting: tuple[str, ...]) -> Verdict:
+def _nothing_found(subject: Subject, supporting: tuple[str, ...]) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
-    floor, mean = study.ece.details["noise_floor"], study.mcs.details.get("null_p_value", 1.0)
+    floor, mean = subject.ece.details["noise_floor"], subject.mcs.details.get("null_p_value", 1.0)
     if mean <= LEVEL / 5:  # a second look at the same data must not add many false alarms
-        said = f"{_off(study)} in the mean, more than noise"
-        but = f"ECE, {points(study.ece.value)}, is not (calibrated forecasts would show {100 * floor:.1f})"
-        return Verdict(f"{said} ({p_value(mean, redraws(study.mcs))}), though {but}.", supporting, "unsure")
-    most = max(study.ece.details["noise_95"], RULE_OF_THREE / study.ece.n)
-    p = p_value(study.ece.details["null_p_value"], redraws(study.ece))
-    numbers = f"ECE is {points(study.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
+        lead = f"{_off(subject)} in the mean, more than noise"
+        but = f"ECE, {points(subject.ece.value)}, is not (calibrated forecasts would show {100 * floor:.1f})"
+        return Verdict(f"{lead} ({p_value(mean, redraws(subject.mcs))}), though {but}.", supporting, "unsure")
+    most = max(subject.ece.details["noise_95"], RULE_OF_THREE / subject.ece.n)
+    p = p_value(subject.ece.details["null_p_value"], redraws(subject.ece))
+    numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
     if most <= BLURRED:
         return Verdict(f"No miscalibration beyond noise: {numbers}.", supporting, "good")
-    hidden = f"with {counted(study.ece.n, 'row')}, up to {100 * min(most, 1.0):.1f} points would pass for noise"
+    hidden = f"with {counted(subject.ece.n, 'row')}, up to {100 * min(most, 1.0):.1f} points would pass for noise"
     return Verdict(f"Too few rows to tell: {numbers}; {hidden}.", supporting, "unsure")
 
 
-def _without_noise_floor(study: Study) -> str:
+def _without_noise_floor(subject: Subject) -> str:
     """What can be said of soft labels: how large the error is, and the mean's interval."""
-    said = f"ECE is {points(study.ece.value)}; how much of it is noise cannot be told from soft labels"
-    between = study.mcs.interval
+    size = f"ECE is {points(subject.ece.value)}; how much of it is noise cannot be told from soft labels"
+    between = subject.mcs.interval
     if between is None or not (between.low > 0 or between.high < 0):
-        return f"{said}. In the mean, forecasts are neither clearly too high nor too low."
+        return f"{size}. In the mean, forecasts are neither clearly too high nor too low."
     ends = sorted(100 * abs(end) for end in (between.low, between.high))
     between_them = f"90% interval {ends[0]:.1f} to {ends[1]:.1f}"
-    return f"{_off(study)} in the mean ({between_them}). {said}."
+    return f"{_off(subject)} in the mean ({between_them}). {size}."
 
 
-def _direction(study: Study) -> str:
+def _direction(subject: Subject) -> str:
     """Over- or under-confident, by how much; or both, which the mean hides."""
-    bins = study.ece.bins
+    bins = subject.ece.bins
     assert bins is not None
     parts = bins.share[0] * np.where(bins.counts[0] > 0, bins.gap[0, :, 0], 0.0)
     over, under = float(parts[parts > 0].sum()), float(-parts[parts < 0].sum())
-    floor = study.ece.details["noise_floor"]
-    clear = study.mcs.details.get("null_p_value", 0.0) <= LEVEL
+    floor = subject.ece.details["noise_floor"]
+    clear = subject.mcs.details.get("null_p_value", 0.0) <= LEVEL
     mixed = min(over, under) > max(MIXED * max(over, under), floor / 2)
     if clear and not mixed:
-        return _off(study)
-    if min(over, under) > 0 and RULE_OF_THREE / study.ece.n <= BLURRED:
-        high, low = sides(study.predictions.kind)
+        return _off(subject)
+    if min(over, under) > 0 and RULE_OF_THREE / subject.ece.n <= BLURRED:
+        high, low = sides(subject.predictions.kind)
         return (
             f"Miscalibrated both ways: {high} by {points(over)} in some ranges and {low} by {points(under)} in others"
         )
-    return f"Miscalibrated: ECE is {points(study.ece.value)}"
+    return f"Miscalibrated: ECE is {points(subject.ece.value)}"
 
 
-def _off(study: Study) -> str:
+def _off(subject: Subject) -> str:
     """By how much the mean is off: confidence has a direction, the forecast of an event is too high or too low."""
-    kind, gap = study.predictions.kind, study.mcs.value
-    said = f"{sides(kind)[gap < 0]} by {points(abs(gap))}"
-    return f"Forecasts are {said}" if kind == "event" else said.capitalize()
+    kind, gap = subject.predictions.kind, subject.mcs.value
+    words = f"{sides(kind)[gap < 0]} by {points(abs(gap))}"
+    return f"Forecasts are {words}" if kind == "event" else words.capitalize()
 
 
-def _help(study: Study) -> str:
+def _help(subject: Subject) -> str:
     """What a temperature would do, on rows it was not fitted on."""
-    found = study.choice
-    if found is None or "temperature" not in found.forecasts or study.temperature is None:
+    choice = subject.choice
+    if choice is None or "temperature" not in choice.forecasts or subject.temperature is None:
         return ""
-    before, after = (found.table[name]["ECE"].value for name in (UNCHANGED, "temperature"))
-    temperature, inside = study.temperature
-    floor = study.ece.details["noise_floor"]
+    before, after = (choice.table[name]["ECE"].value for name in (UNCHANGED, "temperature"))
+    temperature, inside = subject.temperature
+    floor = subject.ece.details["noise_floor"]
     left = (after - floor) / (before - floor) if before > floor else 1.0  # of what is more than noise
     if left > 0.8:
         return "a temperature would not mend it"
     if not inside:
         return "a temperature would mend it only by making all forecasts alike" if temperature > 1 else ""
     amount = "most" if left < 0.5 else "part"
-    said = f"ECE {100 * before:.1f} to {100 * after:.1f} points"
-    return f"a temperature of {temperature:.2g} would remove {amount} of it ({said})"
+    change = f"ECE {100 * before:.1f} to {100 * after:.1f} points"
+    return f"a temperature of {temperature:.2g} would remove {amount} of it ({change})"
 
 
-def _on_average(study: Study) -> str:
+def _on_average(subject: Subject) -> str:
     """The plainest statement there is."""
-    forecast, truth = study.forecast, study.frequency
-    if study.predictions.kind == "event":
+    forecast, truth = subject.forecast, subject.frequency
+    if subject.predictions.kind == "event":
         return f"On average {percent(forecast)} is forecast, and it happens in {percent(truth)} of the cases."
     return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
 
 
-def _sizes(study: Study) -> str:
-    between = study.ece.interval
-    said = f"ECE, the mean gap between forecast and frequency, is {points(study.ece.value)} (percentage points)"
+def _sizes(subject: Subject) -> str:
+    between = subject.ece.interval
+    sentence = f"ECE, the mean gap between forecast and frequency, is {points(subject.ece.value)} (percentage points)"
     if between is not None and between.low == between.low:
-        said += f", 90% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
-    floor = study.ece.details.get("noise_floor")
+        sentence += f", 90% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
+    floor = subject.ece.details.get("noise_floor")
     if floor is not None:
-        rows = counted(study.ece.n, "row")
-        said += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {rows}"
-    return f"{said}."
+        rows = counted(subject.ece.n, "row")
+        sentence += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {rows}"
+    return f"{sentence}."
 
 
-def _repair(study: Study) -> str:
-    return "" if study.choice is None else gained(study.choice)
+def _repair(subject: Subject) -> str:
+    return "" if subject.choice is None else gained(subject.choice)

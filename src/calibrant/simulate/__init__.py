@@ -8,22 +8,22 @@ each comes true (`CalibrationCurve`, `Tempered`), and their `true_calibration_er
 >>> import calibrant as cal
 >>> from calibrant.simulate import PUBLISHED, bias
 >>> fit = PUBLISHED["resnet152_imgnet"]
->>> found = bias({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, fit.scores, fit.curve, n=200, replicates=200, seed=0)
->>> round(found["ece"].bias, 3), round(found["sweep"].bias, 3)
+>>> biases = bias({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, fit.scores, fit.curve, n=200, replicates=200, seed=0)
+>>> round(biases["ece"].bias, 3), round(biases["sweep"].bias, 3)
 (0.025, 0.0)
 """
 
 from calibrant.simulate.biases import Biases, Estimate, bias, estimates
+from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve, logistic_curve, power_curve
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curve_fit import CurveFit, CurveFits, fit_curve
-from calibrant.simulate.curves import IDENTITY, CalibrationCurve, logistic_curve, power_curve
 from calibrant.simulate.detection import Detection, Detections, SamplesNeeded, power, samples_needed
 from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
-from calibrant.simulate.likeness import Like, like
 from calibrant.simulate.model_fit import ModelFit, fit_model
+from calibrant.simulate.model_like_yours import Like, like
 from calibrant.simulate.pictures import picture
 from calibrant.simulate.published import PUBLISHED, PublishedCurve, PublishedFit
-from calibrant.simulate.samples import draw
+from calibrant.simulate.sampling import draw
 from calibrant.simulate.score_fit import ScoreFit, fit_scores
 from calibrant.simulate.scores import UNIFORM, BetaScores, EmpiricalScores
 from calibrant.simulate.targets import Target, order_of, true_value

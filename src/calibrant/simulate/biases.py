@@ -15,11 +15,10 @@ from calibrant.inference.draws import check_seed, replicate
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.simulate.classes import SoftmaxScores
-from calibrant.simulate.named import Named
+from calibrant.simulate.named import Named, to_json
 from calibrant.simulate.replicated import values_of
-from calibrant.simulate.samples import Law, check_law, sampled
+from calibrant.simulate.sampling import Law, check_law, sampled
 from calibrant.simulate.targets import Target, true_value
-from calibrant.simulate.text import to_json
 from calibrant.text import aligned
 
 BLOCK = 1 << 17
@@ -118,19 +117,19 @@ def bias(
     >>> import calibrant as cal
     >>> from calibrant.simulate import PUBLISHED, bias
     >>> fit = PUBLISHED["resnet110_c10"]
-    >>> found = bias({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, fit.scores, fit.curve, n=200, replicates=100, seed=0)
-    >>> print(found)
+    >>> biases = bias({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, fit.scores, fit.curve, n=200, replicates=100, seed=0)
+    >>> print(biases)
     estimator        of   truth    mean     bias      sd    rmse  mc error
     ece        L1 error  0.0584  0.0624   0.0040  0.0153  0.0158    0.0015
     sweep      L1 error  0.0584  0.0566  -0.0017  0.0156  0.0157    0.0016
     """
     values = estimates(metrics, scores, curve, n, replicates, seed, n_jobs=n_jobs)
     known = truth or {}
-    made = {}
+    table = {}
     for name, metric in metrics.items():
         target = Target(known[name], "given") if name in known else true_value(metric, scores, curve)
-        made[name] = summarised(name, n, target, values[name])
-    return Biases(made)
+        table[name] = summarised(name, n, target, values[name])
+    return Biases(table)
 
 
 def estimates(
@@ -161,7 +160,7 @@ def estimates(
     check_seed(seed)
     each = n * (scores.classes if isinstance(scores, SoftmaxScores) else 1)
     work = _Experiment(tuple(metrics.values()), scores, curve, n)
-    made = replicate(
+    values = replicate(
         work,
         replicates,
         seed,
@@ -170,7 +169,7 @@ def estimates(
         block=max(1, BLOCK // each),
         what=f"simulating n={n}",
     )
-    return {name: made[:, index] for index, name in enumerate(metrics)}
+    return {name: values[:, index] for index, name in enumerate(metrics)}
 
 
 def summarised(name: str, n: int, target: Target, values: Floats) -> Estimate:

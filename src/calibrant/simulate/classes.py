@@ -88,12 +88,12 @@ def true_rows(curve: RowCurve, forecasts: Array) -> Floats:
             got=repr(curve),
             hint="see Tempered",
         )
-    made = np.asarray(curve(forecasts), np.float64)
-    if made.shape != forecasts.shape:
-        raise CalibrationInputError("curve", "must give one row per forecast", got=f"shape {made.shape}")
-    if not (made >= 0).all() or not (np.abs(made.sum(axis=-1) - 1) < 1e-9).all():
+    rows = np.asarray(curve(forecasts), np.float64)
+    if rows.shape != forecasts.shape:
+        raise CalibrationInputError("curve", "must give one row per forecast", got=f"shape {rows.shape}")
+    if not (rows >= 0).all() or not (np.abs(rows.sum(axis=-1) - 1) < 1e-9).all():
         raise CalibrationInputError("curve", "must give probabilities that sum to 1", got="others")
-    return made
+    return rows
 
 
 def _softmax(logits: Array) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.simulate.curves import CalibrationCurve, parted, transformed
+from calibrant.simulate.calibration_curves import CalibrationCurve, parted, transformed
 from calibrant.simulate.outcomes import scores_and_hits
 from calibrant.text import aligned
 
@@ -97,9 +97,9 @@ def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILI
     >>> fits.best.name, round(fits.curve.b1, 6), round(fits.best.aic, 6), round(fits["logit_logit_b0_b1"].nll, 6)
     ('log_log_b1', 1.885592, 35.023293, 16.593715)
     """
-    found, happened = scores_and_hits(scores, hits)
-    inside = (found > 0) & (found < 1)
-    x, y = found[inside], happened[inside]
+    values, happened = scores_and_hits(scores, hits)
+    inside = (values > 0) & (values < 1)
+    x, y = values[inside], happened[inside]
     if not 0 < y.sum() < len(y):
         raise CalibrationInputError(
             "hits",
@@ -107,7 +107,7 @@ def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILI
             got=f"{int(y.sum()):,} of {len(y):,} came true",
         )
     fits = [_fitted(family, terms, x, y) for family in families for terms in TERMS]
-    return CurveFits(tuple(sorted(fits, key=lambda fit: fit.aic)), len(found), int((~inside).sum()))
+    return CurveFits(tuple(sorted(fits, key=lambda fit: fit.aic)), len(values), int((~inside).sum()))
 
 
 def _fitted(family: str, terms: str, x: Floats, y: Ints) -> CurveFit:

@@ -16,13 +16,12 @@ from calibrant.inference.draws import check_level
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.simulate.biases import check_metrics, estimates
+from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve
 from calibrant.simulate.classes import SoftmaxScores, Tempered
-from calibrant.simulate.curves import IDENTITY, CalibrationCurve
-from calibrant.simulate.named import Named
-from calibrant.simulate.samples import Law, check_law
+from calibrant.simulate.named import Named, to_json
+from calibrant.simulate.sampling import Law, check_law
 from calibrant.simulate.scores import Scores
 from calibrant.simulate.targets import order_of
-from calibrant.simulate.text import to_json
 from calibrant.simulate.truth import curve_with_error
 from calibrant.text import aligned
 
@@ -60,14 +59,21 @@ class Detections(Named[Detection]):
 
     def __str__(self) -> str:
         rows = [
-            [one.name, str(one.n), f"{one.level:g}", f"{one.critical:.4f}", f"{one.power:.3f}", f"{one.mc_error:.3f}"]
-            for one in self.values()
+            [
+                detection.name,
+                str(detection.n),
+                f"{detection.level:g}",
+                f"{detection.critical:.4f}",
+                f"{detection.power:.3f}",
+                f"{detection.mc_error:.3f}",
+            ]
+            for detection in self.values()
         ]
         return aligned(["metric", "n", "level", "critical", "power", "mc error"], rows, right=True)
 
     def to_json(self) -> str:
         """The detections as JSON."""
-        return to_json({name: vars(one) for name, one in self.items()})
+        return to_json({name: vars(detection) for name, detection in self.items()})
 
 
 def power(
@@ -93,8 +99,8 @@ def power(
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import UNIFORM, power, power_curve
-    >>> found = power({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, UNIFORM, power_curve(1.3), n=500, replicates=200)
-    >>> bool(found["sweep"].power > found["ece"].power)
+    >>> detections = power({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, UNIFORM, power_curve(1.3), n=500, replicates=200)
+    >>> bool(detections["sweep"].power > detections["ece"].power)
     True
     """
     check_metrics(metrics)
@@ -170,20 +176,20 @@ def samples_needed(
     order(p, "p")
     curve = curve_with_error(scores, error, p)
 
-    def found(n: int) -> float:
+    def power_at(n: int) -> float:
         return power({"it": metric}, scores, curve, n, level, replicates, seed, n_jobs=n_jobs)["it"].power
 
-    low, high, reached = 0, FEWEST, found(FEWEST)
+    low, high, reached = 0, FEWEST, power_at(FEWEST)
     while reached < wanted:
         if high == most:
             raise CalibrationInputError(
                 "error", f"must be noticeable with {most:,} samples", got=f"power {reached:.2f} for {error:g}"
             )
         low, high = high, min(2 * high, most)
-        reached = found(high)
+        reached = power_at(high)
     while low and high > 1.1 * low:
         middle = round(math.sqrt(low * high))
-        at = found(middle)
+        at = power_at(middle)
         low, high, reached = (low, middle, at) if at >= wanted else (middle, high, reached)
     return SamplesNeeded(high, low, reached, error, curve, wanted, level, p)
 

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calibrant import __version__
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.simulate.biases import Estimate, check_metrics, estimates, summarised
+from calibrant.simulate.calibration_curves import described
 from calibrant.simulate.classes import SoftmaxScores, Tempered
-from calibrant.simulate.curves import described
-from calibrant.simulate.samples import Law, check_law
-from calibrant.simulate.store import Store
+from calibrant.simulate.named import to_json
+from calibrant.simulate.sampling import Law, check_law
+from calibrant.simulate.store import FinishedCells
 from calibrant.simulate.targets import true_value
-from calibrant.simulate.text import to_json
 from calibrant.specification.encoding import encode
 from calibrant.specification.naming import fields_of
 from calibrant.text import aligned
@@ -96,8 +97,8 @@ def bias_grid(
         raise CalibrationInputError("n", "must not be empty", got="none")
     cells = {}
     for size in n:
-        made = _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder)
-        cells.update({(name, size): estimate for name, estimate in made.items()})
+        row = _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder)
+        cells.update({(name, size): estimate for name, estimate in row.items()})
     return BiasGrid("n", tuple(n), {(name, size): cells[name, size] for name in asked for size in n})
 
 
@@ -128,8 +129,8 @@ def label_noise(
     check_metrics(metrics)
     cells = {}
     for temperature in noise:
-        made = _cells(metrics, scores, Tempered(temperature), n, replicates, seed, n_jobs, folder)
-        cells.update({(name, temperature): estimate for name, estimate in made.items()})
+        row = _cells(metrics, scores, Tempered(temperature), n, replicates, seed, n_jobs, folder)
+        cells.update({(name, temperature): estimate for name, estimate in row.items()})
     ordered = {(name, temperature): cells[name, temperature] for name in metrics for temperature in noise}
     return BiasGrid("noise", tuple(noise), ordered)
 
@@ -146,48 +147,46 @@ def _cells(
 ) -> dict[str, Estimate]:
     """The estimates at one setting: those that a folder has, and the others, which it is given."""
     check_law(scores)
-    store = None if folder is None else Store(folder)
+    store = None if folder is None else FinishedCells(folder)
     keys: dict[str, dict[str, Any]] = {}
-    made: dict[str, Estimate] = {}
+    cells: dict[str, Estimate] = {}
     if store is not None:
         keys = {name: _cell(metric, scores, curve, n, replicates, seed) for name, metric in metrics.items()}
-        made = {name: _restored(name, found) for name, key in keys.items() if (found := store.read(key)) is not None}
-    missing = {name: metric for name, metric in metrics.items() if name not in made}
+        cells = {name: _restored(name, kept) for name, key in keys.items() if (kept := store.read(key)) is not None}
+    missing = {name: metric for name, metric in metrics.items() if name not in cells}
     if missing:
         values = estimates(missing, scores, curve, n, replicates, seed, n_jobs=n_jobs)
         for name, metric in missing.items():
-            made[name] = summarised(name, n, true_value(metric, scores, curve), values[name])
+            cells[name] = summarised(name, n, true_value(metric, scores, curve), values[name])
             if store is not None:
-                store.write(keys[name], vars(made[name]))
-    return made
+                store.write(keys[name], vars(cells[name]))
+    return cells
 
 
 def _cell(metric: Metric, scores: Law, curve: Any, n: int, replicates: int, seed: int) -> dict[str, Any]:
     """All that a cell's numbers depend on."""
-    from calibrant import __version__  # known last
-
     run = {"n": n, "replicates": replicates, "seed": seed, "calibrant": __version__}
     return {"metric": encode(metric), **scores.described(), **described(curve), **run}
 
 
-def _restored(name: str, found: dict[str, Any]) -> Estimate:
-    numbers = {key: float(found[key]) for key in ("truth", "mean", "sd")}  # nan is kept as text
-    return Estimate(**{**found, **numbers, "name": name})
+def _restored(name: str, kept: dict[str, Any]) -> Estimate:
+    numbers = {key: float(kept[key]) for key in ("truth", "mean", "sd")}  # nan is kept as text
+    return Estimate(**{**kept, **numbers, "name": name})
 
 
 def _binned(metrics: Mapping[str, Metric], n_bins: Sequence[int]) -> dict[str, Metric]:
     """Each metric with each number of bins; as it is where its binning has none to choose."""
-    made: dict[str, Metric] = {}
+    asked: dict[str, Metric] = {}
     for name, metric in metrics.items():
         binning = fields_of(metric).get("binning")
         if "n_bins" not in fields_of(binning):
-            made[name] = metric
+            asked[name] = metric
             continue
         for bins in n_bins:
             whole(bins, "n_bins", 1)
             changed = dataclasses.replace(binning, n_bins=bins)  # type: ignore[type-var]
-            made[f"{name} {bins}"] = metric.replace(binning=changed)
-    return made
+            asked[f"{name} {bins}"] = metric.replace(binning=changed)
+    return asked
 
 
 def _shown(value: float | str | None) -> str:

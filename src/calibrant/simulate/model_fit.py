@@ -40,7 +40,8 @@ class ModelFit:
     @property
     def distances(self) -> dict[str, float]:
         """How far each observed error lies from the simulated ones, in their standard deviations."""
-        return {name: (self.observed[name] - one.mean) / max(one.sd, 1e-12) for name, one in self.simulated.items()}
+        estimates = self.simulated.items()
+        return {name: (self.observed[name] - estimate.mean) / max(estimate.sd, 1e-12) for name, estimate in estimates}
 
     @property
     def reproduces(self) -> bool:
@@ -50,8 +51,8 @@ class ModelFit:
     def __str__(self) -> str:
         best = self.curves.best
         errors = ", ".join(
-            f"{name} {self.observed[name]:.4f} against {one.mean:.4f} ± {one.sd:.4f}"
-            for name, one in self.simulated.items()
+            f"{name} {self.observed[name]:.4f} against {estimate.mean:.4f} ± {estimate.sd:.4f}"
+            for name, estimate in self.simulated.items()
         )
         return (
             f"scores: {self.scores if self.law is self.scores.scores else self.law}\n"
@@ -88,6 +89,6 @@ def fit_model(
     scores, hits = outcomes_of(predictions)
     law_fit, curves = fit_scores(scores), fit_curve(scores, hits)
     law: Any = EmpiricalScores(scores) if empirical else law_fit.scores
-    found = bias(metrics, law, curves.curve, len(scores), replicates, seed, n_jobs=n_jobs)
+    simulated = bias(metrics, law, curves.curve, len(scores), replicates, seed, n_jobs=n_jobs)
     event = Predictions.from_confidence(hits, scores, copy=False)
-    return ModelFit(law, law_fit, curves, {name: metric(event).value for name, metric in metrics.items()}, found)
+    return ModelFit(law, law_fit, curves, {name: metric(event).value for name, metric in metrics.items()}, simulated)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.simulate.curves import CalibrationCurve
+from calibrant.simulate.calibration_curves import CalibrationCurve
 from calibrant.simulate.scores import BetaScores
 
 
@@ -49,13 +49,13 @@ class _Published(Mapping[str, PublishedFit]):
 
     @cached_property
     def _fits(self) -> dict[str, PublishedFit]:
-        made = {}
+        fits = {}
         for line in _SCORES.split("\n")[1:-1]:
             name, a, b, observed, simulated = line.split()
             curves = tuple(_curve(row) for row in _CURVES[name].split("\n")[1:-1])
             law = BetaScores(float(a), float(b))
-            made[name] = PublishedFit(name, law, curves, float(observed) / 100, float(simulated) / 100)
-        return made
+            fits[name] = PublishedFit(name, law, curves, float(observed) / 100, float(simulated) / 100)
+        return fits
 
     def __getitem__(self, name: str) -> PublishedFit:
         if name not in self._fits:

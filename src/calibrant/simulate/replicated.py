@@ -10,7 +10,7 @@ from calibrant.errors.asking import Asking, OfBins, OfRates
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.simulate.samples import Ranked, Samples
+from calibrant.simulate.sampling import Samples, SortedReplicates
 from calibrant.specification.facts import facts_of
 from calibrant.views import About
 
@@ -23,14 +23,16 @@ def values_of(metric: Metric, samples: Samples) -> Floats:
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import UNIFORM, power_curve
-    >>> from calibrant.simulate.samples import sampled
+    >>> from calibrant.simulate.sampling import sampled
     >>> samples = sampled(UNIFORM, power_curve(2), 50, np.random.default_rng(0), 4)
     >>> one_by_one = [cal.ECE_SWEEP(predictions).value for predictions in samples]
     >>> np.allclose(values_of(cal.ECE_SWEEP, samples)[:, 0], one_by_one, rtol=0, atol=1e-15)
     True
     """
     asked = isinstance(metric, Asking) and metric.asks_event and facts_of(metric.across).keeps_one
-    if samples.events and asked and isinstance(metric, OfBins | OfRates) and isinstance(metric.binning, CutsEach):
+    enough = not isinstance(metric, OfBins) or metric.sums_suffice
+    together = samples.events and asked and enough
+    if together and isinstance(metric, OfBins | OfRates) and isinstance(metric.binning, CutsEach):
         cuts, requested = metric.binning.cuts_of_each(samples.ranked)
         make = _binned if isinstance(metric, OfBins) else _of_rates
         chosen = np.where(facts_of(metric.binning).chooses, requested.astype(np.float64), np.nan)
@@ -43,7 +45,7 @@ def _alone(metric: Metric, predictions: Predictions) -> tuple[float, float]:
     return result.value, float(result.details.get("n_bins", np.nan))
 
 
-def _binned(metric: OfBins, ranked: Ranked, cuts: Ints, requested: Ints) -> Floats:
+def _binned(metric: OfBins, ranked: SortedReplicates, cuts: Ints, requested: Ints) -> Floats:
     """Bins of all replicates in one table, each replicate a question of its own."""
     outputs, targets = (at(cuts).differences() for at in (ranked.outputs_at, ranked.targets_at))
     shape = (*outputs.shape, 1)
@@ -53,7 +55,7 @@ def _binned(metric: OfBins, ranked: Ranked, cuts: Ints, requested: Ints) -> Floa
     )
 
 
-def _of_rates(metric: OfRates, ranked: Ranked, cuts: Ints, requested: Ints) -> Floats:
+def _of_rates(metric: OfRates, ranked: SortedReplicates, cuts: Ints, requested: Ints) -> Floats:
     """Each sample's forecast against the mean label of the bin that holds its rank."""
     sizes = np.diff(cuts, axis=1)
     rates = ranked.targets_at(cuts).differences().value / np.maximum(sizes, 1)

@@ -49,16 +49,16 @@ def fit_scores(scores: Any, *, eps: float = 1e-16) -> ScoreFit:
     Beta(2.4471, 0.5449) of 10 scores -8.15849
     """
     number(eps, "eps", "must lie in (0, 0.1]", lambda floor: 0 < floor <= 0.1)
-    found = outcomes_of(scores)[0] if hasattr(scores, "probabilities") else checked_scores(scores, "scores")
-    held = np.clip(found, eps, 1.0 - eps)
+    values = outcomes_of(scores)[0] if hasattr(scores, "probabilities") else checked_scores(scores, "scores")
+    held = np.clip(values, eps, 1.0 - eps)
     if held.min() == held.max():
         raise CalibrationInputError(
-            "scores", "must differ for a law to be fitted", got=f"{len(held):,} times {found[0]:g}"
+            "scores", "must differ for a law to be fitted", got=f"{len(held):,} times {values[0]:g}"
         )
     means = np.array([np.log(held).mean(), np.log1p(-held).mean()])
     a, b = _most_likely(means, held)
     nll = -len(held) * _likelihood(np.array([a, b]), means)
-    return ScoreFit(BetaScores(a, b), nll, len(held), int((found != held).sum()), float(eps))
+    return ScoreFit(BetaScores(a, b), nll, len(held), int((values != held).sum()), float(eps))
 
 
 def _most_likely(means: Floats, held: Floats) -> tuple[float, float]:

@@ -45,7 +45,7 @@ class BetaScores:
 
     def __post_init__(self) -> None:
         for name in ("a", "b"):
-            number(getattr(self, name), name, "must be a finite number above 0", lambda one: 0 < one < np.inf)
+            number(getattr(self, name), name, "must be a finite number above 0", lambda value: 0 < value < np.inf)
 
     @property
     def mean(self) -> float:
@@ -226,4 +226,4 @@ def _roots(side: _Side, kink: Integrand, stops: list[float]) -> Iterator[float]:
         points = np.linspace(low, high, GRAIN + 1)
         signs = np.sign(kink(*side.at(points)))
         for left in np.flatnonzero(signs[:-1] * signs[1:] < 0):
-            yield float(brentq(lambda one: float(kink(*side.at(np.float64(one)))), points[left], points[left + 1]))
+            yield float(brentq(lambda point: float(kink(*side.at(np.float64(point)))), points[left], points[left + 1]))

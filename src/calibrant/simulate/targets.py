@@ -16,9 +16,9 @@ from calibrant.inference.draws import check_seed, redrawn_labels
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
+from calibrant.simulate.calibration_curves import as_curve
 from calibrant.simulate.classes import SoftmaxScores, true_rows
-from calibrant.simulate.curves import as_curve
-from calibrant.simulate.samples import Law, check_law
+from calibrant.simulate.sampling import Law, check_law
 from calibrant.simulate.truth import true_calibration_error
 
 POINTS = 1 << 17

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.checks import number, order
 from calibrant.exceptions import CalibrationInputError
-from calibrant.simulate.curves import CalibrationCurve, as_curve, power_curve
+from calibrant.simulate.calibration_curves import CalibrationCurve, as_curve, power_curve
 from calibrant.simulate.scores import BetaScores, Scores
 
 STEEPEST = 1e6

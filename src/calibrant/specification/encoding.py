@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.selections import Both, Either, Everything, Neither, Selection, label_in, predicted_in, where
-from calibrant.specification.naming import fields_of, is_ours, qualified
+from calibrant.specification import catalogue
+from calibrant.specification.naming import fields_of, is_selection, qualified
 
 
 def encode(piece: Any) -> Any:
@@ -22,11 +23,11 @@ def encode(piece: Any) -> Any:
     >>> encode(cal.EqualWidth(10))
     {'piece': 'EqualWidth', 'n_bins': 10, 'closed': 'right'}
     """
-    if isinstance(piece, Selection):
-        return _encode_selection(piece)
+    if is_selection(piece):
+        return _encode_selection(piece.written())
     if dataclasses.is_dataclass(piece) and not isinstance(piece, type):
         fields = {name: encode(value) for name, value in fields_of(piece).items()}
-        return {"piece": _written_name(type(piece)), **fields}
+        return {"piece": _written_name(type(piece)), **_apart_from_tags(fields)}
     if callable(piece):
         if not hasattr(piece, "__name__"):
             hint = "define it with def, or as a frozen dataclass"
@@ -38,6 +39,8 @@ def encode(piece: Any) -> Any:
         return [encode(item) for item in piece]
     if isinstance(piece, float):
         return number(piece)
+    if isinstance(piece, str) and piece in _NUMBERS:
+        return {"text": piece}
     if piece is None or isinstance(piece, (bool, int, str)):
         return piece
     if hasattr(piece, "item"):
@@ -46,13 +49,13 @@ def encode(piece: Any) -> Any:
 
 
 def decode(text: Any, pieces: Mapping[str, Any]) -> Any:
-    """The piece that `encode` wrote; foreign ones are looked up in `pieces`, all others in `calibrant.__all__`."""
+    """The piece that `encode` wrote; foreign ones are looked up in `pieces`, all others among calibrant's names."""
     if isinstance(text, list):
         return tuple(decode(item, pieces) for item in text)
-    if text in ("nan", "inf", "-inf"):
-        return float(text)
     if not isinstance(text, dict):
-        return text
+        return float(text) if text in _NUMBERS else text
+    if text.keys() == {"text"}:
+        return text["text"]
     if "function" in text:
         return _look_up(text["function"], pieces)
     if "select" in text and "piece" not in text:
@@ -72,60 +75,62 @@ def number(value: float) -> float | int | str:
     return float(value) if math.isfinite(value) else str(float(value))
 
 
-def _encode_selection(selection: Selection) -> dict[str, Any]:
-    match selection:
-        case Everything():
-            return {"select": "everything"}
-        case Both():
-            return {"select": "&", "of": [encode(selection.left), encode(selection.right)]}
-        case Either():
-            return {"select": "|", "of": [encode(selection.left), encode(selection.right)]}
-        case Neither():
-            return {"select": "~", "of": [encode(selection.selection)]}
-        case label_in() | predicted_in():
-            return {"select": _written_name(type(selection)), "classes": list(selection.classes)}
-        case where():
-            return {"select": "where", "columns": {name: encode(value) for name, value in selection.columns}}
-    fields = {name: encode(value) for name, value in fields_of(selection).items()}
-    return {"select": _written_name(type(selection)), **fields}
+_NUMBERS = ("nan", "inf", "-inf")
+"""Numbers that JSON holds as text; a text of the same letters is marked as one."""
+_TAGS = {"piece", "function", "select", "text"}
+
+
+def _apart_from_tags(fields: dict[str, Any]) -> dict[str, Any]:
+    for name in fields.keys() & _TAGS - {"select"}:
+        raise CalibrationInputError("specification", "must not have a field of this name", got=repr(name))
+    return fields
+
+
+def _encode_selection(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _written_name(value) if isinstance(value, type) else _encode_values(value)
+        for key, value in written.items()
+    }
+
+
+def _encode_values(value: Any) -> Any:
+    return {name: encode(each) for name, each in value.items()} if isinstance(value, dict) else encode(value)
 
 
 def _decode_selection(text: dict[str, Any], pieces: Mapping[str, Any]) -> Any:
     name = text["select"]
-    combined = {"&": Both, "|": Either, "~": Neither}
-    if name in combined:
-        return combined[name](*(decode(part, pieces) for part in text["of"]))
+    if name in _COMBINED:
+        return _COMBINED[name](*(decode(part, pieces) for part in text["of"]))
     piece = _look_up(name, pieces)
-    if isinstance(piece, Everything):
+    if not isinstance(piece, type):
         return piece
-    if "columns" in text:
+    ours = name in catalogue.names()
+    if ours and "columns" in text:
         return piece(**text["columns"])
-    if "classes" in text:
-        return piece(*text["classes"])
-    return piece(**{key: decode(value, pieces) for key, value in text.items() if key != "select"})
+    fields = {key: decode(value, pieces) for key, value in text.items() if key != "select"}
+    return piece(*fields["classes"]) if ours and "classes" in fields else piece(**fields)
+
+
+_COMBINED: dict[str, Callable[..., Any]] = {"&": operator.and_, "|": operator.or_, "~": operator.invert}
 
 
 def _written_name(named: Any) -> str:
     """The name by which a piece travels."""
-    import calibrant  # its names are known last
-
-    if is_ours(named):
+    if catalogue.is_ours(named):
         return str(named.__name__)
-    if named.__name__ in calibrant.__all__:
+    if named.__name__ in catalogue.names():
         expected = "must not call a piece of yours like one of calibrant's"
         raise CalibrationInputError("specification", expected, got=qualified(named), hint="give it another name")
     return qualified(named)
 
 
 def _look_up(name: Any, pieces: Mapping[str, Any]) -> Any:
-    import calibrant  # its names are known last
-
-    if name in calibrant.__all__:
-        return getattr(calibrant, name)
+    if name in catalogue.names():
+        return catalogue.find(name)
     short = str(name).rpartition(".")[2]
     for known in (name, short):
         if known in pieces:
             return pieces[known]
-    meant = nearest(short, calibrant.__all__) if short == name else ""
+    meant = nearest(short, catalogue.names()) if short == name else ""
     hint = f"{meant} " * meant.startswith("did") + f"pass pieces={{{short!r}: ...}} for a piece of your own"
     raise CalibrationInputError("specification", "names an unknown piece", got=repr(name), hint=hint)

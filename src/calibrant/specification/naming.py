@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import weakref
 from typing import Any
 
-from calibrant.selections import Selection
+from calibrant.checks import is_number
+from calibrant.specification.catalogue import is_ours
 from calibrant.specification.facts import facts_of
 
 
@@ -30,7 +33,7 @@ def spelled(piece: Any, *, short: bool = False) -> str:
     """
     if hasattr(piece, "__name__"):
         return str(piece.__name__)
-    if isinstance(piece, Selection) or not (callable(piece) or fields_of(piece)):
+    if is_selection(piece) or not (callable(piece) or fields_of(piece)):
         return repr(piece)
     usual = {field.name: field.default for field in dataclasses.fields(piece)} if short and fields_of(piece) else {}
     fields = [
@@ -42,22 +45,49 @@ def spelled(piece: Any, *, short: bool = False) -> str:
 
 
 def identity(piece: Any) -> str:
-    """A line that two pieces share only if they do the same: as spelled, and foreign ones by their qualified names.
+    """A line that two pieces share if and only if they are equal; foreign ones by their qualified names.
 
     >>> import calibrant as cal
-    >>> identity(cal.TopK(3)), identity(identity)
-    ('TopK(k=3)', 'calibrant.specification.naming.identity')
+    >>> identity(cal.TopK(3)), identity(identity), identity(cal.label_in(1) & ~cal.where(a=0.0))
+    ('TopK(k=3)', 'calibrant.specification.naming.identity', '(label_in(classes=(1,)) & ~where(columns=((a, 0),)))')
     """
-    if isinstance(piece, Selection) and is_ours(type(piece)):
-        return repr(piece)
+    if isinstance(piece, (tuple, list)):
+        return f"({', '.join(map(identity, piece))}{',' * (len(piece) == 1)})"
+    if is_number(piece):
+        return repr(int(piece)) if float(piece).is_integer() else repr(float(piece))
+    if hasattr(piece, "tolist") and not callable(piece):
+        return identity(piece.tolist())
     if not callable(piece):
-        return repr(piece)
-    named = piece if hasattr(piece, "__name__") else type(piece)
-    name = named.__name__ if is_ours(named) else qualified(named)
-    if named is piece:
-        return name if "<" not in name else f"{name} at {id(piece):x}"  # names inside a function are not unique
+        return str(piece)
+    if hasattr(piece, "__name__"):
+        return _name_of(piece) if not hasattr(piece, "__self__") else f"{piece.__name__} of {identity(piece.__self__)}"
+    if hasattr(piece, "sign"):  # a selection that is made of selections
+        lines = [identity(part) for part in piece.parts]
+        return f"({f' {piece.sign} '.join(lines)})" if len(lines) > 1 else f"{piece.sign}{lines[0]}"
+    if not dataclasses.is_dataclass(piece):
+        return f"{_name_of(type(piece))} {_token(piece)}"  # what it holds is its own affair
     fields = (f"{field}={identity(value)}" for field, value in fields_of(piece).items())
-    return f"{name}({', '.join(fields)})"
+    return f"{_name_of(type(piece))}({', '.join(fields)})"
+
+
+def _name_of(named: Any) -> str:
+    """The name of a function or class; of one that was made inside a function, where names repeat, with a number."""
+    if is_ours(named):
+        return str(named.__name__)
+    name = qualified(named)
+    return f"{name} {_token(named)}" if "<" in name else name
+
+
+_tokens: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_numbers = itertools.count(1)
+
+
+def _token(piece: Any) -> str:
+    """A number that no other object of this process has or will have."""
+    try:
+        return f"#{_tokens.setdefault(piece, next(_numbers))}"
+    except TypeError:  # what cannot be referred to weakly is like nothing else
+        return f"#{next(_numbers)}"
 
 
 def spoken(piece: Any) -> str:
@@ -70,7 +100,7 @@ def spoken(piece: Any) -> str:
     words = facts_of(piece).words
     if words is not None:
         return words
-    if isinstance(piece, Selection):
+    if is_selection(piece):
         return repr(piece)
     if hasattr(piece, "__name__"):
         return str(piece.__name__).replace("_", " ")
@@ -80,13 +110,16 @@ def spoken(piece: Any) -> str:
     return f"{type(piece).__name__.replace('_', ' ')} {', '.join(fields)}"
 
 
+def is_selection(piece: Any) -> bool:
+    """Whether a piece is a selection, which says itself how it is written.
+
+    >>> import calibrant as cal
+    >>> is_selection(cal.everything), is_selection(cal.tvd)
+    (True, False)
+    """
+    return hasattr(piece, "written") and not isinstance(piece, type)
+
+
 def qualified(named: Any) -> str:
     """The name of a function or class with its module's."""
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def is_ours(named: Any) -> bool:
-    """Whether calibrant has this very function or class under its name."""
-    import calibrant  # its names are known last
-
-    return named.__name__ in calibrant.__all__ and getattr(calibrant, named.__name__) is named

@@ -13,13 +13,16 @@ import operator
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import calibrant
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.metric import Metric
-from calibrant.selections import Selection
+from calibrant.specification import catalogue
 from calibrant.specification.facts import SLOTS, facts_of
+from calibrant.specification.naming import fields_of, is_selection
+
+if TYPE_CHECKING:
+    from calibrant.metric import Metric
+    from calibrant.selections import Selection
 
 _COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 _FILE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|@([^\s,()\[\]'"]+)""")
@@ -34,17 +37,18 @@ def metrics(text: str) -> dict[str, Metric]:
     A recipe by its name, a composition of pieces joined by `/` in any order, or a recipe with some pieces
     replaced.
 
+    >>> import calibrant
     >>> metrics("ece")["ece"] == calibrant.ECE
     True
     >>> metrics("ece/equal_mass(30)")["ece/equal_mass(30)"].binning
     EqualMass(n_bins=30)
     """
-    made = _evaluate(_parsed(text), text)
-    if isinstance(made, _Several):
-        return {text: composed(made, text)}
-    if isinstance(made, dict) and made and all(isinstance(metric, Metric) for metric in made.values()):
-        return {f"{text} {name}": metric for name, metric in made.items()}
-    return {text: composed([made], text)}
+    value = _evaluate(_parsed(text), text)
+    if isinstance(value, _Several):
+        return {text: composed(value, text)}
+    if isinstance(value, dict) and value and all(map(_is_metric, value.values())):
+        return {f"{text} {name}": metric for name, metric in value.items()}
+    return {text: composed([value], text)}
 
 
 class _Several(list[Any]):
@@ -57,20 +61,20 @@ def selection(text: str) -> Selection:
     >>> selection("label_in(3, 5) & ~where(region='north')")
     (label_in(3, 5) & ~where(region='north'))
     """
-    made = _evaluate(_parsed(text), text)
-    if not isinstance(made, Selection):
+    value = _evaluate(_parsed(text), text)
+    if not is_selection(value):
         raise CalibrationInputError("--select", "must be a selection", got=repr(text), hint="such as label_in(3, 5)")
-    return made
+    return value
 
 
 def composed(pieces: list[Any], text: str = "") -> Metric:
     """Pieces put where they belong, on top of the recipe that is named first, if any."""
-    if sum(isinstance(piece, Metric) for piece in pieces) > 1:
+    if sum(map(_is_metric, pieces)) > 1:
         raise CalibrationInputError("metric", "must have one recipe", got=f"several in {text!r}")
-    base = next((piece for piece in pieces if isinstance(piece, Metric)), None)
+    base: Metric | None = next(filter(_is_metric, pieces), None)
     fields: dict[str, Any] = {}
     for piece in pieces:
-        if isinstance(piece, Metric):
+        if _is_metric(piece):
             continue
         field = _field(piece, text)
         if field in fields:
@@ -78,16 +82,19 @@ def composed(pieces: list[Any], text: str = "") -> Metric:
         fields[field] = piece
     if base is None:
         base = _base(fields.values())
-    known = {field.name for field in dataclasses.fields(base)}  # type: ignore[arg-type]
-    if unknown := fields.keys() - known:
+    if unknown := fields.keys() - fields_of(base).keys():
         raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
-    return dataclasses.replace(base, **fields)  # type: ignore[type-var]
+    return base.replace(**fields)
+
+
+def _is_metric(piece: Any) -> bool:
+    return facts_of(piece).slot == "metric"
 
 
 def _base(pieces: Iterable[Any]) -> Metric:
     """What a composition without a recipe is: the estimator that one of its pieces belongs to, or a binned error."""
     homes = [facts_of(piece).estimator for piece in pieces]
-    return getattr(calibrant, next(filter(None, homes), "BinnedError"))()
+    return catalogue.find(next(filter(None, homes), "BinnedError"))()
 
 
 def _field(piece: Any, text: str) -> str:
@@ -102,7 +109,7 @@ def _field(piece: Any, text: str) -> str:
 def _parsed(text: str) -> ast.expr:
     """The text as a syntax tree; @file stands for the JSON in a file."""
     try:
-        marked = _FILE.sub(lambda found: found[1] or f"({_MARK}:={found[2]!r})", text.strip())
+        marked = _FILE.sub(lambda match: match[1] or f"({_MARK}:={match[2]!r})", text.strip())
         return ast.parse(marked, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise CalibrationInputError(
@@ -146,7 +153,7 @@ def _evaluate(node: ast.expr, text: str) -> Any:
 
 def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     piece = _piece(name)
-    if not callable(piece) or isinstance(piece, Metric):
+    if not callable(piece) or _is_metric(piece):
         raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
     if inspect.isfunction(piece) and facts_of(piece).slot != "metrics":
         raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
@@ -162,10 +169,10 @@ def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
         raise CalibrationInputError("metric", f"{name} cannot be made so", got=str(reason)) from None
 
 
-def _selection(made: Any, text: str) -> Selection:
-    if not isinstance(made, Selection):
+def _selection(value: Any, text: str) -> Selection:
+    if not is_selection(value):
         raise CalibrationInputError("metric", "combines selections by & | ~ only", got=repr(text[:80]))
-    return made
+    return value
 
 
 def _key(node: ast.expr, text: str) -> Any:
@@ -195,12 +202,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _piece(name: str) -> Any:
     """A public name, whatever its capitals and underscores."""
-    plain = {_plain(known): known for known in calibrant.__all__}
-    known = plain.get(_plain(name))
+    known = {_plain(public): public for public in catalogue.names()}.get(_plain(name))
     if known is None:
-        spelled = [snake(one) for one in calibrant.__all__]
-        raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=_intended(name.lower(), spelled))
-    return getattr(calibrant, known)
+        spellings = map(snake, catalogue.names())
+        raise CalibrationInputError("metric", "is unknown", got=repr(name), hint=_intended(name.lower(), spellings))
+    return catalogue.find(known)
 
 
 def _bare(piece: Any) -> Any:
@@ -216,17 +222,18 @@ def _bare(piece: Any) -> Any:
 def spelled(piece: Any) -> str:
     """A piece as it can be typed: arguments that are the default left out.
 
+    >>> import calibrant
     >>> spelled(calibrant.ByLabel(calibrant.TopLabel())), spelled(calibrant.KDTree(0.5))
     ('by_label(top_label)', 'kdtree(0.5)')
     """
     if not dataclasses.is_dataclass(piece) or isinstance(piece, type):
         return str(getattr(piece, "__name__", piece))
     fields = dataclasses.fields(piece)
-    given = [getattr(piece, field.name) for field in fields]
-    while given and given[-1] == fields[len(given) - 1].default:
-        given.pop()
+    arguments = [getattr(piece, field.name) for field in fields]
+    while arguments and arguments[-1] == fields[len(arguments) - 1].default:
+        arguments.pop()
     name = snake(type(piece).__name__)
-    return f"{name}({', '.join(spelled(value) for value in given)})" if given else name
+    return f"{name}({', '.join(spelled(value) for value in arguments)})" if arguments else name
 
 
 def _plain(name: str) -> str:

@@ -22,15 +22,10 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError("calibrant.train needs torch: pip install 'calibrant[torch]'") from error
 
-from calibrant.train.entropy import cross_entropy
-from calibrant.train.focal import focal_loss
-from calibrant.train.kernel import mmce, mmce_loss
-from calibrant.train.margins import margin_loss
+from calibrant.train.losses import cross_entropy, flsd_loss, focal_loss, label_smoothing_loss, margin_loss
 from calibrant.train.mixing import Mixed, mixup, mixup_loss
-from calibrant.train.sample_dependent import flsd_loss
+from calibrant.train.penalties import mmce, mmce_loss, soft_binned_ece, soft_ece_loss
 from calibrant.train.schedules import GammaSchedule
-from calibrant.train.smoothing import label_smoothing_loss
-from calibrant.train.soft_bins import soft_binned_ece, soft_ece_loss
 
 __all__ = [
     "GammaSchedule",

@@ -1,11 +1,14 @@
-"""Batches: what logits and labels may be, and how the losses of rows become one number."""
+"""Batches: what logits, labels and strengths may be, and how the losses of rows become one number."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from calibrant.checks import word
+from calibrant.checks import number, word
 from calibrant.exceptions import CalibrationInputError
 
 
@@ -39,6 +42,16 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     """
     word(reduction, "reduction", "mean", "none")
     return losses.mean() if reduction == "mean" else losses
+
+
+def strength(value: Any, parameter: str) -> None:
+    """Refuse what is no finite number of at least 0.
+
+    >>> strength(-1, "gamma")
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: gamma: must be a finite number of at least 0, got -1
+    """
+    number(value, parameter, "must be a finite number of at least 0", lambda value: 0 <= value < math.inf)
 
 
 def _checked_logits(logits: Tensor) -> Tensor:

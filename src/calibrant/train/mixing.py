@@ -12,8 +12,8 @@ from torch import Tensor
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
-from calibrant.train.entropy import cross_entropy
-from calibrant.train.strengths import strength
+from calibrant.train.batches import strength
+from calibrant.train.losses import cross_entropy
 
 
 @dataclass(frozen=True, eq=False)

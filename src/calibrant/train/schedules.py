@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from calibrant.checks import is_whole, whole
 from calibrant.exceptions import CalibrationInputError
-from calibrant.train.strengths import strength
+from calibrant.train.batches import strength
 
 
 @dataclass(frozen=True)

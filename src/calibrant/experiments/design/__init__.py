@@ -1,1 +1,1 @@
-"""Design: study files, and the trials that they ask for."""
+"""Design: study files, checked, and the trials that they ask for."""

@@ -10,9 +10,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.experiments.design import markup
-from calibrant.experiments.design.markup import Problem
-from calibrant.experiments.design.study import Study
+from calibrant.experiments.design import strict_yaml
+from calibrant.experiments.design.strict_yaml import Problem
+from calibrant.experiments.design.study_schema import Study
 
 STUDIES = Path(__file__).with_name("studies")
 """The studies that come with calibrant."""
@@ -36,23 +36,23 @@ def check(text: str) -> Study | list[Problem]:
     line 2: data.nmae: is no key here; did you mean 'name'?
     line 4: seeds: must be a list, got 3
     """
-    document = markup.read(text)
+    document = strict_yaml.read(text)
     if document.value is None and document.problems:
         return sorted(document.problems)
-    found = list(document.problems)
+    problems = list(document.problems)
     try:
         study = Study.model_validate(document.value)
     except ValidationError as error:
-        found += [_problem(document, one) for one in error.errors(include_url=False)]
-    return sorted(set(found)) if found else study
+        problems += [_problem(document, detail) for detail in error.errors(include_url=False)]
+    return sorted(set(problems)) if problems else study
 
 
 def read(path: str | Path) -> Study:
     """The study in a file; :class:`StudyError` says all that is wrong. A name alone is a study of calibrant's own."""
-    made = check(text_of(path))
-    if isinstance(made, Study):
-        return made
-    raise StudyError(str(path), made)
+    checked = check(text_of(path))
+    if isinstance(checked, Study):
+        return checked
+    raise StudyError(str(path), checked)
 
 
 def text_of(path: str | Path) -> str:
@@ -61,25 +61,25 @@ def text_of(path: str | Path) -> str:
     >>> text_of("miniature").splitlines()[0][:1]
     '#'
     """
-    given, shipped = Path(path), STUDIES / f"{path}.yaml"
-    if not given.exists() and str(path) == given.name and shipped.is_file():
-        given = shipped
+    file, shipped = Path(path), STUDIES / f"{path}.yaml"
+    if not file.exists() and str(path) == file.name and shipped.is_file():
+        file = shipped
     try:
-        return given.read_bytes().decode("utf-8-sig")
+        return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as reason:
         raise CalibrationInputError(str(path), "must be UTF-8", got=f"other bytes at {reason.start}") from None
 
 
-def _problem(document: markup.Document, error: Any) -> Problem:
+def _problem(document: strict_yaml.Document, error: Any) -> Problem:
     path = tuple(error["loc"])
     where = _without_tags(document, path)
     if error["type"] == "missing":
-        return Problem(document.line(path[:-1]), markup.spelled((*where, path[-1])), "is missing")
+        return Problem(document.line(path[:-1]), strict_yaml.spelled((*where, path[-1])), "is missing")
     if error["type"] == "extra_forbidden":
         message = f"is no key here; {nearest(str(path[-1]), _keys(path))}"
-        return Problem(document.line(path), markup.spelled(where), message)
+        return Problem(document.line(path), strict_yaml.spelled(where), message)
     message = _message(error, str(path[-1]) if path else "")
-    return Problem(document.line(path), markup.spelled(where), message)
+    return Problem(document.line(path), strict_yaml.spelled(where), message)
 
 
 _SHOULD = re.compile(r"^\w+ should")
@@ -99,28 +99,27 @@ _TYPES = {
 
 
 def _message(error: Any, name: str) -> str:
-    kind, given = error["type"], error.get("input")
+    kind, value = error["type"], error.get("input")
     if kind == "value_error":
         reason = str(error["ctx"]["error"])
         return reason.removeprefix(f"{name}: ")
-    said = _TYPES.get(kind)
     if kind == "union_tag_invalid":
         options = [word.strip(" '") for word in error["ctx"]["expected_tags"].split(",")]
         return f"has an unknown kind {error['ctx']['tag']!r}; {nearest(str(error['ctx']['tag']), options)}"
-    if kind == "literal_error" and isinstance(given, str):
+    if kind == "literal_error" and isinstance(value, str):
         options = [word.strip(" '") for word in error["ctx"]["expected"].replace(" or ", ",").split(",")]
-        return f"must be one of {', '.join(options)}, got {given!r}"
-    said = said or _SHOULD.sub("must", error["msg"]).replace(" after validation", "")
-    return said if isinstance(given, (dict, list)) and len(str(given)) > 60 else f"{said}, got {given!r}"
+        return f"must be one of {', '.join(options)}, got {value!r}"
+    message = _TYPES.get(kind) or _SHOULD.sub("must", error["msg"]).replace(" after validation", "")
+    return message if isinstance(value, (dict, list)) and len(str(value)) > 60 else f"{message}, got {value!r}"
 
 
-def _without_tags(document: markup.Document, path: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_tags(document: strict_yaml.Document, path: tuple[Any, ...]) -> tuple[Any, ...]:
     """The path without the names that validation puts in for the members of a union."""
-    made: tuple[Any, ...] = ()
+    known: tuple[Any, ...] = ()
     for part in path:
-        if (*made, part) in document.lines:
-            made = (*made, part)
-    return made
+        if (*known, part) in document.lines:
+            known = (*known, part)
+    return known
 
 
 def _keys(path: tuple[Any, ...]) -> list[str]:

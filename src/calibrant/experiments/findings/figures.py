@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.experiments.findings import findings, over_training
-from calibrant.experiments.findings.evidence import Evidence
-from calibrant.experiments.findings.findings import Finding
-from calibrant.experiments.findings.over_training import COURSE
+from calibrant.experiments.findings import epoch_rows, figure_rows
+from calibrant.experiments.findings.epoch_rows import COURSE
+from calibrant.experiments.findings.figure_rows import Finding
 from calibrant.experiments.findings.sheets import Sheet, Spread
+from calibrant.experiments.running.evidence import Evidence
 from calibrant.files.writing import whole_file, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
+    from matplotlib.figure import Figure
 
 Panel = tuple[Any, ...]
 FEWEST = 10
@@ -29,7 +29,7 @@ MOST_MARKERS = 180
 
 
 @dataclass(frozen=True)
-class Figure:
+class DrawnFinding:
     """A finding and how it is drawn: a panel for every value of some columns, bars or lines in it.
 
     `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own: one that follows
@@ -53,7 +53,7 @@ class Figure:
         most = max((len(records) for records in parts.values()), default=0)
         return min(12.0, max(5.2, 0.085 * most)) if self.bars else self.inches
 
-    def draw(self, sheet: Sheet) -> Picture:
+    def draw(self, sheet: Sheet) -> Figure:
         """The picture of a sheet."""
         from calibrant.plots.panels import new_figure
 
@@ -76,83 +76,79 @@ class Figure:
 
     def _looks(self, sheet: Sheet) -> dict[str, int]:
         """The place of each series: by first appearance, or by size where that is what they are ordered by."""
-        found = list(dict.fromkeys(record[self.series] for record in sheet.records()))
-        return {str(name): index for index, name in enumerate(sorted(found) if self.ordered else found)}
+        names = list(dict.fromkeys(record[self.series] for record in sheet.records()))
+        return {str(name): index for index, name in enumerate(sorted(names) if self.ordered else names)}
 
 
 _SWEPT_AXES = ("gamma", "gamma", "share of the rows"), ("full ECE", "samples in a cell", "sd of full ECE")
 
 
-def _gamma(sheet: Sheet) -> Picture:
-    """The error with its spread, above the sizes of cells; the spread against the share of rows beside it."""
-    from calibrant.plots.panels import new_figure
-
-    parts = _parts(sheet, ("model",))
-    picture = new_figure(9.0, 2.8 * max(1, len(parts)) + 0.6)
-    grid = picture.subplots(max(1, len(parts)), 3, squeeze=False)
-    for row, (key, records) in zip(grid, parts.items(), strict=False):
-        swept = [one for one in records if one["over"] == "gamma"]
-        settings = [one["setting"] for one in swept]
-        row[0].errorbar(settings, [one["value"] for one in swept], [one["sd"] for one in swept], fmt="o-", capsize=2)
-        for size, marker in (("smallest cell", "v"), ("median cell", "o"), ("largest cell", "^")):
-            row[1].plot(settings, [one[size] for one in swept], marker=marker, label=size)
-        shares = [one for one in records if one["over"] == "share"]
-        row[2].plot([one["setting"] for one in shares], [one["sd"] for one in shares], "s-")
-        for panel, across, up in zip(
-            row,
-            ("gamma", "gamma", "share of the rows"),
-            ("full ECE", "samples in a cell", "sd of full ECE"),
-            strict=True,
-        ):
-            _dress(panel, across, up)
-            panel.set_title(_words(str(key[0])), fontsize=8, loc="left")
-        for panel in row[:2]:
-            panel.set_xscale("log")
-            panel.set_xticks(settings, labels=[f"{setting:g}" for setting in settings])
-            panel.set_xticks([], minor=True)
-        row[1].set_yscale("log")
-        row[1].legend(fontsize=6, frameon=False)
-    picture.suptitle(_words(sheet.title), fontsize=10)
-    return picture
-
-
 @dataclass(frozen=True)
 class _Swept:
-    find: Finding = findings.gamma_sweep
+    """The error with its spread, above the sizes of cells; the spread against the share of rows beside it."""
 
-    def draw(self, sheet: Sheet) -> Picture:
-        return _gamma(sheet)
+    find: Finding = figure_rows.gamma_sweep
+
+    def draw(self, sheet: Sheet) -> Figure:
+        from calibrant.plots.panels import new_figure
+
+        parts = _parts(sheet, ("model",))
+        picture = new_figure(9.0, 2.8 * max(1, len(parts)) + 0.6)
+        grid = picture.subplots(max(1, len(parts)), 3, squeeze=False)
+        for row, (key, records) in zip(grid, parts.items(), strict=False):
+            swept = [record for record in records if record["over"] == "gamma"]
+            settings = [record["setting"] for record in swept]
+            row[0].errorbar(
+                settings, [record["value"] for record in swept], [record["sd"] for record in swept], fmt="o-", capsize=2
+            )
+            for size, marker in (("smallest cell", "v"), ("median cell", "o"), ("largest cell", "^")):
+                row[1].plot(settings, [record[size] for record in swept], marker=marker, label=size)
+            shares = [record for record in records if record["over"] == "share"]
+            row[2].plot([record["setting"] for record in shares], [record["sd"] for record in shares], "s-")
+            for panel, across, up in zip(row, *_SWEPT_AXES, strict=True):
+                _dress(panel, across, up)
+                panel.set_title(_words(str(key[0])), fontsize=8, loc="left")
+            for panel in row[:2]:
+                panel.set_xscale("log")
+                panel.set_xticks(settings, labels=[f"{setting:g}" for setting in settings])
+                panel.set_xticks([], minor=True)
+            row[1].set_yscale("log")
+            row[1].legend(fontsize=6, frameon=False)
+        picture.suptitle(_words(sheet.title), fontsize=10)
+        return picture
 
 
-FIGURES: dict[str, Figure | _Swept] = {
-    "top_k": Figure(findings.top_k, "method", "value", "measure", bars=True),
-    "ranked_confidence": Figure(findings.ranked_confidence, "k", "difference", "method"),
-    "top_k_accuracy": Figure(findings.top_k_accuracy, "k", "accuracy", "method"),
-    "entropy": Figure(findings.entropy, "method", "value", "measure", bars=True),
-    "groups": Figure(findings.groups, "method", "value", "measure", ("model", "level"), bars=True),
-    "hierarchy": Figure(findings.hierarchy, "method", "value", "level", bars=True),
-    "group_confidence": Figure(
-        findings.group_confidence, "method", "value", "mean output of", ("model", "level", "samples of"), bars=True
+FIGURES: dict[str, DrawnFinding | _Swept] = {
+    "top_k": DrawnFinding(figure_rows.top_k, "method", "value", "measure", bars=True),
+    "ranked_confidence": DrawnFinding(figure_rows.ranked_confidence, "k", "difference", "method"),
+    "top_k_accuracy": DrawnFinding(figure_rows.top_k_accuracy, "k", "accuracy", "method"),
+    "entropy": DrawnFinding(figure_rows.entropy, "method", "value", "measure", bars=True),
+    "groups": DrawnFinding(figure_rows.groups, "method", "value", "measure", ("model", "level"), bars=True),
+    "hierarchy": DrawnFinding(figure_rows.hierarchy, "method", "value", "level", bars=True),
+    "group_confidence": DrawnFinding(
+        figure_rows.group_confidence, "method", "value", "mean output of", ("model", "level", "samples of"), bars=True
     ),
-    "likert_errors": Figure(findings.likert_errors, "method", "value", "measure", bars=True),
-    "likert_tvd": Figure(findings.likert_tvd, "method", "value", "measure", bars=True),
-    "likert_counts": Figure(findings.likert_counts, "method", "value", "measure", bars=True),
+    "likert_errors": DrawnFinding(figure_rows.likert_errors, "method", "value", "measure", bars=True),
+    "likert_tvd": DrawnFinding(figure_rows.likert_tvd, "method", "value", "measure", bars=True),
+    "likert_counts": DrawnFinding(figure_rows.likert_counts, "method", "value", "measure", bars=True),
     "gamma_sweep": _Swept(),
-    "over_training": Figure(over_training.over_training, "epoch", "value", "rows", ("model", "method", "metric")),
-    "range_bounds": Figure(
-        over_training.range_bounds, "epoch", "lower bound", "range", (*COURSE, "metric"), ordered=True, inches=3.0
+    "over_training": DrawnFinding(epoch_rows.over_training, "epoch", "value", "rows", ("model", "method", "metric")),
+    "range_bounds": DrawnFinding(
+        epoch_rows.range_bounds, "epoch", "lower bound", "range", (*COURSE, "metric"), ordered=True, inches=3.0
     ),
-    "range_errors": Figure(
-        over_training.range_errors, "epoch", "value", "rows", ("model", "method", "metric"), inches=3.0
+    "range_errors": DrawnFinding(
+        epoch_rows.range_errors, "epoch", "value", "rows", ("model", "method", "metric"), inches=3.0
     ),
-    "bins_over_training": Figure(
-        over_training.bins_over_training, "epoch", "gap", "confidence", COURSE, ordered=True, inches=3.0
+    "bins_over_training": DrawnFinding(
+        epoch_rows.bins_over_training, "epoch", "gap", "confidence", COURSE, ordered=True, inches=3.0
     ),
-    "logit_norms": Figure(over_training.logit_norms, "epoch", "length", "model", ("method", "rows"), log=True),
-    "class_errors": Figure(findings.class_errors, "class", "value", "metric", ("model", "metric"), bars=True),
-    "datapoint": Figure(findings.datapoint, "forecast", "frequency", "model", ("class",), diagonal=True, inches=2.4),
-    "decay_rates": Figure(
-        findings.decay_rates,
+    "logit_norms": DrawnFinding(epoch_rows.logit_norms, "epoch", "length", "model", ("method", "rows"), log=True),
+    "class_errors": DrawnFinding(figure_rows.class_errors, "class", "value", "metric", ("model", "metric"), bars=True),
+    "datapoint": DrawnFinding(
+        figure_rows.datapoint, "forecast", "frequency", "model", ("class",), diagonal=True, inches=2.4
+    ),
+    "decay_rates": DrawnFinding(
+        figure_rows.decay_rates,
         "forecast",
         "frequency",
         "decay",
@@ -161,9 +157,9 @@ FIGURES: dict[str, Figure | _Swept] = {
         diagonal=True,
         inches=2.4,
     ),
-    "sharpness": Figure(findings.sharpness, "forecast", "share", "model", ("of",), log=True, inches=3.0),
-    "reliability": Figure(findings.reliability, "confidence", "accuracy", "method", diagonal=True),
-    "risk_coverage": Figure(findings.risk_coverage, "referred", "accuracy of the rest", "method"),
+    "sharpness": DrawnFinding(figure_rows.sharpness, "forecast", "share", "model", ("of",), log=True, inches=3.0),
+    "reliability": DrawnFinding(figure_rows.reliability, "confidence", "accuracy", "method", diagonal=True),
+    "risk_coverage": DrawnFinding(figure_rows.risk_coverage, "referred", "accuracy of the rest", "method"),
 }
 """Every figure by its name."""
 
@@ -177,7 +173,7 @@ def save_figures(
     """
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
-    made: list[Path] = []
+    paths: list[Path] = []
     for name in names or evidence.study.figures or list(FIGURES):
         sheet = FIGURES[name].find(evidence)
         if not sheet.rows:
@@ -186,32 +182,32 @@ def save_figures(
         picture = FIGURES[name].draw(sheet)
         with whole_file(where / f"{name}.{form}") as file:
             picture.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
-        made += [where / f"{name}.csv", where / f"{name}.{form}"]
-    return made
+        paths += [where / f"{name}.csv", where / f"{name}.{form}"]
+    return paths
 
 
 def _parts(sheet: Sheet, columns: Sequence[str]) -> dict[Panel, list[dict[str, Any]]]:
     """The rows of each panel."""
-    made: dict[Panel, list[dict[str, Any]]] = {}
+    parts: dict[Panel, list[dict[str, Any]]] = {}
     for record in sheet.records():
-        made.setdefault(tuple(record[name] for name in columns), []).append(record)
-    return made
+        parts.setdefault(tuple(record[name] for name in columns), []).append(record)
+    return parts
 
 
 def _series(records: Sequence[dict[str, Any]], name: str) -> dict[str, list[dict[str, Any]]]:
-    made: dict[str, list[dict[str, Any]]] = {}
+    series: dict[str, list[dict[str, Any]]] = {}
     for record in records:
-        made.setdefault(str(record[name]), []).append(record)
-    return made
+        series.setdefault(str(record[name]), []).append(record)
+    return series
 
 
-def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks: Mapping[str, int]) -> None:
+def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, looks: Mapping[str, int]) -> None:
     """Bars side by side for each value across, with standard deviations over seeds."""
-    places = list(dict.fromkeys(str(one[figure.across]) for one in records))
+    places = list(dict.fromkeys(str(record[figure.across]) for record in records))
     series = _series(records, figure.series)
     width = 0.8 / len(series)
     for index, (name, some) in enumerate(series.items()):
-        at = [places.index(str(one[figure.across])) + (index - (len(series) - 1) / 2) * width for one in some]
+        at = [places.index(str(record[figure.across])) + (index - (len(series) - 1) / 2) * width for record in some]
         means, sds = _spread(some, figure.up)
         hatch = ("", "////", "....")[looks[name] // 7 % 3]
         style: dict[str, Any] = {"color": _colour(looks[name]), "edgecolor": "white", "linewidth": 0.3, "hatch": hatch}
@@ -220,14 +216,14 @@ def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks:
     _dress(panel, "" if figure.across == "method" else figure.across, figure.up)
 
 
-def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks: Mapping[str, int]) -> None:
+def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, looks: Mapping[str, int]) -> None:
     """A line a series, with standard deviations over seeds as a shade."""
     series = _series(records, figure.series)
     for name, some in sorted(series.items(), key=lambda pair: looks[pair[0]]):
         index = looks[name]
-        across = np.array([float(one[figure.across]) for one in some])
+        across = np.array([float(record[figure.across]) for record in some])
         means, sds = _spread(some, figure.up)
-        enough = np.array([one.get("samples", FEWEST) >= FEWEST for one in some])
+        enough = np.array([record.get("samples", FEWEST) >= FEWEST for record in some])
         kept = ~np.isnan(across) & ~np.isnan(means) & enough & ((means > 0) | (not figure.log))
         style = _in_order(index, len(looks)) if figure.ordered else _apart(index)
         marker = "o" if len(records) <= MOST_MARKERS and not figure.ordered else ""
@@ -242,7 +238,7 @@ def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: Figure, looks
 
 def _spread(records: Sequence[dict[str, Any]], name: str) -> tuple[Any, Any]:
     """Means and standard deviations of a column; what is infinite is not drawn."""
-    cells = [one[name] for one in records]
+    cells = [record[name] for record in records]
     means = np.array([cell.mean if isinstance(cell, Spread) else float(cell) for cell in cells])
     sds = np.array([cell.sd if isinstance(cell, Spread) else 0.0 for cell in cells])
     return np.where(np.isfinite(means), means, np.nan), np.nan_to_num(sds)
@@ -255,17 +251,17 @@ def _dress(panel: Axes, across: str, up: str) -> None:
     panel.set_ylabel(_words(up), fontsize=8)
 
 
-def _legend(picture: Picture, panels: Sequence[Any], columns: int, order: Sequence[str], title: str) -> None:
+def _legend(picture: Figure, panels: Sequence[Any], columns: int, order: Sequence[str], title: str) -> None:
     """One legend for all panels: a series looks the same in each."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    found = {label: found[label] for label in map(_words, order) if label in found}
-    if len(found) > 1:
+            handles.setdefault(label, handle)
+    handles = {label: handles[label] for label in map(_words, order) if label in handles}
+    if len(handles) > 1:
         style: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "fontsize": 7, "frameon": False}
         style |= {"title": _words(title), "title_fontsize": 7} if title else {}
-        picture.legend(list(found.values()), list(found), **style)
+        picture.legend(list(handles.values()), list(handles), **style)
 
 
 def _apart(index: int) -> dict[str, Any]:

@@ -30,12 +30,12 @@ class Spread:
     @classmethod
     def of(cls, values: Any, *, digits: int = 4, factor: float = 1.0) -> Spread:
         """The spread of values, multiplied by a factor (100 for percentages); nan values are left out and counted."""
-        given = factor * np.asarray(values, np.float64)
-        kept = given[~np.isnan(given)]
+        scaled = factor * np.asarray(values, np.float64)
+        kept = scaled[~np.isnan(scaled)]
         finite = bool(np.isfinite(kept).all())
         mean = float(kept.mean()) if len(kept) else float("nan")
         sd = float(kept.std(ddof=1)) if len(kept) > 1 and finite else float("nan")
-        return cls(mean, sd, len(kept), len(given), digits)
+        return cls(mean, sd, len(kept), len(scaled), digits)
 
     def __str__(self) -> str:
         if not self.n:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from calibrant.experiments.findings.evidence import Evidence, Variant
 from calibrant.experiments.findings.sheets import Sheet, Spread
-from calibrant.experiments.training.tuning import Candidate, Choice
+from calibrant.experiments.running.evidence import Evidence, Variant
+from calibrant.experiments.training.tuning import Candidate, StrengthChoice
 
 Table = Callable[[Evidence], Sheet]
 
@@ -15,13 +15,13 @@ def accuracy(evidence: Evidence) -> Sheet:
     """Top-label accuracy on test rows, a column a model (Kirchenbauer, Oaks & Heim 2022, tables 1-7)."""
     models = [model.title for model in evidence.study.models]
     every = [evidence.variants(model) for model in models]
-    labels = list(dict.fromkeys(_kind(one) for variants in every for one in variants))
-    found = {
-        (model, _kind(one)): Spread.of(evidence.values(one, "accuracy"))
+    labels = list(dict.fromkeys(_kind(variant) for variants in every for variant in variants))
+    cells = {
+        (model, _kind(variant)): Spread.of(evidence.values(variant, "accuracy"))
         for model, variants in zip(models, every, strict=True)
-        for one in variants
+        for variant in variants
     }
-    rows = [(label, *(found.get((model, label), "-") for model in models)) for label in labels]
+    rows = [(label, *(cells.get((model, label), "-") for model in models)) for label in labels]
     return Sheet("accuracy", f"Accuracy, {evidence.study.data.name}", ("method", *models), tuple(rows))
 
 
@@ -32,10 +32,11 @@ def metrics(evidence: Evidence) -> Sheet:
 
 def post_processing(evidence: Evidence) -> Sheet:
     """Errors before and after post-processing, in percent (Nixon et al. 2019, tables 1-2)."""
-    shown = [one for one in evidence.variants() if one.intervention == "none"]
+    shown = [variant for variant in evidence.variants() if variant.intervention == "none"]
     names, header = ("ece", "tace", "sce", "ace"), ("model", "method", *("ECE %", "TACE %", "SCE %", "ACE %"))
     rows = [
-        (one.model, one.method or "uncalibrated", *(_percent(evidence, one, name) for name in names)) for one in shown
+        (variant.model, variant.method or "uncalibrated", *(_percent(evidence, variant, name) for name in names))
+        for variant in shown
     ]
     return Sheet("post_processing", "Errors before and after post-processing", header, tuple(rows))
 
@@ -46,14 +47,14 @@ def miscalibration(evidence: Evidence) -> Sheet:
     header = ("model", "method", "ECE %", "wsMCS", "UC %", "classes under %", "OC %", "classes over %", "accuracy %")
     rows = [
         (
-            one.model,
-            one.label,
-            _percent(evidence, one, "ece"),
-            Spread.of(evidence.values(one, "wsmcs"), digits=5),
-            *(_percent(evidence, one, "wsmcs", part) for part in details),
-            _percent(evidence, one, "accuracy"),
+            variant.model,
+            variant.label,
+            _percent(evidence, variant, "ece"),
+            Spread.of(evidence.values(variant, "wsmcs"), digits=5),
+            *(_percent(evidence, variant, "wsmcs", part) for part in details),
+            _percent(evidence, variant, "accuracy"),
         )
-        for one in evidence.variants()
+        for variant in evidence.variants()
     ]
     return Sheet("miscalibration", "Over- and under-confidence by true class", header, tuple(rows))
 
@@ -63,8 +64,10 @@ def ece_by_method(evidence: Evidence) -> Sheet:
     methods = ["", *evidence.study.post_processing.methods]
     rows = []
     for model in evidence.study.models:
-        found = {one.method: one for one in evidence.variants(model.title) if one.intervention == "none"}
-        cells = (_percent(evidence, found[method], "ece") if method in found else "-" for method in methods)
+        variants = {
+            variant.method: variant for variant in evidence.variants(model.title) if variant.intervention == "none"
+        }
+        cells = (_percent(evidence, variants[method], "ece") if method in variants else "-" for method in methods)
         rows.append((model.title, *cells))
     header = ("model", *(method or "uncalibrated" for method in methods))
     return Sheet("ece_by_method", "ECE (%) after post-processing the base", header, tuple(rows))
@@ -74,11 +77,19 @@ def strengths(evidence: Evidence) -> Sheet:
     """Which strength of every intervention was chosen, among which, by validation rows."""
     header = ("model", "intervention", "strength", "validation accuracy", "validation ECE", "lowest accuracy", "")
     rows = [
-        (one.model, one.intervention, f"{each.strength:g}", each.accuracy, each.error, one.floor, _verdict(one, each))
-        for one in evidence.choices
-        for each in one.candidates
+        (
+            choice.model,
+            choice.intervention,
+            f"{candidate.strength:g}",
+            candidate.accuracy,
+            candidate.error,
+            choice.floor,
+            _verdict(choice, candidate),
+        )
+        for choice in evidence.choices
+        for candidate in choice.candidates
     ]
-    notes = [one.words for one in evidence.choices if one.strength is None]
+    notes = [choice.words for choice in evidence.choices if choice.strength is None]
     return Sheet("strengths", "Strengths, chosen on validation rows", header, tuple(rows), tuple(notes))
 
 
@@ -87,10 +98,10 @@ def per_class(evidence: Evidence) -> Sheet:
     figures 1 and 11; Ao, Rueger & Siddharthan 2023)."""
     names = ("sce", "ace", "tace", "cwmcs")
     rows = []
-    for one in evidence.variants():
-        columns = [class_values(evidence, one, name) for name in names]
+    for variant in evidence.variants():
+        columns = [class_values(evidence, variant, name) for name in names]
         for label in columns[0]:
-            rows.append((one.model, one.label, label, *(Spread.of(column[label]) for column in columns)))
+            rows.append((variant.model, variant.label, label, *(Spread.of(column[label]) for column in columns)))
     header = ("model", "method", "class", "SCE", "ACE", "TACE", "gap of its samples")
     return Sheet("per_class", "Errors by class", header, tuple(rows))
 
@@ -105,30 +116,33 @@ TABLES: dict[str, Table] = {
 def tables_of(evidence: Evidence, names: Sequence[str] | None = None) -> list[Sheet]:
     """The tables that are asked for, or that the study names, or all; what could not be done is noted in the first."""
     asked = names or evidence.study.tables or list(TABLES)
-    made = [TABLES[name](evidence) for name in asked]
+    sheets = [TABLES[name](evidence) for name in asked]
     failures = evidence.failures()
-    if failures and made:
-        first = made[0]
-        made[0] = Sheet(first.name, first.title, first.header, first.rows, (*first.notes, *failures))
-    return made
+    if failures and sheets:
+        first = sheets[0]
+        sheets[0] = Sheet(first.name, first.title, first.header, first.rows, (*first.notes, *failures))
+    return sheets
 
 
 def class_values(evidence: Evidence, variant: Variant, name: str) -> dict[str, list[float]]:
     """A metric's parts by class, a value a seed; nan where it failed."""
     from calibrant.specification import spelling
 
-    made: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     classes = evidence.outcome(variant.trials[0]).classes
     for trial in variant.trials:
-        found = next(iter(evidence.measure(trial, spelling.metrics(name), variant.method).values()))
-        parts = found.get("parts", {})
+        result = next(iter(evidence.measure(trial, spelling.metrics(name), variant.method).values()))
+        parts = result.get("parts", {})
         for label in classes:
-            made.setdefault(label, []).append(float(parts.get(label, {}).get("value", "nan")))
-    return made
+            values.setdefault(label, []).append(float(parts.get(label, {}).get("value", "nan")))
+    return values
 
 
 def _of_metrics(evidence: Evidence, name: str, title: str, names: Sequence[str], variants: Sequence[Variant]) -> Sheet:
-    rows = [(one.model, one.label, *(Spread.of(evidence.values(one, each)) for each in names)) for one in variants]
+    rows = [
+        (variant.model, variant.label, *(Spread.of(evidence.values(variant, each)) for each in names))
+        for variant in variants
+    ]
     return Sheet(name, title, ("model", "method", *names), tuple(rows))
 
 
@@ -142,7 +156,7 @@ def _kind(variant: Variant) -> str:
     return ", ".join(filter(None, (named if named != "base" or not variant.method else "", variant.method)))
 
 
-def _verdict(choice: Choice, candidate: Candidate) -> str:
+def _verdict(choice: StrengthChoice, candidate: Candidate) -> str:
     if candidate.strength == choice.strength:
         return "chosen" if len(choice.candidates) > 1 else "given"
     return "loses too much accuracy" if not candidate.accuracy >= choice.floor else ""

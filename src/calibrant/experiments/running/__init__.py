@@ -1,1 +1,1 @@
-"""Running: trials done by processes and clusters, and the store that keeps what came of them."""
+"""Running: trials done by processes and clusters, the store that keeps what came of them, and what that says."""

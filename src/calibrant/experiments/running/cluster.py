@@ -21,11 +21,9 @@ from typing import Any
 
 import calibrant
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.design.study import Study
-from calibrant.experiments.design.trials import Trial
-from calibrant.experiments.running.errand import DONE, FAILED, UNFIT, Errand
-from calibrant.experiments.running.outcomes import Outcome, read_outcome
-from calibrant.experiments.running.owners import new_owner
+from calibrant.experiments.design.study_schema import Study
+from calibrant.experiments.running.claim_owners import new_owner
+from calibrant.experiments.running.remote_trial import DONE, FAILED, UNFIT, RemoteTrial
 from calibrant.experiments.running.runner import (
     PAUSE,
     STOPPED,
@@ -37,7 +35,9 @@ from calibrant.experiments.running.runner import (
     watched,
 )
 from calibrant.experiments.running.scheduler import ClusterError, connected
-from calibrant.experiments.running.store import Store, is_full
+from calibrant.experiments.running.study_store import Store, is_full
+from calibrant.experiments.training.trial_outcomes import Outcome, read_outcome
+from calibrant.experiments.training.trials import Trial
 from calibrant.files.writing import whole_file
 from calibrant.text import inert
 
@@ -54,8 +54,8 @@ def run(folder: str | Path, options: Options, scheduler: str, *, shown: Callable
     leaves at once. Every worker process trains one trial at a time.
     """
     study, store = reopen(folder, lease=options.lease)
-    with connected(scheduler) as client, watched(store, shown), polite() as stop:
-        Driver(study, store, options, client, scheduler).work(stop.is_set)
+    with connected(scheduler) as client, watched(store, shown), polite() as stop, new_owner(store.folder) as owner:
+        Driver(study, store, options, client, scheduler, owner).work(stop.is_set)
         return STOPPED if stop.is_set() else 0
 
 
@@ -77,10 +77,10 @@ class _Sent:
 class Driver:
     """Sends the trials of a store to workers that have none, and takes in what comes back."""
 
-    def __init__(self, study: Study, store: Store, options: Options, client: Any, scheduler: str) -> None:
+    def __init__(self, study: Study, store: Store, options: Options, client: Any, scheduler: str, owner: str) -> None:
         self.study, self.store, self.options = study, store, options
-        self.client, self.scheduler = client, scheduler
-        self.owner, self.topic = new_owner(), MARK + secrets.token_hex(8)
+        self.client, self.scheduler, self.owner = client, scheduler, owner
+        self.topic = MARK + secrets.token_hex(8)
         self.sent: dict[str, _Sent] = {}
         self.unfit: dict[str, str] = {}
         """Workers that cannot train, and why."""
@@ -101,8 +101,10 @@ class Driver:
                 self._rest(stop)
         except Exception as error:
             if is_full(error):
-                said = "the disk is full: what was on its way was stopped and the store is whole; make room and resume"
-                raise DiskFullError(errno.ENOSPC, said, str(self.store.folder)) from error
+                message = (
+                    "the disk is full: what was on its way was stopped and the store is whole; make room and resume"
+                )
+                raise DiskFullError(errno.ENOSPC, message, str(self.store.folder)) from error
             if self.client.status != "running":
                 raise self._gone() from error
             raise
@@ -160,7 +162,7 @@ class Driver:
         return ClusterError("the Dask scheduler is gone; what came back is kept: start it and resume", self.scheduler)
 
     def _send(self, trial: Trial, worker: str | None) -> None:
-        errand = Errand(
+        remote = RemoteTrial(
             trial.to_json(),
             calibrant.__version__,
             self.options.device,
@@ -172,7 +174,7 @@ class Driver:
         name = f"{MARK}{trial.id}-{secrets.token_hex(4)}"
         place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         try:
-            future = self.client.submit(errand.task(), key=name, pure=False, **place)
+            future = self.client.submit(remote.task(), key=name, pure=False, **place)
         except BaseException:
             self.store.release(trial.id, self.owner)
             raise

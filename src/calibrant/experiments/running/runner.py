@@ -19,13 +19,13 @@ from typing import Any
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.design.checking import check
-from calibrant.experiments.design.study import Study
-from calibrant.experiments.design.trials import Trial
-from calibrant.experiments.findings.evidence import Evidence
-from calibrant.experiments.running.outcomes import write_outcome
-from calibrant.experiments.running.owners import new_owner
-from calibrant.experiments.running.store import LEASE, Store, is_full
-from calibrant.experiments.training.training import StoppedError, Surroundings, dataset, train
+from calibrant.experiments.design.study_schema import Study
+from calibrant.experiments.running.claim_owners import new_owner
+from calibrant.experiments.running.evidence import Evidence
+from calibrant.experiments.running.study_store import LEASE, Store, is_full
+from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
+from calibrant.experiments.training.trial_outcomes import write_outcome
+from calibrant.experiments.training.trials import Trial
 
 PAUSE = 0.5
 """Seconds between looks at a store in which others still work."""
@@ -80,15 +80,15 @@ def extend(study: Study, store: Store) -> None:
 
 def work(study: Study, store: Store, options: Options, stop: Callable[[], bool] = lambda: False) -> None:
     """Take trials until none is left; wait for those that others work on, and take them over if their workers end."""
-    owner = new_owner()
-    while not stop():
-        trial = store.claim(owner)
-        if trial is not None:
-            _attempt(store, trial, owner, options, stop)
-        elif is_over(study, store):
-            return
-        elif store.counts()["running"]:
-            time.sleep(PAUSE)
+    with new_owner(store.folder) as owner:
+        while not stop():
+            trial = store.claim(owner)
+            if trial is not None:
+                _attempt(store, trial, owner, options, stop)
+            elif is_over(study, store):
+                return
+            elif store.counts()["running"]:
+                time.sleep(PAUSE)
 
 
 def is_over(study: Study, store: Store) -> bool:
@@ -214,8 +214,8 @@ def _settle(store: Store, trial: Trial, owner: str, error: BaseException) -> Non
     if is_full(error):
         with suppress(sqlite3.Error, OSError):
             store.release(trial.id, owner)
-        said = f"the disk is full: {trial.label} was stopped and the store is whole; make room and resume"
-        raise DiskFullError(errno.ENOSPC, said, str(store.folder)) from error
+        message = f"the disk is full: {trial.label} was stopped and the store is whole; make room and resume"
+        raise DiskFullError(errno.ENOSPC, message, str(store.folder)) from error
     if isinstance(error, Exception) and not isinstance(error, (sqlite3.Error, OSError)):
         store.fail(trial.id, owner, f"{type(error).__name__}: {error}")
         return

@@ -19,8 +19,8 @@ PATIENCE = 10.0
 class ClusterError(OSError):
     """A cluster that cannot be worked with; the store has what came back before."""
 
-    def __init__(self, said: str, scheduler: str) -> None:
-        super().__init__(errno.EIO, said, scheduler)
+    def __init__(self, message: str, scheduler: str) -> None:
+        super().__init__(errno.EIO, message, scheduler)
 
 
 @contextmanager
@@ -40,8 +40,8 @@ def connected(scheduler: str) -> Iterator[Any]:
             "scheduler", "must be an address such as tcp://HOST:8786", got=f"{scheduler!r} ({reason})"
         ) from None
     except OSError as reason:
-        said = f"no Dask scheduler answers there ({str(reason) or f'in {PATIENCE:g} s'}); start one: dask scheduler"
-        raise ClusterError(said, scheduler) from None
+        message = f"no Dask scheduler answers there ({str(reason) or f'in {PATIENCE:g} s'}); start one: dask scheduler"
+        raise ClusterError(message, scheduler) from None
     try:
         with _silent("distributed.client"):  # a scheduler that is gone is said in one line
             yield client

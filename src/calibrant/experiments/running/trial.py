@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.design.trials import Trial, read_trials
-from calibrant.experiments.running.outcomes import pack, read_outcome, sweep, write_outcome
-from calibrant.experiments.training.training import StoppedError, Surroundings, train
+from calibrant.experiments.running.claim_owners import locked
+from calibrant.experiments.training.trainer import StoppedError, Surroundings, train
+from calibrant.experiments.training.trial_outcomes import pack, read_outcome, sweep, write_outcome
+from calibrant.experiments.training.trials import Trial, read_trials
 from calibrant.files.writing import write_text
 
 STALE = 30 * 60.0
@@ -83,8 +82,8 @@ def _alone(trials: Sequence[Trial], folder: Path, asked: argparse.Namespace, ove
             return
         if is_settled(trial, folder):
             continue
-        with _locked(folder / f".{trial.id}.lock") as mine:
-            if mine and not is_settled(trial, folder):
+        with locked(folder / f".{trial.id}.lock") as is_mine:
+            if is_mine and not is_settled(trial, folder):
                 print(f"{number}/{len(trials)} {_attempt(trial, folder, asked, over)}: {trial.label}", flush=True)
 
 
@@ -134,26 +133,6 @@ def _concluded(trials: Sequence[Trial], folder: Path, asked: argparse.Namespace)
         for path in pack(done, Path(asked.pack), most=int(asked.pack_mib * 2**20)):
             print(f"packed: {path} ({path.stat().st_size:,} bytes)")
     return 0 if len(done) == len(trials) else 3
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Whether this process now has a lock, which the system takes back when the process ends, however it does."""
-    try:
-        import fcntl
-    except ImportError:  # elsewhere trials may be done twice, with the same outcome
-        yield True
-        return
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(handle)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Training: networks, data sets and interventions."""
+"""Training: trials, the networks, data sets and interventions they name, and what comes of them."""

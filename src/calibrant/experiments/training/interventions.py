@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.experiments.design.trials import BASE
+from calibrant.experiments.training.trials import BASE
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -22,7 +22,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StrengthChoice:
     """The strength that was chosen for an intervention on a model, among which; None where none was admissible."""
 
     model: str
@@ -60,5 +60,9 @@ def choose(candidates: Sequence[Candidate], floor: float) -> float | None:
     >>> choose(grid, lowest_admissible(0.8)), choose(grid, 0.9)
     (0.1, None)
     """
-    admissible = [one for one in candidates if one.accuracy >= floor - ROUNDING and not math.isnan(one.error)]
-    return min(admissible, key=lambda one: (one.error, one.strength)).strength if admissible else None
+    admissible = [
+        candidate
+        for candidate in candidates
+        if candidate.accuracy >= floor - ROUNDING and not math.isnan(candidate.error)
+    ]
+    return min(admissible, key=lambda candidate: (candidate.error, candidate.strength)).strength if admissible else None

@@ -43,16 +43,16 @@ class Certificate(Ending):
     accuracy_after: float = math.nan
 
     def __str__(self) -> str:
-        said = ["converged" if self.converged else "did not converge"]
+        phrases = ["converged" if self.converged else "did not converge"]
         if self.at_bound:
-            said.append(f"{', '.join(self.at_bound)} at a bound")
+            phrases.append(f"{', '.join(self.at_bound)} at a bound")
         if not math.isnan(self.gradient_norm):
-            said.append(f"gradient {self.gradient_norm:.1e}")
-        said.append(f"log loss {self.log_loss_before:.4f} -> {self.log_loss_after:.4f}")
+            phrases.append(f"gradient {self.gradient_norm:.1e}")
+        phrases.append(f"log loss {self.log_loss_before:.4f} -> {self.log_loss_after:.4f}")
         if not math.isnan(self.accuracy_before):
             changed = f" -> {self.accuracy_after:.4f}" if self.accuracy_after != self.accuracy_before else ""
-            said.append(f"accuracy {self.accuracy_before:.4f}{changed}")
-        return f"{', '.join(said)} (n={self.n})"
+            phrases.append(f"accuracy {self.accuracy_before:.4f}{changed}")
+        return f"{', '.join(phrases)} (n={self.n})"
 
     @property
     def ending(self) -> Ending:
@@ -67,7 +67,7 @@ class Certificate(Ending):
         }
 
     @classmethod
-    def from_dict(cls, made: dict[str, Any]) -> Certificate:
+    def from_dict(cls, document: dict[str, Any]) -> Certificate:
         """A certificate from what `to_dict` made."""
-        numbers = {name: float(value) for name, value in made.items() if value in ("nan", "inf", "-inf")}
-        return cls(**{**made, **numbers, "at_bound": tuple(made["at_bound"])})
+        numbers = {name: float(value) for name, value in document.items() if value in ("nan", "inf", "-inf")}
+        return cls(**{**document, **numbers, "at_bound": tuple(document["at_bound"])})

@@ -12,7 +12,7 @@ from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
-from calibrant.recalibrate.fitting.scores import Lesson
+from calibrant.recalibrate.fitting.lessons import Lesson
 from calibrant.recalibrate.temperature import fit_temperature
 
 FLAT = 1e-8
@@ -118,30 +118,30 @@ class Likelihood(ABC):
     @final
     def scores(self, parameters: Floats) -> Floats:
         """Scores (n, K) of the rows."""
-        made = self.sloped(parameters, self.rows.features)
-        made += parameters[self.intercepts]
-        return made
+        scores = self.sloped(parameters, self.rows.features)
+        scores += parameters[self.intercepts]
+        return scores
 
     @final
     def gathered(self, residuals: Floats) -> Floats:
         """What residuals (n, K) of the scores mean for the parameters: the transpose of `scores`."""
-        made = self.leaned(residuals, self.rows.features)
-        made[self.intercepts] = residuals.sum(axis=0)
-        return made
+        sums = self.leaned(residuals, self.rows.features)
+        sums[self.intercepts] = residuals.sum(axis=0)
+        return sums
 
     @final
     def raw(self, parameters: Floats) -> Floats:
         """Parameters for features as they came."""
-        made = parameters.copy()
-        made[self.intercepts] -= self.sloped(parameters, self.rows.middle[None])[0]
-        return made
+        raw = parameters.copy()
+        raw[self.intercepts] -= self.sloped(parameters, self.rows.middle[None])[0]
+        return raw
 
     @final
     def moved(self, raw: Floats) -> Floats:
         """Parameters for features less their means."""
-        made = raw.copy()
-        made[self.intercepts] += self.sloped(raw, self.rows.middle[None])[0]
-        return made
+        moved = raw.copy()
+        moved[self.intercepts] += self.sloped(raw, self.rows.middle[None])[0]
+        return moved
 
     @final
     def pulled(self, gradient: Floats) -> Floats:
@@ -213,11 +213,11 @@ def usual_temperature(features: Floats, labels: Ints, weight: Floats) -> float:
     return float(np.sqrt(np.mean(np.ptp(features, axis=1) ** 2)) / 2) or 1.0
 
 
-def require_every_class(given: Lesson, hint: str) -> None:
+def require_every_class(lesson: Lesson, hint: str) -> None:
     """Refuse labels without a class: nothing would keep its intercept finite."""
-    seen = np.bincount(given.labels, given.weight, minlength=given.width) > 0
+    seen = np.bincount(lesson.labels, lesson.weight, minlength=lesson.width) > 0
     if not seen.all():
-        absent = [given.classes[index] for index in np.flatnonzero(~seen)]
+        absent = [lesson.classes[index] for index in np.flatnonzero(~seen)]
         named = ", ".join(map(str, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
         raise CalibrationInputError("y", "must have rows of every class", got=f"none of {named}", hint=hint)
 

@@ -21,7 +21,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats
 from calibrant.recalibrate.fitting.certificate import Ending
-from calibrant.recalibrate.fitting.scores import LARGEST, Lesson, Scores, logarithms
+from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores, logarithms
 
 LEAST_SHARE = 1e-100
 """Rows of no more than this share of the whole weight count as rows of weight 0."""
@@ -68,13 +68,13 @@ class Event:
         return scores[first], np.add.reduceat(weight, first), np.add.reduceat(hits, first)
 
 
-def events(given: Lesson, scores: Array) -> Iterator[Event]:
+def events(lesson: Lesson, scores: Array) -> Iterator[Event]:
     """The event of each class with its column of the scores, or the one event there is."""
-    kept = np.flatnonzero(given.weight > LEAST_SHARE * given.weight.sum())
+    kept = np.flatnonzero(lesson.weight > LEAST_SHARE * lesson.weight.sum())
     columns = scores[:, None] if scores.ndim == 1 else scores
     for index, column in enumerate(columns.T):
-        outcomes = given.labels == (1 if scores.ndim == 1 else index)
-        yield Event(column[kept], outcomes[kept].astype(np.float64), given.weight[kept])
+        outcomes = lesson.labels == (1 if scores.ndim == 1 else index)
+        yield Event(column[kept], outcomes[kept].astype(np.float64), lesson.weight[kept])
 
 
 def gathered(learnt: Sequence[Any]) -> Any:
@@ -92,66 +92,68 @@ def together(endings: Sequence[Ending], classes: Sequence[Any]) -> Ending:
     """How the searches for all classes ended; the first that ended at a bound speaks for the others.
 
     >>> bound = Ending(False, 0.1, 3, ("slope",), "no overlap")
-    >>> made = together([Ending(iterations=2), bound, bound], "abc")
-    >>> made.at_bound, made.message, made.converged
+    >>> ending = together([Ending(iterations=2), bound, bound], "abc")
+    >>> ending.at_bound, ending.message, ending.converged
     (('slope of b', 'slope of c'), 'class b: no overlap; likewise 1 more', False)
     """
     if len(endings) == 1:
         return endings[0]
-    said = [f"class {name}: {ending.message}" for name, ending in zip(classes, endings, strict=True) if ending.message]
+    pairs = list(zip(classes, endings, strict=True))
+    messages = [f"class {name}: {ending.message}" for name, ending in pairs if ending.message]
     return Ending(
         all(ending.converged for ending in endings),
         max(ending.gradient_norm for ending in endings),
         max(ending.iterations for ending in endings),
-        tuple(f"{bound} of {name}" for name, ending in zip(classes, endings, strict=True) for bound in ending.at_bound),
-        said[0] + (f"; likewise {len(said) - 1} more" if len(said) > 1 else "") if said else "",
+        tuple(f"{bound} of {name}" for name, ending in pairs for bound in ending.at_bound),
+        messages[0] + (f"; likewise {len(messages) - 1} more" if len(messages) > 1 else "") if messages else "",
     )
 
 
-def mapped(given: Scores, scores: Array, curve: Callable[..., Floats], *learnt: Any) -> Floats:
+def mapped(scores: ModelScores, values: Array, curve: Callable[..., Floats], *learnt: Any) -> Floats:
     """Probabilities by the curve of each class, `curve(column, *its share of what was learnt)`, as the module says.
 
-    >>> given = Scores(np.array([[.5, .5], [.75, .25]]), "probabilities")
-    >>> mapped(given, given.values, lambda p, power: p**power, np.array([1., 2.])).round(3).tolist()
+    >>> scores = ModelScores(np.array([[.5, .5], [.75, .25]]), "probabilities")
+    >>> mapped(scores, scores.values, lambda p, power: p**power, np.array([1., 2.])).round(3).tolist()
     [[0.667, 0.333], [0.923, 0.077]]
     """
-    made = _curved(scores, curve, *learnt)
-    return made if given.event else divided(made, given)
+    rates = _curved(values, curve, *learnt)
+    return rates if scores.event else divided(rates, scores)
 
 
-def logits_of(given: Scores, scores: Array, odds: Callable[..., Floats], *learnt: Any) -> Floats:
+def logits_of(scores: ModelScores, values: Array, odds: Callable[..., Floats], *learnt: Any) -> Floats:
     """The same by curves of log-odds: those of an event; for classes the logarithm of what each curve says.
 
-    >>> given = Scores(np.array([[0., 0.], [0., 800.]]), "logits")
-    >>> logits_of(given, given.values, lambda z, slope: slope * z, np.array([-1., -1.])).round(3).tolist()
+    >>> scores = ModelScores(np.array([[0., 0.], [0., 800.]]), "logits")
+    >>> logits_of(scores, scores.values, lambda z, slope: slope * z, np.array([-1., -1.])).round(3).tolist()
     [[-0.693, -0.693], [-0.693, -800.0]]
     """
-    made = _curved(scores, odds, *learnt)
-    if not given.event:
-        for column in made.T:
+    logits = _curved(values, odds, *learnt)
+    if not scores.event:
+        for column in logits.T:
             column[:] = logarithms(column)[0]
-        lost = np.flatnonzero(np.exp(made.max(axis=1)) == 0)
-        made[lost] = np.maximum(given[lost].log_probabilities, -LARGEST)
-    return made
+        lost = np.flatnonzero(np.exp(logits.max(axis=1)) == 0)
+        logits[lost] = np.maximum(scores[lost].log_probabilities, -LARGEST)
+    return logits
 
 
-def _curved(scores: Array, curve: Callable[..., Floats], *learnt: Any) -> Floats:
+def _curved(values: Array, curve: Callable[..., Floats], *learnt: Any) -> Floats:
     """What the curve of each class says of its column, or the one curve of an event."""
-    if scores.ndim == 1:
-        return curve(scores, *learnt)
-    made = np.empty(scores.shape)
-    for index, column in enumerate(np.ascontiguousarray(scores.T)):
-        made[:, index] = curve(column, *(part[index] for part in learnt))
-    return made
+    if values.ndim == 1:
+        return curve(values, *learnt)
+    curved = np.empty(values.shape)
+    for index, column in enumerate(np.ascontiguousarray(values.T)):
+        curved[:, index] = curve(column, *(part[index] for part in learnt))
+    return curved
 
 
-def divided(made: Floats, given: Scores) -> Floats:
+def divided(rates: Floats, scores: ModelScores) -> Floats:
     """Rows over their sums; a row of zeros is the uncalibrated row.
 
-    >>> divided(np.array([[.5, .75], [0., 0.]]), Scores(np.array([[.5, .5], [.75, .25]]), "probabilities")).tolist()
+    >>> scores = ModelScores(np.array([[.5, .5], [.75, .25]]), "probabilities")
+    >>> divided(np.array([[.5, .75], [0., 0.]]), scores).tolist()
     [[0.4, 0.6], [0.75, 0.25]]
     """
-    lost = np.flatnonzero(made.sum(axis=1) == 0)
-    made[lost] = given[lost].probabilities
-    made /= made.sum(axis=1, keepdims=True)
-    return made
+    lost = np.flatnonzero(rates.sum(axis=1) == 0)
+    rates[lost] = scores[lost].probabilities
+    rates /= rates.sum(axis=1, keepdims=True)
+    return rates

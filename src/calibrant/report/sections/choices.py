@@ -10,21 +10,26 @@ from calibrant.errors.binned import BinnedError
 from calibrant.inference.grouped import by_blocks
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.report.charts import Line, lines
-from calibrant.report.page import Figure, Grid, Section
-from calibrant.report.study import LEAST, SETTINGS, Study
-from calibrant.report.words import Quoted, amount
+from calibrant.report.page import PageFigure, PageTable, Section
+from calibrant.report.quoting import Quoted, amount
+from calibrant.report.subject import LEAST, SETTINGS, Subject
 
 
-def choices_section(study: Study) -> Section:
+def choices_section(subject: Subject) -> Section:
     """ECE against the number of bins, with the spread that resampling gives it."""
-    found, resamples = _found(study)
+    dependence, resamples = _dependence(subject)
     rows = [
-        (int(setting), value, sd, *(Quoted(float(one), amount(one)) for one in size), "yes" if steady else "no")
+        (int(setting), value, sd, *(Quoted(float(count), amount(count)) for count in size), "yes" if steady else "no")
         for setting, value, sd, size, steady in zip(
-            found.settings, found.values.tolist(), found.sds.tolist(), found.bin_sizes, found.stable, strict=True
+            dependence.settings,
+            dependence.values.tolist(),
+            dependence.sds.tolist(),
+            dependence.bin_sizes,
+            dependence.stable,
+            strict=True,
         )
     ]
-    xs, values, sds = ([float(one[column]) for one in rows] for column in range(3))
+    xs, values, sds = ([float(row[column]) for row in rows] for column in range(3))
     picture = lines(
         "choices-picture",
         [
@@ -38,38 +43,38 @@ def choices_section(study: Study) -> Section:
             )
         ],
         ("number of equal-width bins", "ECE"),
-        f"ECE against the number of bins, n = {study.ece.n:,}",
+        f"ECE against the number of bins, n = {subject.ece.n:,}",
         "The shaded area is one standard deviation over resamples either way.",
         x_ticks=[(x, f"{x:g}") for x in xs],
     )
     header = ("bins", "ECE", "sd", "smallest bin", "median bin", "largest bin", "stable")
-    grid = Grid(header, rows, "ECE by number of bins")
+    grid = PageTable(header, rows, "ECE by number of bins")
     caption = (
-        f"n = {study.ece.n:,}; the band is one standard deviation over {resamples} resamples either way. Stable: "
+        f"n = {subject.ece.n:,}; the band is one standard deviation over {resamples} resamples either way. Stable: "
         "within one standard deviation of the neighbouring settings. Bin sizes are of bins that hold samples."
     )
-    figure = Figure("choices-figure", picture, caption, grid)
-    return Section("choices", "Sensitivity to the number of bins", (_said(values, found),), (figure,))
+    figure = PageFigure("choices-figure", picture, caption, grid)
+    return Section("choices", "Sensitivity to the number of bins", (_said(values, dependence),), (figure,))
 
 
-def _found(study: Study) -> tuple[Sensitivity, int]:
+def _dependence(subject: Subject) -> tuple[Sensitivity, int]:
     """ECE at each setting, and how many resamples its spread is from."""
-    if not study.is_large:
-        n = max(LEAST, min(100, study.resamples // 2))
-        over = {"over": "n_bins", "values": SETTINGS, "bootstrap": n, "seed": study.seed}
-        return sensitivity(recipes.ECE, study.event, **over), n  # type: ignore[arg-type]
+    if not subject.is_large:
+        n = max(LEAST, min(100, subject.resamples // 2))
+        over = {"over": "n_bins", "values": SETTINGS, "bootstrap": n, "seed": subject.seed}
+        return sensitivity(recipes.ECE, subject.event, **over), n  # type: ignore[arg-type]
     metrics = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
-    drawn = np.array([study.resampling.rows[metric] for metric in metrics])
-    results = tuple(by_blocks(metric, study.event) for metric in metrics)
+    drawn = np.array([subject.resampling.rows[metric] for metric in metrics])
+    results = tuple(by_blocks(metric, subject.event) for metric in metrics)
     settings = tuple(float(setting) for setting in SETTINGS)
     return Sensitivity("n_bins", settings, results, drawn.mean(axis=1), drawn.std(axis=1)), drawn.shape[1]
 
 
-def _said(values: list[float], found: Sensitivity) -> str:
+def _said(values: list[float], dependence: Sensitivity) -> str:
     """How far apart the settings are, and whether that matters."""
     low, high = min(values), max(values)
     tried = ", ".join(str(setting) for setting in SETTINGS)
-    apart = "no farther apart" if all(found.stable) else "in part farther apart"
+    apart = "no farther apart" if all(dependence.stable) else "in part farther apart"
     return (
         f"Nobody asked for 15 bins. On the same forecasts, ECE with {tried} bins lies "
         f"between {low:.4f} and {high:.4f}; neighbouring settings are "

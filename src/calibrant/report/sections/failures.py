@@ -9,9 +9,9 @@ import numpy as np
 
 from calibrant.kernels.totals import Floats
 from calibrant.report.charts import Line, lines
-from calibrant.report.page import Cell, Figure, Grid, Section
-from calibrant.report.study import Study
-from calibrant.report.words import percent
+from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.quoting import percent
+from calibrant.report.subject import Subject
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 """Shares of the rows that are referred."""
@@ -28,9 +28,9 @@ class Referral:
     wrong: Floats
 
     @classmethod
-    def of(cls, study: Study) -> Referral:
-        """The rows of a study; an answer to one event is yes where its forecast is above one half."""
-        table, event = study.table, study.event
+    def of(cls, subject: Subject) -> Referral:
+        """The rows of the subject; an answer to one event is yes where its forecast is above one half."""
+        table, event = subject.table, subject.event
         if table is None:
             p, size = np.asarray(event.probabilities, np.float64), np.asarray(event.weight)
             hits = size * event.truth_rows
@@ -38,7 +38,7 @@ class Referral:
             p, size = table.values.astype(np.float64), table.counts.astype(np.float64)
             hits = np.asarray(table.targets, np.float64)
         missed = size - hits
-        if study.predictions.kind == "event":
+        if subject.predictions.kind == "event":
             p, missed = np.maximum(p, 1 - p), np.where(p > 0.5, missed, hits)
         levels, place = np.unique(-p, return_inverse=True)
         sizes, errors = (np.bincount(place.ravel(), part, len(levels)) for part in (size, missed))
@@ -92,15 +92,15 @@ def harmonic(x: Floats) -> Floats:
     [1.833333333333]
     """
     y = x + 16
-    made = np.log(y) + 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4) - 1 / (252 * y**6) + 1 / (240 * y**8)
-    return made - sum(1 / (x + k) for k in range(1, 17))
+    series = np.log(y) + 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4) - 1 / (252 * y**6) + 1 / (240 * y**8)
+    return series - sum(1 / (x + k) for k in range(1, 17))
 
 
-def failures_section(study: Study) -> Section | None:
+def failures_section(subject: Subject) -> Section | None:
     """Errors among the rows kept, most certain first, and the accuracy after referring some of them."""
-    if study.event.soft is not None:
+    if subject.event.soft is not None:
         return None
-    order, n = Referral.of(study), len(study.event)
+    order, n = Referral.of(subject), len(subject.event)
     shares = np.linspace(0.01, 1, 100)
     risks = [order.risk(share * order.total) for share in shares.tolist()]
     picture = lines(
@@ -111,26 +111,26 @@ def failures_section(study: Study) -> Section | None:
         f"The share of errors among the rows kept; {order.mean_risk:.4f} on average over all shares.",
     )
     rows: list[tuple[Cell, ...]] = [(f"{100 * share:g}%", order.accuracy_without(share)) for share in SHARES]
-    grid = Grid(("rows referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
+    grid = PageTable(("rows referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
     caption = f"n = {n:,}. The mean of the curve, the area under risk and coverage, is {order.mean_risk:.4f}."
     return Section(
-        "failures", "Failure detection", _said(study, order), (Figure("failures-figure", picture, caption, grid),)
+        "failures", "Failure detection", _said(subject, order), (PageFigure("failures-figure", picture, caption, grid),)
     )
 
 
-def _said(study: Study, order: Referral) -> list[str]:
-    is_event = study.predictions.kind == "event"
+def _said(subject: Subject, order: Referral) -> list[str]:
+    is_event = subject.predictions.kind == "event"
     answer = "the answer (yes above one half)" if is_event else "the likeliest class"
     certainty = "how far its forecast is from one half" if is_event else "its largest probability"
-    said = [
+    paragraphs = [
         "Does doubt warn of errors? If the least certain rows were left to somebody else, fewer of the rest should be "
         f"wrong. How certain a row is, is {certainty}. Here {answer} is wrong in "
         f"{percent(order.risk(order.total))} of all rows, and in "
         f"{percent(1 - order.accuracy_without(0.5))} of the more certain half."
     ]
     if not math.isnan(order.detection):
-        said.append(
+        paragraphs.append(
             f"A right row is more certain than a wrong one in {percent(order.detection)} of all such pairs (the area "
             "under the ROC curve; 50% is chance)."
         )
-    return said
+    return paragraphs

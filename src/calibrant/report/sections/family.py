@@ -7,9 +7,9 @@ import math
 from calibrant import recipes
 from calibrant.inference.bootstrap import NOISE
 from calibrant.metric import Metric
-from calibrant.report.page import Cell, Grid, Section
-from calibrant.report.study import Study, redraws
-from calibrant.report.words import listed, quoted_p
+from calibrant.report.page import Cell, PageTable, Section
+from calibrant.report.quoting import listed, quoted_p
+from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
 
 HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p", "rows", "what it asks")
@@ -93,32 +93,28 @@ _WIDEST = {"full ECE": 100, "ACE": 200, "TACE": 200}
 """Classes up to which whole vectors are binned, and up to which each class gets bins of its own."""
 
 
-def family_section(study: Study) -> Section:
+def family_section(subject: Subject) -> Section:
     """The table of the family, and its definitions."""
     rows: list[tuple[Cell, ...]] = []
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     left_out: list[str] = []
     dear: list[str] = []
-    asked = _CLASSES if study.predictions.kind == "classes" else {}
-    too_wide = {name for name in asked if study.width > _WIDEST.get(name, study.width)}
-    study.measure_all(
-        [metric for metric, *_ in _EVENT.values()],
-        [metric for name, (metric, *_) in asked.items() if name not in too_wide],
-    )
+    asked = _CLASSES if subject.predictions.kind == "classes" else {}
+    too_wide = {name for name in asked if subject.width > _WIDEST.get(name, subject.width)}
     for about_event, metrics in ((True, _EVENT), (False, asked)):
         for name, (metric, question, _) in metrics.items():
-            result = None if name in too_wide else study.measured(metric, about_event=about_event)
+            result = None if name in too_wide else subject.measured(metric, about_event=about_event)
             if result is None:
                 (dear if name in too_wide else left_out).append(name)
             else:
-                found[name] = result
+                results[name] = result
                 rows.append(row(name, result, question))
-    definitions = [(name, _definition(name), repr(result.metric)) for name, result in found.items()]
+    definitions = [(name, _definition(name), repr(result.metric)) for name, result in results.items()]
     grids = (
-        Grid(HEADER, rows, "Calibration numbers"),
-        Grid(("metric", "definition", "in Python"), definitions, "Definitions", folded=True),
+        PageTable(HEADER, rows, "Calibration numbers"),
+        PageTable(("metric", "definition", "in Python"), definitions, "Definitions", folded=True),
     )
-    return Section("family", "The calibration numbers", _said(study, found, left_out, dear), (), grids)
+    return Section("family", "The calibration numbers", _said(subject, results, left_out, dear), (), grids)
 
 
 def row(name: str, result: Result, question: str) -> tuple[Cell, ...]:
@@ -136,62 +132,70 @@ def row(name: str, result: Result, question: str) -> tuple[Cell, ...]:
     )
 
 
-def leaving_out(found: dict[str, Result]) -> list[str]:
+def leaving_out(results: dict[str, Result]) -> list[str]:
     """The names of results whose interval does not hold their value."""
+    intervals = {name: result.interval for name, result in results.items()}
     return [
         name
-        for name, one in found.items()
-        if one.interval is not None and not one.interval.low - 1e-12 <= one.value <= one.interval.high + 1e-12
-        and math.isfinite(one.interval.low)
-    ]  # fmt: skip
+        for name, between in intervals.items()
+        if between is not None
+        and math.isfinite(between.low)
+        and not between.low - 1e-12 <= results[name].value <= between.high + 1e-12
+    ]
 
 
 def _definition(name: str) -> str:
     return {**_EVENT, **_CLASSES}[name][2]
 
 
-def _said(study: Study, found: dict[str, Result], left_out: list[str], dear: list[str]) -> list[str]:
-    about_classes = [name for name in found if name in _CLASSES]
-    soft = study.event.soft is not None
-    beside = (
-        f"Each stands beside its 90% interval. From {study.resamples} resamples of the rows"
-        if soft
-        else "Each stands beside its 90% interval, its noise floor (what calibrated forecasts would show) and p, the "
-        "chance that those would show as much or more (of MCS it is computed, of others counted). From "
-        f"{study.resamples} resamples of the rows and as many redraws of the labels"
-    )
-    said = [
-        f"One forecast has many calibration errors, one for each question. {beside}"
-        + f" ({study.smooth_resamples} for the smooth ECE"
-        + (f", {study.class_resamples} for questions about all classes)" if about_classes else ")")
-        + "; the counts shrink as the data grow."
-    ]
-    if about_classes and len(study.class_rows) < len(study.predictions):
-        said.append(
-            f"{listed(about_classes)} are measured on {len(study.class_rows):,} rows drawn at random: all "
-            f"{len(study.predictions):,} would take too long to resample."
+def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dear: list[str]) -> list[str]:
+    about_classes = [name for name in results if name in _CLASSES]
+    soft = subject.event.soft is not None
+    paragraphs = [_lead(subject, about_classes)]
+    if about_classes and len(subject.class_rows) < len(subject.predictions):
+        paragraphs.append(
+            f"{listed(about_classes)} are measured on {len(subject.class_rows):,} rows drawn at random: all "
+            f"{len(subject.predictions):,} would take too long to resample."
         )
-    if study.is_large:
-        said.append(
+    if subject.is_large:
+        paragraphs.append(
             "The sweep, the smooth ECE and the largest drift see forecasts in groups (4,096 by width and as many by "
             "rank); all other numbers of one event are of the forecasts themselves."
         )
     if soft:
-        said.append("Labels are soft: forecasts do not say how they scatter, so that there are no noise floors.")
-    outside = leaving_out(found)
+        paragraphs.append("Labels are soft: forecasts do not say how they scatter, so that there are no noise floors.")
+    outside = leaving_out(results)
     if outside:
-        said.append(
+        paragraphs.append(
             f"The interval of {listed(outside)} leaves out the value itself. That is no mistake: chance makes such an "
             "error too large, resampling shows by how much, and the interval takes that away."
         )
-    noisy = [name for name, one in found.items() if NOISE in one.notes]
+    noisy = [name for name, result in results.items() if NOISE in result.notes]
     if noisy:
-        said.append(
+        paragraphs.append(
             f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there"
             + ("." if soft else ": compare the value with its noise floor instead.")
         )
     if left_out:
-        said.append(f"Not defined for these data: {listed(left_out, most=20)}.")
+        paragraphs.append(f"Not defined for these data: {listed(left_out, most=20)}.")
     if dear:
-        said.append(f"Left out, because resampling them for {study.width:,} classes would take long: {listed(dear)}.")
-    return said
+        paragraphs.append(
+            f"Left out, because resampling them for {subject.width:,} classes would take long: {listed(dear)}."
+        )
+    return paragraphs
+
+
+def _lead(subject: Subject, about_classes: list[str]) -> str:
+    """What stands beside each number, and how many resamples it is from."""
+    beside = (
+        f"Each stands beside its 90% interval. From {subject.resamples} resamples of the rows"
+        if subject.event.soft is not None
+        else "Each stands beside its 90% interval, its noise floor (what calibrated forecasts would show) and p, the "
+        "chance that those would show as much or more (of MCS it is computed, of others counted). From "
+        f"{subject.resamples} resamples of the rows and as many redraws of the labels"
+    )
+    of_classes = f", {subject.class_resamples} for questions about all classes" if about_classes else ""
+    return (
+        f"One forecast has many calibration errors, one for each question. {beside} "
+        f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow."
+    )

@@ -12,11 +12,11 @@ from calibrant.inference.comparison import Comparison, compare_all
 from calibrant.kernels.totals import Ints
 from calibrant.predictions import Predictions
 from calibrant.report.charts import lines
-from calibrant.report.gaps import LEVEL
-from calibrant.report.page import Cell, Figure, Grid, Section
-from calibrant.report.sections.reliability import FEW, axis, compared
-from calibrant.report.study import Study, tried
-from calibrant.report.words import listed, quoted_p
+from calibrant.report.group_gaps import LEVEL
+from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.quoting import listed, quoted_p
+from calibrant.report.sections.reliability_diagram import FEW, axis, compared
+from calibrant.report.subject import Subject, tried
 from calibrant.text import inert
 
 DRAWN, PAIRED = 4, 8
@@ -25,16 +25,18 @@ _FORECASTS, _RESAMPLES = 1e6, 200
 """Forecasts of a model that pairs are compared on, and resamples of them."""
 
 
-def models_section(studies: Sequence[Study]) -> Section:
+def models_section(subjects: Sequence[Subject]) -> Section:
     """Each model's numbers, their reliability in one picture, and paired differences."""
-    first, n = studies[0], len(studies[0].predictions)
+    first, n = subjects[0], len(subjects[0].predictions)
     rows: list[tuple[Cell, ...]] = []
-    for study in studies:
-        scores = [study.score(metric).value for metric in (recipes.LOG_LOSS, recipes.BRIER)]
-        floor = study.ece.details.get("noise_floor", math.nan)
-        rows.append((study.name, study.ece.value, floor, study.mcs.value, *scores, len(study.predictions)))
+    for subject in subjects:
+        scores = [subject.score(metric).value for metric in (recipes.LOG_LOSS, recipes.BRIER)]
+        floor = subject.ece.details.get("noise_floor", math.nan)
+        rows.append((subject.name, subject.ece.value, floor, subject.mcs.value, *scores, len(subject.predictions)))
     header = ("model", "ECE", "noise floor", "confidence - right", "log loss", "Brier score", "rows")
-    series, drawn = compared([(study.name, study.event) for study in studies[:DRAWN]], "Reliability by bin and model")
+    series, drawn = compared(
+        [(subject.name, subject.event) for subject in subjects[:DRAWN]], "Reliability by bin and model"
+    )
     picture = lines(
         "models-picture",
         series,
@@ -44,74 +46,78 @@ def models_section(studies: Sequence[Study]) -> Section:
         span=(0.0, 1.0),
         diagonal=True,
     )
-    some = "" if len(studies) <= DRAWN else f" The first {DRAWN} of {len(studies)} models are drawn."
+    some = "" if len(subjects) <= DRAWN else f" The first {DRAWN} of {len(subjects)} models are drawn."
     caption = f"n = {n:,}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table only.{some}"
-    pairs, said = _pairs(studies)
+    pairs, remark = _pairs(subjects)
     names = ("metric", "pair", "difference", "90% from", "90% to", "p, corrected", "in words")
-    grids = [Grid(header, rows, "Models side by side")]
-    grids += [Grid(names, pairs, "Paired differences, first less second")] if pairs else []
+    grids = [PageTable(header, rows, "Models side by side")]
+    grids += [PageTable(names, pairs, "Paired differences, first less second")] if pairs else []
     leads = (
         f"The verdict and all that follows is about the first, {inert(first.name, 60)}.",
-        said,
+        remark,
     )
-    return Section("models", "Models side by side", leads, (Figure("models-figure", picture, caption, drawn),), grids)
+    return Section(
+        "models", "Models side by side", leads, (PageFigure("models-figure", picture, caption, drawn),), grids
+    )
 
 
-def lowest(studies: Sequence[Study]) -> str:
+def lowest(subjects: Sequence[Subject]) -> str:
     """Which model has the lowest ECE and log loss, for the verdict."""
     names = [
-        _lowest(studies, [study.ece.value for study in studies]),
-        _lowest(studies, [study.score(recipes.LOG_LOSS).value for study in studies]),
+        _lowest(subjects, [subject.ece.value for subject in subjects]),
+        _lowest(subjects, [subject.score(recipes.LOG_LOSS).value for subject in subjects]),
     ]
-    if len({len(study.predictions) for study in studies}) > 1 or not all(
-        _same_truth(studies[0], study) for study in studies
+    if len({len(subject.predictions) for subject in subjects}) > 1 or not all(
+        _same_truth(subjects[0], subject) for subject in subjects
     ):
-        return f"The {len(studies)} files hold different rows: their numbers are not about the same data."
+        return f"The {len(subjects)} files hold different rows: their numbers are not about the same data."
     if names[0] == names[1]:
-        return f"Of {len(studies)} models, the lowest ECE and the lowest log loss: {names[0]}."
-    return f"Of {len(studies)} models, the lowest ECE: {names[0]}; the lowest log loss: {names[1]}."
+        return f"Of {len(subjects)} models, the lowest ECE and the lowest log loss: {names[0]}."
+    return f"Of {len(subjects)} models, the lowest ECE: {names[0]}; the lowest log loss: {names[1]}."
 
 
-def _lowest(studies: Sequence[Study], values: Sequence[float]) -> str:
+def _lowest(subjects: Sequence[Subject], values: Sequence[float]) -> str:
     """Who has the lowest value; several, where they are equal."""
-    names = [study.name for study, value in zip(studies, values, strict=True) if value == min(values)]
-    return listed(names, length=60) if names else inert(studies[0].name, 60)
+    names = [subject.name for subject, value in zip(subjects, values, strict=True) if value == min(values)]
+    return listed(names, length=60) if names else inert(subjects[0].name, 60)
 
 
-def _same_truth(first: Study, second: Study) -> bool:
+def _same_truth(first: Subject, second: Subject) -> bool:
     """Whether two sets of forecasts can be of the same rows: their outcomes agree, one by one.
 
     Whether answers are right differs between models of the same questions, so that of confidences nothing is known.
     """
     if "confidence" in (first.predictions.kind, second.predictions.kind):
         return True
-    truths = [(one.predictions.labels, one.predictions.soft) for one in (first, second)]
+    truths = [(subject.predictions.labels, subject.predictions.soft) for subject in (first, second)]
     return all(
         (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
         for a, b in zip(*truths, strict=True)
     )
 
 
-def _pairs(studies: Sequence[Study]) -> tuple[list[tuple[Cell, ...]], str]:
+def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
     """Paired differences, and what they are from."""
-    chosen = list(studies[:PAIRED])
+    chosen = list(subjects[:PAIRED])
     rows = _some(chosen[0])
-    models = {study.name: study.predictions if rows is None else study.predictions[rows] for study in chosen}
+    models = {subject.name: subject.predictions if rows is None else subject.predictions[rows] for subject in chosen}
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
-    found = _compared(models, resamples, studies[0].seed)
-    if found is None:
+    comparisons = _compared(models, resamples, subjects[0].seed)
+    if comparisons is None:
         if chosen[0].predictions.kind == "confidence":
             return (
                 [],
                 "Of confidences it is not known whether files hold the same rows: no paired differences.",
             )
         return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
-    made = [
-        _row(name, pair, one, resamples, len(pairs)) for name, pairs in found.items() for pair, one in pairs.items()
+    differences = [
+        _row(name, pair, comparison, resamples, len(pairs))
+        for name, pairs in comparisons.items()
+        for pair, comparison in pairs.items()
     ]
-    more = "" if len(studies) <= PAIRED else f" The first {PAIRED} models are compared."
+    more = "" if len(subjects) <= PAIRED else f" The first {PAIRED} models are compared."
     part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
-    return made, (
+    return differences, (
         f"Differences are paired: each of {resamples} resamples draws the same rows for all models. p-values are "
         f"corrected for the number of pairs (Holm).{part}{more}"
     )
@@ -129,21 +135,23 @@ def _compared(
         return {"ECE": errors, "log loss": compare_all(recipes.LOG_LOSS, truths, resamples, seed)}
 
 
-def _row(name: str, pair: tuple[str, str], one: Comparison, resamples: int, pairs: int) -> tuple[Cell, ...]:
-    p = math.nan if one.adjusted_p_value is None else one.adjusted_p_value
-    sure = (one.interval.low > 0 or one.interval.high < 0) and p <= LEVEL
-    words = f"{inert(pair[1] if one.difference > 0 else pair[0], 40)} is lower" if sure else "no clear difference"
-    ends = (one.interval.low, one.interval.high)
+def _row(name: str, pair: tuple[str, str], comparison: Comparison, resamples: int, pairs: int) -> tuple[Cell, ...]:
+    p = math.nan if comparison.adjusted_p_value is None else comparison.adjusted_p_value
+    sure = (comparison.interval.low > 0 or comparison.interval.high < 0) and p <= LEVEL
+    words = (
+        f"{inert(pair[1] if comparison.difference > 0 else pair[0], 40)} is lower" if sure else "no clear difference"
+    )
+    ends = (comparison.interval.low, comparison.interval.high)
     less = " less ".join(inert(part, 60) for part in pair)
-    return (name, less, one.difference, *ends, quoted_p(p, resamples, pairs), words)
+    return (name, less, comparison.difference, *ends, quoted_p(p, resamples, pairs), words)
 
 
-def _some(study: Study) -> Ints | None:
+def _some(subject: Subject) -> Ints | None:
     """The rows that pairs are compared on, where not on all."""
-    n, most = len(study.predictions), max(1000, int(_FORECASTS / study.width))
+    n, most = len(subject.predictions), max(1000, int(_FORECASTS / subject.width))
     if n <= most:
         return None
-    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(11,)))
+    rng = np.random.default_rng(np.random.SeedSequence(subject.seed, spawn_key=(11,)))
     return np.sort(rng.choice(n, most, replace=False))
 
 
@@ -151,6 +159,6 @@ def _of_truth(predictions: Predictions) -> Predictions:
     """What the log loss needs of forecasts of many classes: the probability of the truth, as an event that happened."""
     if predictions.kind != "classes" or predictions.labels is None:
         return predictions
-    given = predictions.probability_of(predictions.labels[:, None])[:, 0]
-    happened = np.ones(len(given), np.int64)
-    return Predictions.from_confidence(happened, given, sample_weight=predictions.weight, copy=False)
+    probabilities = predictions.probability_of(predictions.labels[:, None])[:, 0]
+    happened = np.ones(len(probabilities), np.int64)
+    return Predictions.from_confidence(happened, probabilities, sample_weight=predictions.weight, copy=False)

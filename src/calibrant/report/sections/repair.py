@@ -6,38 +6,38 @@ import math
 
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.report.charts import lines
-from calibrant.report.page import Cell, Figure, Grid, Section
+from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.quoting import counted, listed
 from calibrant.report.sections.family import leaving_out
-from calibrant.report.sections.reliability import FEW, axis, compared
-from calibrant.report.study import Study
-from calibrant.report.words import counted, listed
+from calibrant.report.sections.reliability_diagram import FEW, axis, compared
+from calibrant.report.subject import Subject
 
 
-def repair_section(study: Study) -> Section:
+def repair_section(subject: Subject) -> Section:
     """Methods compared by cross-fitting, and reliability before and after the best of them."""
-    title, found = "Recalibration", study.choice
-    if found is None:
+    title, choice = "Recalibration", subject.choice
+    if choice is None:
         reason = (
             "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
         )
         return Section("repair", title, (reason,))
-    n = len(study.repaired_rows)
-    some = "" if n == len(study.predictions) else f" drawn at random from {len(study.predictions):,}"
-    said = [
-        gained(found),
+    n = len(subject.repaired_rows)
+    some = "" if n == len(subject.predictions) else f" drawn at random from {len(subject.predictions):,}"
+    paragraphs = [
+        gained(choice),
         f"Every row was mapped by a method fitted on the other rows only (5 folds, n = {n:,}{some}): what is shown is "
         "what to expect on new data.",
-        *_infinite(found),
-        *_leaving_out(found),
-        *(f"{method} could not be fitted: {reason}" for method, reason in found.failures.items()),
+        *_infinite(choice),
+        *_leaving_out(choice),
+        *(f"{method} could not be fitted: {reason}" for method, reason in choice.failures.items()),
     ]
-    after = next((name for name in found.ranking if name != UNCHANGED), None)
+    after = next((name for name in choice.ranking if name != UNCHANGED), None)
     shown = [UNCHANGED, *([] if after is None else [after])]
-    series, drawn = compared([(name, found.forecasts[name]) for name in shown], "Reliability by bin, before and after")
+    series, drawn = compared([(name, choice.forecasts[name]) for name in shown], "Reliability by bin, before and after")
     picture = lines(
         "repair-picture",
         series,
-        axis(study),
+        axis(subject),
         f"Reliability before and after recalibration, n = {n:,}",
         f"Reliability {' and after '.join(shown)}; a calibrated model is on the dashed diagonal.",
         span=(0.0, 1.0),
@@ -47,28 +47,28 @@ def repair_section(study: Study) -> Section:
         f"n = {n:,}, cross-fitted, {' and after '.join(shown)}; dashed: calibrated. Bins of fewer than {FEW} samples "
         "are in the table only."
     )
-    figure = Figure("repair-figure", picture, caption, drawn)
-    return Section("repair", title, said, (figure,), (_methods(found, n),))
+    figure = PageFigure("repair-figure", picture, caption, drawn)
+    return Section("repair", title, paragraphs, (figure,), (_methods(choice, n),))
 
 
-def gained(found: Choice) -> str:
+def gained(choice: Choice) -> str:
     """What the best method gains, and how sure that is."""
-    before = found.table[UNCHANGED]["log loss"].value
-    if found.gain is None:
+    before = choice.table[UNCHANGED]["log loss"].value
+    if choice.gain is None:
         return (
             f"No method lowers the log loss ({_said(before)}) on rows it was not fitted on: leave the forecasts alone."
         )
-    after = found.table[found.best]["log loss"].value
+    after = choice.table[choice.best]["log loss"].value
     if math.isinf(before):
         return (
-            f"{found.best.capitalize()} recalibration would bring the log loss from infinite (something happened that "
+            f"{choice.best.capitalize()} recalibration would bring the log loss from infinite (something happened that "
             f"was given probability 0) to {after:.4f} on rows it was not fitted on."
         )
-    between = found.gain.interval
+    between = choice.gain.interval
     least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
     return (
-        f"{found.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows it "
-        f"was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice), "
+        f"{choice.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows "
+        f"it was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice), "
         f"{'more than noise' if between.low > 0 else 'which may be noise'}."
     )
 
@@ -77,32 +77,32 @@ def _said(loss: float) -> str:
     return f"{loss:.4f}" if math.isfinite(loss) else "infinite"
 
 
-def _infinite(found: Choice) -> list[str]:
+def _infinite(choice: Choice) -> list[str]:
     """Methods that rule out what happens."""
-    names = [name for name in found.ranking if math.isinf(found.table[name]["log loss"].value)]
+    names = [name for name in choice.ranking if math.isinf(choice.table[name]["log loss"].value)]
     if not names:
         return []
     return [f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."]
 
 
-def _leaving_out(found: Choice) -> list[str]:
+def _leaving_out(choice: Choice) -> list[str]:
     """Errors whose intervals do not hold them, and why that is."""
-    names = [name for method in found.ranking for name in leaving_out(dict(found.table[method]))]
+    names = [name for method in choice.ranking for name in leaving_out(dict(choice.table[method]))]
     if not names:
         return []
     some = listed(list(dict.fromkeys(names)))
     return [f"Some intervals of {some} leave out the value itself: they take away what chance adds to such an error."]
 
 
-def _methods(found: Choice, n: int) -> Grid:
+def _methods(choice: Choice, n: int) -> PageTable:
     header = ["method"]
-    for name in next(iter(found.table.results.values())):
+    for name in next(iter(choice.table.results.values())):
         header += [name, "90% from", "90% to"]
     rows: list[tuple[Cell, ...]] = []
-    for method in found.ranking:
+    for method in choice.ranking:
         cells: list[float] = []
-        for one in found.table[method].values():
-            ends = (math.nan, math.nan) if one.interval is None else (one.interval.low, one.interval.high)
-            cells += [one.value, *ends]
+        for result in choice.table[method].values():
+            ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
+            cells += [result.value, *ends]
         rows.append((method, *cells))
-    return Grid(header, rows, f"Methods, lowest cross-fitted log loss first, {counted(n, 'row')}")
+    return PageTable(header, rows, f"Methods, lowest cross-fitted log loss first, {counted(n, 'row')}")

@@ -20,10 +20,10 @@ BROKEN = (EOFError, OSError, zlib.error)
 _CHUNK = 1 << 20
 
 
-def found(folder: Path, names: Iterable[str], *, dataset: str, hint: str) -> Path:
+def first_file(folder: Path, names: Iterable[str], *, dataset: str, hint: str) -> Path:
     """The first of the files that a folder holds, or the refusal that says how to get one.
 
-    >>> found(Path("nowhere"), ["train.bin"], dataset="cifar100", hint="unpack it there")
+    >>> first_file(Path("nowhere"), ["train.bin"], dataset="cifar100", hint="unpack it there")
     Traceback (most recent call last):
     calibrant.exceptions.CalibrationInputError: cifar100: needs the file train.bin, got none in nowhere; unpack it there
     """

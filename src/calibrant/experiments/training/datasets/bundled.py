@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.training.datasets.source import Parts, Rows, Source
+from calibrant.experiments.training.datasets.source import LabelledRows, RowsByPart, Source
 
 
 def read_digits(_: Path | None = None) -> Source:
@@ -47,4 +47,4 @@ def _bundle(name: str) -> Any:
 
 def _source(bundle: Any, inputs: Any) -> Source:
     classes = tuple(str(name) for name in bundle.target_names)
-    return Source(classes, Parts(Rows(np.asarray(inputs), bundle.target.astype(np.int64))))
+    return Source(classes, RowsByPart(LabelledRows(np.asarray(inputs), bundle.target.astype(np.int64))))

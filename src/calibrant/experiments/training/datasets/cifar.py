@@ -1,4 +1,4 @@
-"""CIFAR's files: pictures of 3 x 32 x 32 in the binary or the Python version, unpacked or still in the archive."""
+"""CIFAR-10 and CIFAR-100: colour pictures of 32 x 32 (Krizhevsky 2009), as binary or Python files, archived or not."""
 
 from __future__ import annotations
 
@@ -11,13 +11,56 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.training.datasets.bounded import BROKEN, exactly, refuse_size
+from calibrant.experiments.training.datasets.bounded import BROKEN, exactly, refuse_size, required
+from calibrant.experiments.training.datasets.dataset import Hierarchy
 from calibrant.experiments.training.datasets.pickled import array_of, read_pickle
-from calibrant.experiments.training.datasets.source import Rows, checked_labels
+from calibrant.experiments.training.datasets.source import LabelledRows, RowsByPart, Source, checked_labels
 
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_HIERARCHY = {
+    "kind": {
+        "animals": ("bird", "cat", "deer", "dog", "frog", "horse"),
+        "vehicles": ("airplane", "automobile", "ship", "truck"),
+    }
+}
+SUPERCLASSES = {
+    "aquatic_mammals": ("beaver", "dolphin", "otter", "seal", "whale"),
+    "fish": ("aquarium_fish", "flatfish", "ray", "shark", "trout"),
+    "flowers": ("orchid", "poppy", "rose", "sunflower", "tulip"),
+    "food_containers": ("bottle", "bowl", "can", "cup", "plate"),
+    "fruit_and_vegetables": ("apple", "mushroom", "orange", "pear", "sweet_pepper"),
+    "household_electrical_devices": ("clock", "keyboard", "lamp", "telephone", "television"),
+    "household_furniture": ("bed", "chair", "couch", "table", "wardrobe"),
+    "insects": ("bee", "beetle", "butterfly", "caterpillar", "cockroach"),
+    "large_carnivores": ("bear", "leopard", "lion", "tiger", "wolf"),
+    "large_man-made_outdoor_things": ("bridge", "castle", "house", "road", "skyscraper"),
+    "large_natural_outdoor_scenes": ("cloud", "forest", "mountain", "plain", "sea"),
+    "large_omnivores_and_herbivores": ("camel", "cattle", "chimpanzee", "elephant", "kangaroo"),
+    "medium_mammals": ("fox", "porcupine", "possum", "raccoon", "skunk"),
+    "non-insect_invertebrates": ("crab", "lobster", "snail", "spider", "worm"),
+    "people": ("baby", "boy", "girl", "man", "woman"),
+    "reptiles": ("crocodile", "dinosaur", "lizard", "snake", "turtle"),
+    "small_mammals": ("hamster", "mouse", "rabbit", "shrew", "squirrel"),
+    "trees": ("maple_tree", "oak_tree", "palm_tree", "pine_tree", "willow_tree"),
+    "vehicles_1": ("bicycle", "bus", "motorcycle", "pickup_truck", "train"),
+    "vehicles_2": ("lawn_mower", "rocket", "streetcar", "tank", "tractor"),
+}
+CIFAR100_CLASSES = tuple(sorted(name for group in SUPERCLASSES.values() for name in group))
+"""In the order of their published numbers, which is alphabetical."""
 _PIXELS = 3 * 32 * 32
 _MOST_BYTES = 256 << 20
 """No one file of these sets is larger: the largest has 154 MB."""
+
+
+def read_cifar10(root: Path | None) -> Source:
+    """60,000 animals and vehicles of ten kinds: the published 50,000 pictures to train and 10,000 to test."""
+    return _source(root, _CIFAR10, "cifar10", CIFAR10_CLASSES, CIFAR10_HIERARCHY)
+
+
+def read_cifar100(root: Path | None) -> Source:
+    """60,000 things of a hundred kinds in twenty superclasses: the published 50,000 pictures to train and 10,000 to
+    test."""
+    return _source(root, _CIFAR100, "cifar100", CIFAR100_CLASSES, {"superclass": SUPERCLASSES})
 
 
 @dataclass(frozen=True)
@@ -30,21 +73,6 @@ class Version:
     test: tuple[str, ...]
     parse: Callable[[bytes, str], tuple[Array, Array]]
     """From a file's content and its name to pixels (n, 3072) and labels (n,)."""
-
-
-def read_version(root: Path, versions: Sequence[Version], *, dataset: str, classes: int) -> tuple[Rows, Rows]:
-    """The training and the test rows of the first version that the folder holds, unpacked or archived."""
-    for version in versions:
-        contents = _contents(root, version)
-        if contents is not None:
-            train, test = (_rows(version, contents, names, classes) for names in (version.train, version.test))
-            return train, test
-    raise CalibrationInputError(
-        dataset,
-        f"needs {' or '.join(version.archive for version in versions)}, or its folder unpacked",
-        got=f"none in {root}",
-        hint="it is published by the University of Toronto (Krizhevsky)",
-    )
 
 
 def parse_binary(label_bytes: int) -> Callable[[bytes, str], tuple[Array, Array]]:
@@ -75,9 +103,50 @@ def parse_python(label_key: bytes) -> Callable[[bytes, str], tuple[Array, Array]
     return parse
 
 
-def _rows(version: Version, contents: dict[str, bytes], names: tuple[str, ...], classes: int) -> Rows:
+_CIFAR10 = (
+    Version(
+        "cifar-10-binary.tar.gz",
+        "cifar-10-batches-bin",
+        tuple(f"data_batch_{batch}.bin" for batch in range(1, 6)),
+        ("test_batch.bin",),
+        parse_binary(label_bytes=1),
+    ),
+    Version(
+        "cifar-10-python.tar.gz",
+        "cifar-10-batches-py",
+        tuple(f"data_batch_{batch}" for batch in range(1, 6)),
+        ("test_batch",),
+        parse_python(b"labels"),
+    ),
+)
+_CIFAR100 = (
+    Version("cifar-100-binary.tar.gz", "cifar-100-binary", ("train.bin",), ("test.bin",), parse_binary(label_bytes=2)),
+    Version("cifar-100-python.tar.gz", "cifar-100-python", ("train",), ("test",), parse_python(b"fine_labels")),
+)
+
+
+def _source(
+    root: Path | None, versions: Sequence[Version], dataset: str, classes: tuple[str, ...], hierarchy: Hierarchy
+) -> Source:
+    """The training and the test rows of the first version that the folder holds, unpacked or archived."""
+    archives = " or ".join(version.archive for version in versions)
+    folder = required(root, dataset=dataset, hint=f"pass root=FOLDER with {archives}, packed or not")
+    for version in versions:
+        contents = _contents(folder, version)
+        if contents is not None:
+            train, test = (_rows(version, contents, names, len(classes)) for names in (version.train, version.test))
+            return Source(classes, RowsByPart(train, test=test), hierarchy=hierarchy)
+    raise CalibrationInputError(
+        dataset,
+        f"needs {archives}, or its folder unpacked",
+        got=f"none in {folder}",
+        hint="it is published by the University of Toronto (Krizhevsky)",
+    )
+
+
+def _rows(version: Version, contents: dict[str, bytes], names: tuple[str, ...], classes: int) -> LabelledRows:
     pixels, labels = zip(*(_checked(version, contents.pop(name), name, classes) for name in names), strict=True)
-    return Rows(np.concatenate(pixels).reshape(-1, 3, 32, 32), np.concatenate(labels))
+    return LabelledRows(np.concatenate(pixels).reshape(-1, 3, 32, 32), np.concatenate(labels))
 
 
 def _checked(version: Version, content: bytes, name: str, classes: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The data set: rows ready for a network, in three parts that share no row."""
+"""The data set: rows ready for a network, in three parts that share no row; how rows are held out and inputs scaled."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from calibrant.exceptions import CalibrationInputError
 
 Hierarchy = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Level -> group -> names of classes; a group map of one level is what the lens `Groups` takes."""
+_ROWS_AT_ONCE = 4096
+"""Rows that are held in float64 at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,102 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return tuple(self.train.inputs.shape[1:])
+
+
+def stratified_order(labels: Array, *, seed: int, stage: int) -> Array:
+    r"""In which order must rows be taken so that any first part of them has the classes in proportion?
+
+    The rows of a class are shuffled; the one of rank r among n_c goes to the place
+
+    .. math:: (r + \tfrac12) / n_c
+
+    of all, and rows of one place are shuffled again. Of K classes, the first m rows hold m n_c / n rows of class c,
+    give or take (1 + K) / 2, and less than one where classes are equally many. A longer part contains every shorter
+    one. Drawn from SeedSequence(seed, spawn_key=(stage,)).
+
+    >>> order = stratified_order(np.array([0, 0, 0, 0, 1, 1]), seed=0, stage=0)
+    >>> np.bincount(np.array([0, 0, 0, 0, 1, 1])[order[:3]]).tolist()
+    [2, 1]
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stage,)))
+    shuffled = rng.permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    sizes = np.bincount(labels, minlength=1)
+    rank = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = (rank + 0.5) / np.repeat(sizes, sizes)
+    return by_class[np.lexsort((rng.random(len(labels)), place))]
+
+
+def held_out(labels: Array, share: float, *, seed: int, stage: int) -> tuple[Array, Array]:
+    """The rows held out and the rows that stay, each in the order they had: a share of each class, by the seed.
+
+    A share of 0 holds out none; any other holds out at least one row.
+
+    >>> out, stay = held_out(np.array([0, 1] * 5), 0.4, seed=0, stage=0)
+    >>> len(out), len(stay), sorted([*out.tolist(), *stay.tolist()])
+    (4, 6, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    """
+    order = stratified_order(labels, seed=seed, stage=stage)
+    count = max(1, round(share * len(labels))) if share else 0
+    return np.sort(order[:count]), np.sort(order[count:])
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """Inputs (n, channels, ...), less the channel's mean, over its standard deviation, in float32.
+
+    >>> Standard(np.array([1.0, 10.0]), np.array([2.0, 5.0]))(np.array([[3.0, 0.0]])).tolist()
+    [[1.0, -2.0]]
+    """
+
+    mean: Array
+    deviation: Array
+
+    def __call__(self, inputs: Array) -> Array:
+        if inputs.dtype == np.uint8 and inputs.ndim > 2:
+            return self._looked_up(inputs)
+        scaled = np.empty(inputs.shape, np.float32)
+        shape = (-1,) + (1,) * (inputs.ndim - 2)
+        mean, deviation = self.mean.reshape(shape), self.deviation.reshape(shape)
+        for start in range(0, len(inputs), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            scaled[rows] = (inputs[rows] - mean) / deviation
+        return scaled
+
+    def _looked_up(self, pixels: Array) -> Array:
+        """Pixels have 256 values: each is scaled once."""
+        scaled = np.empty(pixels.shape, np.float32)
+        values = (np.arange(256) - self.mean[:, None]) / self.deviation[:, None]
+        for channel, table in enumerate(values.astype(np.float32)):
+            scaled[:, channel] = table[pixels[:, channel]]
+        return scaled
+
+
+def standardise(train: Array) -> Standard:
+    r"""What mean and standard deviation have the training inputs (n, channels, ...) in each channel?
+
+    .. math:: \mu_c = \frac1m \sum x_c, \quad \sigma_c = \sqrt{\frac1m \sum (x_c - \mu_c)^2}
+
+    over all rows and pixels; columns of a table are channels. A channel that never changes has a deviation of 1, which
+    makes it 0. Pixels in uint8 are counted by value, so that nothing is rounded before the last division.
+
+    >>> standard = standardise(np.array([[1.0, 7.0], [3.0, 7.0]]))
+    >>> standard.mean.tolist(), standard.deviation.tolist()
+    ([2.0, 7.0], [1.0, 1.0])
+    """
+    if train.dtype == np.uint8 and train.ndim > 2:
+        moments = [_counted(train[:, channel]) for channel in range(train.shape[1])]
+        mean, deviation = np.array(moments).reshape(-1, 2).T
+    else:
+        axes = tuple(axis for axis in range(train.ndim) if axis != 1)
+        mean, deviation = train.mean(axes, np.float64), train.std(axes, np.float64)
+    return Standard(mean, np.where(deviation > 0, deviation, 1.0))
+
+
+def _counted(pixels: Array) -> tuple[float, float]:
+    counts = np.bincount(pixels.ravel(), minlength=256)
+    mean = counts @ np.arange(256) / counts.sum()
+    return float(mean), float(np.sqrt(counts @ (np.arange(256) - mean) ** 2 / counts.sum()))
 
 
 def _refuse_overlap(level: str, groups: Mapping[str, tuple[str, ...]], classes: tuple[str, ...]) -> None:

@@ -11,17 +11,14 @@ import numpy as np
 from calibrant.checks import number, whole
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.experiments.training.datasets.bags_of_words import read_counts, read_text
 from calibrant.experiments.training.datasets.bundled import read_breast_cancer, read_digits, read_iris, read_wine
-from calibrant.experiments.training.datasets.cifar10 import read_cifar10
-from calibrant.experiments.training.datasets.cifar100 import read_cifar100
-from calibrant.experiments.training.datasets.dataset import Dataset, Split
-from calibrant.experiments.training.datasets.fashion_mnist import read_fashion_mnist
-from calibrant.experiments.training.datasets.folder import read_folder
-from calibrant.experiments.training.datasets.mnist import read_mnist
-from calibrant.experiments.training.datasets.source import Rows, Source
-from calibrant.experiments.training.datasets.splitting import held_out, stratified_order
-from calibrant.experiments.training.datasets.tables import read_columns, read_named_arrays
-from calibrant.experiments.training.datasets.text import read_counts, read_text
+from calibrant.experiments.training.datasets.cifar import read_cifar10, read_cifar100
+from calibrant.experiments.training.datasets.dataset import Dataset, Split, held_out, stratified_order
+from calibrant.experiments.training.datasets.idx import read_fashion_mnist, read_mnist
+from calibrant.experiments.training.datasets.picture_folders import read_folder
+from calibrant.experiments.training.datasets.source import LabelledRows, Source
+from calibrant.experiments.training.datasets.tabular import read_columns, read_named_arrays
 
 _NAMED: dict[str, Callable[[Path | None], Source]] = {
     "breast_cancer": read_breast_cancer,
@@ -79,8 +76,8 @@ def load(
     if limit is not None:
         parts["train"] = _limited(parts["train"], limit, len(source.classes), seed)
     scale = source.fit(parts["train"].inputs)
-    made = {part: Split(np.ascontiguousarray(scale(rows.inputs)), rows.labels) for part, rows in parts.items()}
-    return Dataset(name, **made, classes=source.classes, hierarchy=source.hierarchy)
+    splits = {part: Split(np.ascontiguousarray(scale(rows.inputs)), rows.labels) for part, rows in parts.items()}
+    return Dataset(name, **splits, classes=source.classes, hierarchy=source.hierarchy)
 
 
 def check_name(name: Any) -> None:
@@ -116,7 +113,7 @@ def _path_and_label(place: str, root: Path) -> tuple[Path, str | None]:
     return root / before, after
 
 
-def _parts(source: Source, validation: float, seed: int) -> dict[str, Rows]:
+def _parts(source: Source, validation: float, seed: int) -> dict[str, LabelledRows]:
     train, held, test = source.parts.train, source.parts.validation, source.parts.test
     if test is None:
         test, train = _divided(train, TEST_SHARE, seed=0, stage=_TEST)
@@ -128,12 +125,12 @@ def _parts(source: Source, validation: float, seed: int) -> dict[str, Rows]:
     return {"train": train, "validation": held, "test": test}
 
 
-def _divided(rows: Rows, share: float, *, seed: int, stage: int) -> tuple[Rows, Rows]:
+def _divided(rows: LabelledRows, share: float, *, seed: int, stage: int) -> tuple[LabelledRows, LabelledRows]:
     out, stay = held_out(rows.labels, share, seed=seed, stage=stage)
     return rows[out], rows[stay] if len(out) else rows
 
 
-def _limited(rows: Rows, limit: int, classes: int, seed: int) -> Rows:
+def _limited(rows: LabelledRows, limit: int, classes: int, seed: int) -> LabelledRows:
     whole(limit, "limit", classes)
     order: Array = stratified_order(rows.labels, seed=seed, stage=_LIMIT)
     return rows[np.sort(order[:limit])]

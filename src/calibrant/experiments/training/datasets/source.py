@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from calibrant.door.arrays import Array
-from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.training.datasets.dataset import Hierarchy
-from calibrant.experiments.training.datasets.scaling import standardise
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.experiments.training.datasets.dataset import Hierarchy, standardise
 
 Transform = Callable[[Array], Array]
 """Inputs as they were read, to inputs as a network takes them."""
+LABELS = ("label", "labels", "y", "target")
+"""The names that labels have where no other is given."""
+SPLIT = "split"
+"""The column that assigns rows to parts, where a file has it."""
+_WORDS = {"train": "train", "validation": "validation", "val": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LabelledRows:
     """Inputs as they were read (pictures in uint8, numbers, texts) and the class index of each.
 
-    >>> rows = Rows(np.array([5.0, 6.0, 7.0]), np.array([0, 1, 0]))
+    >>> rows = LabelledRows(np.array([5.0, 6.0, 7.0]), np.array([0, 1, 0]))
     >>> rows[np.array([2])].inputs.tolist()
     [7.0]
     """
@@ -37,21 +41,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, index: Array) -> Rows:
-        return Rows(self.inputs[index], self.labels[index])
+    def __getitem__(self, index: Array) -> LabelledRows:
+        return LabelledRows(self.inputs[index], self.labels[index])
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class RowsByPart:
     """Rows by part. A part that the files do not tell apart is None and will be held out of the training rows.
 
-    >>> Parts(Rows(np.zeros((2, 1)), np.array([0, 1]))).test is None
+    >>> RowsByPart(LabelledRows(np.zeros((2, 1)), np.array([0, 1]))).test is None
     True
     """
 
-    train: Rows
-    validation: Rows | None = None
-    test: Rows | None = None
+    train: LabelledRows
+    validation: LabelledRows | None = None
+    test: LabelledRows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +64,13 @@ class Source:
 
     `fit` learns from the inputs of the training rows alone how all inputs are scaled.
 
-    >>> rows = Rows(np.array([[1.0], [3.0]]), np.array([0, 1]))
-    >>> Source(("no", "yes"), Parts(rows)).fit(rows.inputs)(rows.inputs).tolist()
+    >>> rows = LabelledRows(np.array([[1.0], [3.0]]), np.array([0, 1]))
+    >>> Source(("no", "yes"), RowsByPart(rows)).fit(rows.inputs)(rows.inputs).tolist()
     [[-1.0], [1.0]]
     """
 
     classes: tuple[str, ...]
-    parts: Parts
+    parts: RowsByPart
     hierarchy: Hierarchy = field(default_factory=dict)
     fit: Callable[[Array], Transform] = standardise
 
@@ -108,6 +112,53 @@ def checked_labels(labels: Array, classes: int, parameter: str) -> Array:
             parameter, f"must have labels in 0..{classes - 1}", got=int(labels[stray[0]]), where=f"row {stray[0]}"
         )
     return labels.astype(np.int64)
+
+
+def label_name(names: Collection[str], label: str | None, parameter: str) -> str:
+    """The column of labels: the one that was asked for, or the one that has a usual name.
+
+    >>> label_name(["text", "label"], None, "reviews.csv")
+    'label'
+    >>> label_name(["text", "label"], "stars", "reviews.csv")
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: reviews.csv: must have the label column 'stars'; there are: label, text
+    """
+    if label is not None:
+        if label not in names:
+            raise CalibrationInputError(parameter, f"must have the label column {label!r}", hint=nearest(label, names))
+        return label
+    usual = [name for name in LABELS if name in names]
+    if len(usual) != 1:
+        raise CalibrationInputError(
+            parameter,
+            f"must have one column of labels ({', '.join(LABELS)})",
+            got=" and ".join(usual) or "none",
+            hint="name it after a #, as in csv:rows.csv#species",
+        )
+    return usual[0]
+
+
+def by_column(rows: LabelledRows, split: Array | None, parameter: str) -> RowsByPart:
+    """Rows by the words of a column: train, validation (or val) and test; without a column all are for training.
+
+    >>> rows = LabelledRows(np.arange(3.0), np.array([0, 1, 1]))
+    >>> parts = by_column(rows, np.array(["train", "val", "train"]), "a.csv")
+    >>> parts.train.inputs.tolist(), parts.validation.inputs.tolist(), parts.test
+    ([0.0, 2.0], [1.0], None)
+    """
+    if split is None:
+        return RowsByPart(rows)
+    words = [str(word).lower() for word in split.tolist()]
+    odd = next((index for index, word in enumerate(words) if word not in _WORDS), None)
+    if odd is not None:
+        raise CalibrationInputError(
+            parameter, f"column {SPLIT!r} must say train, validation or test", got=repr(words[odd]), where=f"row {odd}"
+        )
+    parts = np.array([_WORDS[word] for word in words])
+    indices = {part: np.flatnonzero(parts == part) for part in ("train", "validation", "test")}
+    if not indices["train"].size:
+        raise CalibrationInputError(parameter, f"column {SPLIT!r} must leave rows to train on", got="none")
+    return RowsByPart(**{part: rows[index] for part, index in indices.items() if index.size})
 
 
 def _whole(labels: Array, parameter: str) -> Array:

@@ -1,0 +1,144 @@
+"""compare: is one model better calibrated than another?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+import calibrant
+from calibrant.checks import whole
+from calibrant.cli.group import FAILED, stop, usage
+from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.measure import metrics_named
+from calibrant.cli.showing import drawn
+from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.comparison import Comparison, compare
+from calibrant.inference.draws import check_seed
+from calibrant.inference.gates import distance_from_calibration
+from calibrant.metric import Metric
+
+
+@click.command(name="compare", short_help="Compare two models on the same rows.")
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@click.option("-m", "--metric", "names", multiple=True, help="Recipes or compositions [default: ece, brier, log_loss].")
+@click.option("-n", "--resamples", type=int, default=1000, show_default=True, help="Paired bootstrap resamples.")
+@click.option("--margin", type=float, help="Call models equivalent when the whole interval lies within it.")
+@click.option("--groups", metavar="COLUMN", help="Resample rows with the same value of this column together.")
+@click.option("--level", type=float, default=0.9, show_default=True, help="The level of the intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes the resampling repeatable.")
+@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if FIRST is worse than SECOND by more than noise.")
+@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@reading_options
+def compare_models(
+    first: str,
+    second: str,
+    names: tuple[str, ...],
+    resamples: int,
+    margin: float | None,
+    groups: str | None,
+    level: float,
+    seed: int,
+    fail_if_worse: bool,
+    style: str,
+    **keys: Any,
+) -> None:
+    """Is FIRST better calibrated than SECOND on the same rows? Paired differences with intervals.
+
+    \b
+    Examples:
+      calibrant compare new.npz old.npz
+      calibrant compare new.npz old.npz -m ece -m sce --fail-if-worse
+      calibrant compare new.npz old.npz --margin 0.01 --format json
+
+    \b
+    Exit status: 0 all is well, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong data, 4 a file
+    cannot be read.
+    """
+    metrics = metrics_named(names or ("ece", "brier", "log_loss"))
+    usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
+    a, b = (read((file,), **keys) for file in (first, second))
+    with _by_name(first, second):
+        comparisons = {
+            name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)
+            for name, metric in metrics.items()
+        }
+    if style == "json":
+        plain = {name: _plain(comparison) for name, comparison in comparisons.items()}
+        click.echo(json.dumps({"calibrant": calibrant.__version__, "comparisons": plain}, allow_nan=False, indent=1))
+    else:
+        rows = [_row(name, comparison, resamples) for name, comparison in comparisons.items()]
+        title = f"{first} less {second}: {described(a)}, {resamples} resamples"
+        click.echo(drawn(["metric", "first", "second", "difference", "interval", "p", "in words"], rows, title))
+    worse = [name for name, comparison in comparisons.items() if _worse(metrics[name], comparison)]
+    if fail_if_worse and worse:
+        stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)
+
+
+@contextmanager
+def _by_name(first: str, second: str) -> Iterator[None]:
+    """What is wrong between two sets of predictions, said of the files that hold them."""
+    try:
+        yield
+    except CalibrationInputError as error:
+        if error.parameter != "b":
+            raise
+        expected = error.expected.replace(" of a", f" of {first}", 1)
+        raise CalibrationInputError(second, expected, got=error.got, hint=error.hint) from None
+
+
+def _check_comparison(resamples: int, seed: int, level: float, margin: float | None) -> None:
+    whole(resamples, "--resamples", 1)
+    check_seed(seed)
+    if not 0 < level < 1:
+        hint = f"type --level {level / 100:g} for {level:g}%" if 1 < level < 100 else None
+        raise CalibrationInputError("--level", "must lie strictly between 0 and 1", got=f"{level:g}", hint=hint)
+    if margin is not None and not margin > 0:
+        raise CalibrationInputError("--margin", "must be positive", got=repr(margin))
+
+
+def _row(name: str, comparison: Comparison, resamples: int) -> list[str]:
+    from calibrant.report.quoting import quoted_p
+
+    sure = comparison.interval.low > 0 or comparison.interval.high < 0
+    words = ("second" if comparison.difference > 0 else "first") + " is lower" if sure else "no clear difference"
+    if comparison.margin is not None:
+        same = f"{'' if comparison.equivalent else 'not '}equivalent within {comparison.margin:g}"
+        words = f"{words}, {same}" if sure else same
+    values = [f"{number:.4f}" for number in (comparison.a.value, comparison.b.value)]
+    between = f"{comparison.interval.low:+.4f} to {comparison.interval.high:+.4f}"
+    return [
+        name,
+        *values,
+        f"{comparison.difference:+.4f}",
+        between,
+        quoted_p(comparison.p_value, resamples).text,
+        words,
+    ]
+
+
+def _plain(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "first": comparison.a.to_dict(bins=False),
+        "second": comparison.b.to_dict(bins=False),
+        "difference": comparison.difference,
+        "interval": [comparison.interval.low, comparison.interval.high],
+        "level": comparison.interval.level,
+        "p_value": comparison.p_value,
+        "equivalent": comparison.equivalent,
+    }
+
+
+def _worse(metric: Metric, comparison: Comparison) -> bool:
+    """Whether the first is worse by more than noise: farther from calibration, or less accurate.
+
+    Of a metric with two sides distances are compared, with half the width of the difference's interval as noise.
+    """
+    if metric.facts.lower_is_better is None:
+        farther = distance_from_calibration(comparison.a) - distance_from_calibration(comparison.b)
+        return farther > (comparison.interval.high - comparison.interval.low) / 2
+    return comparison.interval.low > 0 if metric.facts.lower_is_better else comparison.interval.high < 0

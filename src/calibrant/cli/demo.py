@@ -1,0 +1,34 @@
+"""demo: a report on the predictions that come with calibrant."""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.input_files import described
+from calibrant.cli.measure import USUAL, metrics_named
+from calibrant.cli.showing import show
+from calibrant.files import reading as io
+from calibrant.table import table
+from calibrant.text import inert
+
+
+@click.command(short_help="Report on the predictions that come with calibrant.")
+@click.option("-o", "--output", default="calibrant-demo.html", show_default=True, type=click.Path(), help="The page.")
+def demo(output: str) -> None:
+    """Measure the predictions that come with calibrant, and write their report: a small network on Fashion-MNIST.
+
+    \b
+    Example:
+      calibrant demo
+    """
+    from calibrant.report import Report
+
+    file = io.SHIPPED / "fashion_mnist_test.npz"
+    predictions = io.read(file)
+    click.echo("A small convolutional network on the 10,000 test pictures of Fashion-MNIST, trained by this project.\n")
+    show(table(predictions, metrics_named(USUAL)), "table", title=described(predictions))
+    report = Report.of(predictions, name=file.name, command="calibrant demo")
+    path = report.save(output)
+    click.echo(f"\n{report.verdict.sentence}")
+    click.echo(f"\nThe report: {inert(str(path.resolve()), 400)}")
+    click.echo(f"Try it on your own: calibrant report FILE   (this one: {file})")

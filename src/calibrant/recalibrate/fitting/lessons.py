@@ -1,0 +1,252 @@
+"""Lessons: scores with their true classes and weights, through the same checks as all predictions."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant.door.arrays import Array, as_array
+from calibrant.door.labels import ROW_TOLERANCE
+from calibrant.door.samples import Door
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.predictions import Predictions, sigmoid
+
+HUGE = 1e100
+"""Larger logits are refused where they are multiplied: their squares would overflow."""
+LARGEST = float(np.finfo(np.float64).max)
+"""Log-odds beyond this are as sure."""
+FLOOR = 1e-12
+"""Probabilities below this are raised to it before a logarithm is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """Checked scores: (n,) of one event or (n, K) of classes, said to be logits or probabilities.
+
+    >>> ModelScores(np.array([0.8, 0.5]), "probabilities").logits.round(3).tolist()
+    [[-1.609, -0.223], [-0.693, -0.693]]
+    """
+
+    values: Array
+    input: str
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> ModelScores:
+        """The forecasts of predictions."""
+        return cls(predictions.values, "logits" if predictions.logits else "probabilities")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def event(self) -> bool:
+        """Whether these are about one event."""
+        return self.values.ndim == 1
+
+    @property
+    def logits(self) -> Array:
+        """(n, K) logits: as given, logarithms of probabilities, or for an event two columns (not, so)."""
+        if self.input == "logits":
+            _refuse_huge(self.values)
+            return np.column_stack([np.zeros_like(self.values), self.values]) if self.event else self.values
+        p = self.values.astype(np.float64)
+        return np.log(np.maximum(np.column_stack([1.0 - p, p]) if self.event else p, FLOOR))
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Probabilities in the shape of the values, in float64."""
+        if self.input == "probabilities":
+            return self.values.astype(np.float64)
+        return sigmoid(self.values) if self.event else softmax(self.values)
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        r"""Log-odds of each event, :math:`\ln p_k - \ln(1 - p_k)`, in the shape of the values.
+
+        From logits without forming 1 - p, so that nothing is lost near 1.
+        """
+        if self.input == "probabilities":
+            p = self.probabilities
+            return np.log(np.maximum(p, FLOOR)) - np.log(np.maximum(1.0 - p, FLOOR))
+        return self.values.astype(np.float64) if self.event else _log_odds(self.values)
+
+    @property
+    def log_probabilities(self) -> Floats:
+        """Logarithms of probabilities, (n, K), of an event two columns (not, so): of logits without rounding those.
+
+        >>> ModelScores(np.array([0.0, 800.0]), "logits").log_probabilities.round(3).tolist()
+        [[-0.693, -0.693], [-800.0, 0.0]]
+        """
+        if self.input == "logits":
+            return np.array([-1, 1]) * logarithms(self.log_odds)[::-1].T if self.event else log_softmax(self.values)
+        p = self.probabilities
+        with np.errstate(divide="ignore"):  # where 0 was said, a logarithm is infinite
+            return np.log(np.column_stack([1.0 - p, p]) if self.event else p)
+
+    def log_losses(self, labels: Ints) -> Floats:
+        """Minus the logarithm of what each row gives to its true class; infinite where that is 0.
+
+        >>> ModelScores(np.array([[0.0, 800.0]]), "logits").log_losses(np.array([0])).tolist()
+        [800.0]
+        """
+        return 0.0 - self.log_probabilities[np.arange(len(labels)), labels]
+
+    def restored(self, logits: Array) -> Array:
+        """Logits (n, K) in the shape of the values: of an event, the second column less the first."""
+        return logits[:, 1] - logits[:, 0] if self.event else logits
+
+    def predictions(self, labels: Ints) -> Predictions:
+        """These as forecasts that can be measured; logits stay logits, so that log losses are exact."""
+        return (Predictions.from_logits if self.input == "logits" else Predictions.from_probs)(labels, self.values)
+
+    def __getitem__(self, rows: Any) -> ModelScores:
+        return ModelScores(self.values[rows], self.input)
+
+    @property
+    def digest(self) -> str:
+        """What recognises the same scores again: a hash of their shape and of at most 131,072 entries."""
+        flat = self.values.reshape(-1)
+        step, width = max(1, flat.size >> 16), 1 if self.event else self.values.shape[1]
+        while math.gcd(step, width) > 1:  # every column is to be met
+            step += 1
+        taken = flat[::step].astype(np.float64)
+        return hashlib.sha256(repr(self.values.shape).encode() + taken.tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Scores with their true classes and weights: what a recalibrator learns from."""
+
+    scores: ModelScores
+    labels: Ints
+    weight: Floats
+    classes: tuple[Any, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of classes; an event has two."""
+        return len(self.classes)
+
+    def mean(self, values: Array) -> float:
+        """The weighted mean of one value per row."""
+        return float(values.astype(np.float64) @ self.weight / self.weight.sum())
+
+    def mean_loss(self, losses: Floats) -> float:
+        """The weighted mean of losses that may be infinite, or too large to be added; rows of weight 0 do not count."""
+        counted = self.weight > 0
+        with np.errstate(over="ignore"):
+            return float((losses[counted] * (self.weight[counted] / self.weight.sum())).sum())
+
+    def __getitem__(self, rows: Any) -> Lesson:
+        return Lesson(self.scores[rows], self.labels[rows], self.weight[rows], self.classes)
+
+
+def as_lesson(x: Any, y: Any, *, input: str, classes: Sequence[Any] | None = None, sample_weight: Any = None) -> Lesson:
+    """Scores and labels as given, checked.
+
+    Labels are class indices, or names: those in `classes`, else, where each class occurs, in sorted order.
+
+    >>> as_lesson([[2., 0.], [0., 1.]], ["cat", "dog"], input="logits").classes
+    ('cat', 'dog')
+    """
+    door = Door(y, x, ("y", "X"))
+    values = door.logits() if input == "logits" else door.probabilities()[0]
+    if classes is None and door.truth.dtype.kind == "U":
+        classes = _named(door.truth, door.width or 2)
+    if input == "logits" and _look_like_probabilities(values):
+        doubt = 'X looks like probabilities but is taken as logits; pass input="probabilities" if that is what they are'
+        warnings.warn(doubt, CalibrationWarning, stacklevel=3)
+    truth = door.labels(classes, None)
+    if truth.labels is None:
+        raise CalibrationInputError("y", "needs one true class per row", got="soft labels")
+    weight = np.ones(door.n) if sample_weight is None else door.weight(sample_weight, None)
+    names = tuple(range(door.width or 2)) if classes is None else tuple(np.asarray(classes).tolist())
+    return Lesson(ModelScores(values, input), truth.labels, weight, names)
+
+
+def as_scores(x: Any, *, input: str, width: int) -> ModelScores:
+    """Scores without labels, checked, for as many columns as were fitted (0: one event)."""
+    values, _ = as_array(x, "X")
+    door = Door(np.zeros(len(values) if values.ndim else 1, np.int64), values, ("y", "X"))
+    if door.width != width:
+        expected = "1-D scores of one event" if width == 0 else f"{width} columns"
+        raise CalibrationInputError("X", f"must be {expected}, as fitted", got=f"shape {values.shape}")
+    return ModelScores(door.logits() if input == "logits" else door.probabilities()[0], input)
+
+
+def log_softmax(logits: Array) -> Floats:
+    """Logarithms of softmax probabilities in float64.
+
+    >>> log_softmax(np.array([[0.0, 0.0]])).round(6).tolist()
+    [[-0.693147, -0.693147]]
+    """
+    logs = logits.astype(np.float64)
+    with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity
+        logs -= logs.max(axis=1, keepdims=True)
+    logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    return logs
+
+
+def logarithms(log_odds: Floats) -> Floats:
+    """ln p and -ln(1 - p), one a row, from the log-odds of p.
+
+    >>> logarithms(np.array([0., 800.])).round(4).tolist()
+    [[-0.6931, 0.0], [0.6931, 800.0]]
+    """
+    small = np.log1p(np.exp(-np.abs(log_odds)))
+    return np.stack([np.minimum(log_odds, 0.0) - small, np.maximum(log_odds, 0.0) + small])
+
+
+def softmax(logits: Array) -> Floats:
+    """Softmax of each row in float64.
+
+    >>> softmax(np.array([[0.0, 0.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+    return kernels.softmax(logits, *kernels.normalisers(logits))
+
+
+def _look_like_probabilities(values: Array) -> bool:
+    """Whether there are more than a few rows of classes, all at least 0 and of sum 1: logits hardly ever are."""
+    return values.ndim == 2 and len(values) >= 20 and all(map(_are_shares, (values[:100], values)))  # most end at 100
+
+
+def _are_shares(rows: Array) -> bool:
+    return bool(rows.min() >= 0 and (np.abs(rows.sum(axis=1, dtype=np.float64) - 1.0) <= ROW_TOLERANCE).all())
+
+
+def _refuse_huge(values: Array) -> None:
+    """Refuse logits whose squares would overflow."""
+    largest = max(-float(values.min()), float(values.max()))
+    if largest > HUGE:
+        raise CalibrationInputError("X", f"must hold logits below {HUGE:g} in size", got=f"{largest:g}")
+
+
+def _log_odds(logits: Array) -> Floats:
+    shifted = logits.astype(np.float64)
+    rows, top = np.arange(len(shifted)), shifted.argmax(axis=1)
+    shifted -= shifted[rows, top][:, None]
+    odds = np.exp(shifted)
+    odds[rows, top] = 0.0
+    rest = odds.sum(axis=1)
+    others = np.maximum(1.0 + rest[:, None] - odds, 1.0)
+    others[rows, top] = rest
+    return shifted - np.log(np.maximum(others, np.finfo(np.float64).tiny))
+
+
+def _named(truth: Array, width: int) -> list[str]:
+    names = sorted(set(truth.tolist()))
+    if len(names) != width:
+        raise CalibrationInputError(
+            "y", f"must name all {width} classes", got=f"{len(names)} names", hint="pass classes=[...] in column order"
+        )
+    return names

@@ -1,0 +1,132 @@
+"""Group gaps: how far forecasts are from outcomes in the mean, group by group."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from calibrant.door.arrays import Array
+from calibrant.inference.comparison import holm
+from calibrant.inference.grouped import BLOCK
+from calibrant.kernels.totals import Floats
+from calibrant.predictions import Predictions
+from calibrant.report.charts import Z, signed_bars
+from calibrant.report.quoting import sides
+
+LEVEL = 0.05
+"""The corrected p-value up to which a group is flagged."""
+_NORMAL = 9.0
+"""The variance, in units of the largest weight, from which on the sum of the gaps is taken to be normal."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One group: its rows, what was forecast, what came true, and how sure the difference is."""
+
+    name: str
+    rows: int
+    forecast: float
+    frequency: float
+    low: float
+    high: float
+    """The 90 % interval of the gap, by the normal approximation; nan for a single row."""
+    p: float
+    """How likely calibrated forecasts would be as far off."""
+    sides: tuple[str, str] = sides("confidence")
+    """What forecasts above, and below, what came true are called."""
+
+    @property
+    def value(self) -> float:
+        """Mean forecast less frequency."""
+        return self.forecast - self.frequency
+
+    @property
+    def flag(self) -> str:
+        """Over- or under-confident, too high or too low, if that is more than noise."""
+        return self.sides[self.value < 0] if self.p <= LEVEL else ""
+
+
+def gaps(event: Predictions, group: Array, names: Sequence[str]) -> list[Gap]:
+    """The gap of every group that has rows; group[i] is the group of row i.
+
+    >>> event = Predictions.from_probs([1, 0, 0, 0], [.9, .1, .5, .5])
+    >>> [(gap.name, gap.rows, round(gap.value, 4)) for gap in gaps(event, np.array([0, 0, 1, 1]), ["a", "b"])]
+    [('a', 2, 0.0), ('b', 2, 0.5)]
+    """
+    rows, size, promised, kept, squares, crossed, weights, variance, heaviest = np.zeros((9, len(names)))
+    start = 0
+    for part in event.blocks(BLOCK):
+        inside = group[start : start + len(part)]
+        start += len(part)
+        p, truth = np.asarray(part.probabilities, np.float64), part.truth_rows
+        weight = np.ones(len(p)) if part.weight is None else part.weight
+        rest = weight * (p - truth)
+        for sums, values in (
+            (rows, weight > 0), (size, weight), (promised, weight * p), (kept, weight * truth), (squares, rest**2),
+            (crossed, weight * rest), (weights, weight**2), (variance, weight**2 * p * (1 - p)),
+        ):  # fmt: skip
+            sums += np.bincount(inside, values, len(names))
+        np.maximum.at(heaviest, inside, weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        forecast, frequency = promised / size, kept / size
+        gap = forecast - frequency
+        spread = np.maximum(squares - 2 * gap * crossed + gap**2 * weights, 0.0)  # the summed w^2 (p - y - gap)^2
+        reach = Z * np.sqrt(spread * rows / np.where(rows > 1, rows - 1, np.nan)) / size
+    numbers = np.array([forecast, frequency, gap - reach, gap + reach, tail(promised - kept, variance, heaviest)])
+    held = np.flatnonzero(rows).tolist()
+    entries = [Gap(names[index], int(rows[index]), *numbers[:, index].tolist()) for index in held]
+    return [dataclasses.replace(entry, sides=sides(event.kind)) for entry in entries]
+
+
+def corrected(groups: Sequence[Gap]) -> list[Gap]:
+    """The same groups with p-values corrected for their number by Holm's method.
+
+    >>> [gap.p for gap in corrected([Gap("a", 9, .5, .4, 0., .2, .04), Gap("b", 9, .5, .4, 0., .2, .01)])]
+    [0.04, 0.02]
+    """
+    p_values = holm(np.array([group.p for group in groups]))
+    return [dataclasses.replace(group, p=float(p)) for group, p in zip(groups, p_values, strict=True)]
+
+
+def gap_bars(identity: str, shown: Sequence[Gap], title: str, what: str) -> Markup:
+    """The gaps of groups or classes as bars, what is more than noise flagged."""
+    over, under = shown[0].sides
+    return signed_bars(
+        identity,
+        [gap.name for gap in shown],
+        [gap.value for gap in shown],
+        title,
+        f"Bars of {what}: to the right {over}, to the left {under}.",
+        label=f"← {under} · points · {over} →",
+        low=[gap.low for gap in shown],
+        high=[gap.high for gap in shown],
+        flagged=[bool(gap.flag) for gap in shown],
+    )
+
+
+def tail(total: Floats, variance: Floats, heaviest: Floats) -> Floats:
+    r"""How likely calibrated forecasts are to have a summed gap t at least as far from 0.
+
+    .. math:: \operatorname{erfc}\big(|t| / \sqrt{2V}\big), \qquad V = \sum_i w_i^2 p_i (1 - p_i)
+
+    where V is at least nine times the square of the largest weight M; below, the sum is not normal and Bernstein's
+    bound :math:`2 \exp(-t^2 / (2V + 2 M |t| / 3))` stands for it, which is too large rather than too small. So is the
+    whole under soft labels, which scatter less.
+
+    >>> tail(np.array([196.0, 1.0]), np.array([1e4, 1.0]), np.array([1.0, 1.0])).round(4).tolist()
+    [0.05, 1.0]
+    """
+    p_values = np.ones(len(total))
+    for index, (t, v, most) in enumerate(zip(np.abs(total), variance, heaviest, strict=True)):
+        if not t > 1e-9 * most:
+            continue
+        if v >= _NORMAL * most**2:
+            p_values[index] = math.erfc(t / math.sqrt(2 * v))
+        else:
+            p_values[index] = min(1.0, 2 * math.exp(-(t**2) / (2 * v + 2 * most * t / 3)))
+    return p_values

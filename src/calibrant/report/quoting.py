@@ -1,0 +1,86 @@
+"""Quoting: how numbers are quoted in sentences and tables, with no more certainty than they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant.text import inert, p_value
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A number with the words that a reader sees in its place; copied tables keep the number."""
+
+    value: float
+    text: str
+
+
+def points(value: float) -> str:
+    """A probability in percentage points.
+
+    >>> points(0.0412), points(0.01)
+    ('4.1 points', '1.0 points')
+    """
+    return f"{100 * value:.1f} points"
+
+
+def sides(kind: str) -> tuple[str, str]:
+    """What forecasts above, and below, what came true are called: only of an answer's probability is it confidence.
+
+    >>> sides("confidence"), sides("event")
+    (('over-confident', 'under-confident'), ('too high', 'too low'))
+    """
+    return ("too high", "too low") if kind == "event" else ("over-confident", "under-confident")
+
+
+def percent(value: float) -> str:
+    """A share in percent; what is neither none nor all is not said to be.
+
+    >>> percent(0.9155), percent(1.0), percent(0.99999)
+    ('91.5%', '100%', 'over 99.9%')
+    """
+    if value in (0.0, 1.0):
+        return f"{100 * value:.0f}%"
+    if not 0.0005 <= value < 0.9995:
+        return "under 0.1%" if value < 0.5 else "over 99.9%"
+    return f"{100 * value:.1f}%"
+
+
+def quoted_p(p: float, redraws: int | None = None, tests: int = 1) -> Quoted:
+    """A p-value for a table.
+
+    >>> quoted_p(1 / 201, 200).text, quoted_p(0.3184, 200).text, quoted_p(3 / 201, 200, tests=3).text
+    ('< 0.005', '0.32', '< 0.02')
+    """
+    return Quoted(p, p_value(p, redraws, tests).removeprefix("p ").removeprefix("= ").replace("unknown", "–"))
+
+
+def listed(names: Sequence[str], most: int = 6, length: int = 40) -> str:
+    """Names one after the other, the first few of many, each cut to a length.
+
+    >>> listed(["a", "b", "c"]), listed("abcd", most=2)
+    ('a, b and c', 'a, b and 2 more')
+    """
+    shown = [inert(name, length) for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most:,} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def amount(count: float) -> str:
+    """How many samples: whole numbers as such, sums of weights to a tenth.
+
+    >>> amount(12345.0), amount(482.368)
+    ('12,345', '482.4')
+    """
+    return f"{count:,.0f}" if count == int(count) else f"{count:,.1f}"
+
+
+def counted(count: int, singular: str, several: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(10_000, "row"), counted(2, "class", "classes")
+    ('1 row', '10,000 rows', '2 classes')
+    """
+    return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"

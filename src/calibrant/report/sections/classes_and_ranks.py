@@ -1,0 +1,153 @@
+"""Classes and ranks: which classes are promised too much, and what the second to fifth guesses are worth."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from calibrant.errors.binned import BinnedError
+from calibrant.inference.grouped import by_blocks
+from calibrant.lenses.events import InTopK
+from calibrant.report.charts import Bar, Line, lines
+from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
+from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.quoting import counted, points, quoted_p
+from calibrant.report.subject import Subject
+from calibrant.text import inert
+
+NAMED = 10
+"""Classes that are drawn at each end where there are more than twice as many."""
+LISTED = 200
+"""Classes that the table lists."""
+LEAST_ROWS = 20
+"""Rows that a class must be predicted for, to be looked at by itself."""
+HEADER = (
+    "class",
+    "samples predicted",
+    "confidence",
+    "right",
+    "confidence - right",
+    "90% from",
+    "90% to",
+    "p, corrected",
+    "flag",
+    "samples of it",
+    "their share",
+    "confidence - right among them",
+)
+
+
+def classes_section(subject: Subject) -> Section | None:
+    """Over- and under-confidence by predicted class; by true class in the table."""
+    predictions = subject.predictions
+    if predictions.kind != "classes":
+        return None
+    title = "Over- and under-confidence by class"
+    every = gaps(subject.event, predictions.predicted, predictions.classes)
+    small = [gap for gap in every if gap.rows < LEAST_ROWS]
+    tested = [gap for gap in every if gap.rows >= LEAST_ROWS]
+    if not tested:
+        reason = f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one."
+        return Section("classes", title, (reason,), (), (dataclasses.replace(_grid(subject, [], small), folded=True),))
+    ordered = sorted(corrected(tested), key=lambda gap: -gap.value)
+    drawn = ordered if len(ordered) <= 2 * NAMED else ordered[:NAMED] + ordered[-NAMED:]
+    some = "" if len(drawn) == len(ordered) else f" The {NAMED} farthest at each end of {len(ordered):,} are drawn."
+    picture = gap_bars("classes-picture", drawn, f"Signed gaps by predicted class, n = {len(predictions):,}", "classes")
+    caption = (
+        f"n = {len(predictions):,}, {counted(len(ordered), 'class', 'classes')} predicted {LEAST_ROWS} times or more. "
+        "Mean confidence less the share of right answers. Strokes: 90% intervals (normal approximation). Bold: more "
+        f"than noise after Holm's correction for their number.{some}"
+    )
+    figure = PageFigure("classes-figure", picture, caption, _grid(subject, ordered, small))
+    return Section("classes", title, (_said(ordered, len(small)),), (figure,))
+
+
+def _said(ordered: list[Gap], small: int) -> str:
+    flagged = [gap for gap in ordered if gap.flag]
+    over = sum(gap.value > 0 for gap in flagged)
+    text = (
+        "When the model answers with a class, how sure is it, and how often is it right? Of "
+        f"{counted(len(ordered), 'class', 'classes')} {over} {'is' if over == 1 else 'are'} over-confident and "
+        f"{len(flagged) - over} under-confident by more than noise."
+    )
+    if flagged:
+        worst = max(flagged, key=lambda gap: abs(gap.value))
+        text += (
+            f" Farthest off: {inert(worst.name, 60)}, {worst.flag} by {points(abs(worst.value))} "
+            f"({counted(worst.rows, 'row')})."
+        )
+    if small:
+        text += f" {counted(small, 'class', 'classes')} predicted fewer than {LEAST_ROWS} times left out."
+    return text
+
+
+def _grid(subject: Subject, ordered: list[Gap], small: list[Gap]) -> PageTable:
+    """Every class, or those at either end; beside the predicted classes what is known of the true ones.
+
+    Classes that were predicted too rarely to be tested come last.
+    """
+    predictions = subject.predictions
+    truly: dict[str, Gap] = {}
+    if predictions.labels is not None:
+        truly = {gap.name: gap for gap in gaps(subject.event, predictions.labels, predictions.classes)}
+    listed = ordered if len(ordered) <= LISTED else ordered[: LISTED // 2] + ordered[-LISTED // 2 :]
+    rare = sorted(small, key=lambda gap: -gap.rows)[: LISTED - len(listed)]
+    rare = [dataclasses.replace(gap, p=math.nan) for gap in rare]
+    rows = [(*_cells(gap), *_true_cells(truly.get(gap.name), len(predictions))) for gap in [*listed, *rare]]
+    every = len(ordered) + len(small)
+    title = "Classes as predicted" + ("" if len(rows) == every else f" ({len(rows)} of {every:,})")
+    if not truly:
+        return PageTable(HEADER[:9], [row[:9] for row in rows], title)
+    return PageTable(HEADER, rows, title)
+
+
+def _cells(gap: Gap) -> tuple[Cell, ...]:
+    numbers = (gap.forecast, gap.frequency, gap.value, gap.low, gap.high)
+    return (gap.name, gap.rows, *numbers, quoted_p(gap.p), gap.flag)
+
+
+def _true_cells(gap: Gap | None, n: int) -> tuple[Cell, ...]:
+    return (0, 0.0, float("nan")) if gap is None else (gap.rows, gap.rows / n, gap.value)
+
+
+def ranks_section(subject: Subject) -> Section | None:
+    """What the likeliest 1, 2, ... 5 classes promise together, and keep."""
+    predictions = subject.predictions
+    most = min(5, predictions.n_classes - 1)
+    if predictions.kind != "classes" or most < 2:
+        return None
+    rows: list[tuple[float, ...]] = []
+    for k in range(1, most + 1):
+        result = by_blocks(BinnedError(lens=InTopK(k)), predictions)
+        assert result.bins is not None
+        size, promised, kept = (
+            float(part.value.sum()) for part in (result.bins.size, result.bins.outputs, result.bins.targets)
+        )
+        squares = None if predictions.weight is None else float((predictions.weight**2).sum())
+        bar = Bar(0, 1, size, promised / size, min(kept / size, 1.0), squares)
+        rows.append((k, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency, result.value))
+    ks = [float(row[0]) for row in rows]
+    columns = np.array(rows).T.tolist()
+    picture = lines(
+        "ranks-picture",
+        [
+            Line("promised: mean probability of the k likeliest", ks, columns[1], marks=True),
+            Line("kept: how often the truth is among them", ks, columns[2], columns[3], columns[4], marks=True),
+        ],
+        ("k", "share"),
+        f"Top-k promise and accuracy, n = {len(predictions):,}",
+        "Two lines over k; the table below has every number.",
+        x_ticks=[(k, f"{k:g}") for k in ks],
+        zero=False,
+    )
+    header = ("k", "promised", "kept", "90% from", "90% to", "promised - kept", "ECE of the truth being among the k")
+    grid = PageTable(header, [(int(row[0]), *row[1:]) for row in rows], "The k likeliest classes")
+    caption = f"n = {len(predictions):,}. The band is the 90% interval of what is kept (Wilson)."
+    question = (
+        "For a short list of suggestions: is the truth among the k likeliest as often as their probabilities say?"
+    )
+    return Section(
+        "ranks", "Top-k: the k likeliest classes", (question,), (PageFigure("ranks-figure", picture, caption, grid),)
+    )

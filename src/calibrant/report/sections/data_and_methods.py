@@ -1,0 +1,114 @@
+"""Data and methods: the data card, and how to make this page again."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import numpy as np
+
+from calibrant.inference.grouped import MOST_ROWS
+from calibrant.report.page import PageTable, Section
+from calibrant.report.quoting import counted, listed, percent
+from calibrant.report.subject import Subject
+from calibrant.text import inert
+
+REFERENCES = (
+    "Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks: ECE, MCE, temperature scaling.",
+    "Nixon, Dusenberry, Zhang, Jerfel & Tran (2019), Measuring calibration in deep learning: SCE, ACE, TACE.",
+    "Roelofs, Cain, Shlens & Mozer (2022), Mitigating bias in calibration error estimation: the sweep.",
+    "Kumar, Liang & Ma (2019), Verified uncertainty calibration: the debiased error.",
+    "Blasiok & Nakkiran (2023), Smooth ECE.",
+    "Kirchenbauer, Oaks & Heim (2022), What is your metric telling you?: full and top-k errors, Likert intervals.",
+    "Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu (2022), Metrics of calibration for probabilistic predictions: drift.",
+    "Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams: the decomposition of scores.",
+    "Broecker & Smith (2007), Increasing the reliability of reliability diagrams: redrawn outcomes.",
+    "Wilson (1927), Probable inference: intervals of a frequency. Kish (1965), Survey sampling: effective size.",
+    "Holm (1979), A simple sequentially rejective multiple test procedure.",
+    "Davison & Hinkley (1997), Bootstrap methods and their application, section 5.2: basic intervals.",
+    "Geifman & El-Yaniv (2017), Selective classification: risk and coverage.",
+)
+
+
+def card_section(subject: Subject) -> Section:
+    """What was measured: rows, classes, prevalence, a hash."""
+    predictions = subject.predictions
+    kinds = {"event": "one event", "confidence": "the top answer being right"}
+    rows: list[tuple[str, str]] = [
+        ("predictions", subject.name),
+        ("rows (n)", f"{len(predictions):,}"),
+        ("forecasts of", kinds.get(predictions.kind, f"{predictions.n_classes:,} classes")),
+        ("given as", f"{'logits' if predictions.logits else 'probabilities'}, {predictions.values.dtype}"),
+        ("mean forecast" if predictions.kind == "event" else "mean confidence", percent(subject.forecast)),
+        (
+            "prevalence (how often it happened)" if predictions.kind == "event" else "accuracy",
+            percent(subject.frequency),
+        ),
+        *_prevalence(subject),
+    ]
+    if predictions.soft is not None:
+        rows.append(("labels", "soft (shares, not outcomes)"))
+    if predictions.weight is not None:
+        rows.append(("sum of weights", f"{predictions.weight.sum():,.10g}"))
+    rows.append(("columns", listed(list(predictions.columns), most=20) or "none"))
+    rows.append(("SHA-256 of forecasts, labels, weights", subject.digest))
+    rows += [("note", note) for note in predictions.notes]
+    return Section("card", "Data", (), (), (PageTable(("what", "value"), rows, "The data"),))
+
+
+def _prevalence(subject: Subject) -> list[tuple[str, str]]:
+    """How frequent classes are."""
+    predictions = subject.predictions
+    if predictions.kind != "classes":
+        return []
+    if predictions.labels is None:
+        shares = np.average(np.asarray(predictions.soft), axis=0, weights=predictions.weight)
+    else:
+        shares = np.bincount(predictions.labels, weights=predictions.weight, minlength=predictions.n_classes)
+    shares = shares / shares.sum()
+    most, least = int(shares.argmax()), int(shares.argmin())
+    if shares[most] - shares[least] < 1e-12:
+        return [("prevalence of the classes", f"{percent(shares[most])} each")]
+    ends = " to ".join(
+        f"{percent(float(shares[index]))} ({inert(predictions.classes[index], 60)})" for index in (least, most)
+    )
+    absent = int((shares == 0).sum())
+    more = f"; {counted(absent, 'class is', 'classes are')} never true" if absent else ""
+    return [("prevalence of the classes", ends + more)]
+
+
+def methods_section(subject: Subject, command: str) -> Section:
+    """How the page was made."""
+    import calibrant
+
+    redrawn = f"{subject.resamples} (one event)"
+    if subject.predictions.kind == "classes":
+        redrawn += f", {subject.class_resamples} (all classes, {counted(len(subject.class_rows), 'row')})"
+    rows: list[tuple[str, str]] = [
+        ("command", command),
+        ("calibrant", calibrant.__version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("SciPy", importlib.metadata.version("scipy")),
+        ("seed", str(subject.seed)),
+        ("resamples and redraws", redrawn),
+    ]
+    paragraphs = (
+        "Intervals of calibration errors are 90% basic bootstrap intervals over rows; those of mean scores and gaps "
+        "are normal (the mean, 1.645 standard errors either way), those of frequencies Wilson's. A noise floor is the "
+        "mean of the metric when labels are redrawn from the forecasts, p the share of redraws that reach the observed "
+        "value, (1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE uses 15 "
+        "equal-width bins, closed on the right, unless said otherwise.",
+        "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
+        "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",
+        f"Above {MOST_ROWS:,} rows, resamples draw from forecasts in groups no wider than 1/4,096 and no larger than "
+        "1/4,096 of the rows (tied forecasts stay together).",
+    )
+    return Section(
+        "methods",
+        "Methods and references",
+        paragraphs,
+        (),
+        (PageTable(("what", "value"), rows, "To make this page again"),),
+        references=REFERENCES,
+    )

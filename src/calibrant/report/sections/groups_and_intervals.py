@@ -1,0 +1,179 @@
+"""Groups and intervals: who is promised too much, and what "likely" means here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.binning.fixed import Edges, EqualWidth
+from calibrant.door.arrays import Array
+from calibrant.inference.grouped import bin_numbers
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.predictions import Predictions
+from calibrant.report.charts import Bar
+from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
+from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.quoting import counted, listed, points, quoted_p
+from calibrant.report.subject import Subject
+from calibrant.text import inert
+
+MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20
+"""Columns looked at, values of a column, groups drawn and listed, rows a group must have to be looked at."""
+HEADER = (
+    "group", "samples", "mean forecast", "came true", "gap", "90% from", "90% to", "ECE", "p, corrected", "flag"
+)  # fmt: skip
+FEW_NUMBERS, MANY_NUMBERS, EACH = 12, 60, 50
+"""Numbers of more different values than the first are cut into four ranges; whole ones only above the second, or where
+there are fewer rows a value than the third."""
+LIKERT = (("almost never", 0.0, 0.1), ("unlikely", 0.1, 0.35), ("even", 0.35, 0.65), ("likely", 0.65, 0.9),
+          ("almost certain", 0.9, 1.0))  # fmt: skip
+"""Words that people use, and the forecasts they stand for."""
+
+
+def groups_section(subject: Subject) -> Section | None:
+    """Signed gaps of the values of each column, the worst flagged after Holm's correction."""
+    event = subject.event
+    if not event.columns:
+        return None
+    groups, remarks = _groups(event)
+    if not groups:
+        return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} rows.", *remarks))
+    flagged = [gap for gap, _ in groups if gap.flag]
+    sentence = (
+        f"{len(flagged)} of {counted(len(groups), 'group')} {'is' if len(flagged) == 1 else 'are'} off by more than "
+        "noise after Holm's correction for their number"
+    )
+    if flagged:
+        sentence += f"; farthest: {inert(flagged[0].name, 80)}, {flagged[0].flag} by {points(abs(flagged[0].value))}"
+    shown = [gap for gap, _ in groups[:DRAWN]]
+    picture = gap_bars("groups-picture", shown, f"Signed gaps by group, n = {len(event):,}", "groups")
+    some = "" if len(shown) == len(groups) else f" The {DRAWN} farthest off of {len(groups):,} are drawn."
+    caption = (
+        f"n = {len(event):,}. Mean forecast less what came true. Strokes: 90% intervals (normal approximation). Bold: "
+        f"more than noise after correction.{some}"
+    )
+    title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} farthest off of {len(groups):,})"
+    grid = PageTable(HEADER, [_cells(*pair) for pair in groups[:LISTED]], title)
+    return Section(
+        "groups", "Groups", (f"{sentence}.", *remarks), (PageFigure("groups-figure", picture, caption, grid),)
+    )
+
+
+def likert_section(subject: Subject) -> Section:
+    """What came true of forecasts that people would call unlikely, even, likely."""
+    event = subject.event
+    bins = Edges([0.0, *(high for _, _, high in LIKERT)], closed="left")
+    by_word = {gap.name: gap for gap in gaps(event, bin_numbers(bins, event), [word for word, *_ in LIKERT])}
+    rows: list[tuple[Cell, ...]] = []
+    for word, low, high in LIKERT:
+        gap = by_word.get(word)
+        between = f"{100 * low:g}–{100 * high:g}%"
+        if gap is None:
+            rows.append((word, between, 0, *[float("nan")] * 5, "no forecasts"))
+            continue
+        ends = Bar(low, high, gap.rows, gap.forecast, min(max(gap.frequency, 0.0), 1.0)).interval
+        rows.append((word, between, gap.rows, gap.forecast, gap.frequency, *ends, gap.value, _kept(low, high, ends)))
+    header = ("in words", "forecasts", "samples", "mean forecast", "came true", "90% from", "90% to", "gap", "kept?")
+    question = (
+        "If a forecast is shown to people as a word, does the word keep its promise? It does where what came true lies "
+        "in the word's own range (the whole 90% interval: yes; none of it: no; else: cannot tell)."
+    )
+    grid = PageTable(header, rows, f"Forecasts in words, n = {len(event):,}")
+    return Section("likert", "Forecasts as words (Likert intervals)", (question,), (), (grid,))
+
+
+def column_groups(values: Array) -> tuple[Ints, list[str]] | None:
+    """The groups that a column makes: its values, or four ranges of many numbers; None where it makes none.
+
+    >>> column_groups(np.array(["b", "a", "b"]))
+    (array([1, 0, 1]), ['a', 'b'])
+    >>> column_groups(np.arange(100.0))[1]
+    ['0 to 24', '25 to 49', '50 to 74', '75 to 99']
+    """
+    if values.dtype.kind not in "USbiuf":
+        return None
+    every, codes = np.unique(values, return_inverse=True)
+    few = MANY_NUMBERS if values.dtype.kind in "iu" and len(values) >= EACH * len(every) else FEW_NUMBERS
+    if values.dtype.kind in "fiu" and len(every) > few:
+        return _ranges(values.astype(np.float64))
+    if not 2 <= len(every) <= MOST_VALUES:
+        return None
+    return codes.ravel(), ["missing" if value != value else str(value) for value in every.tolist()]
+
+
+def _ranges(values: Floats) -> tuple[Ints, list[str]]:
+    """Four ranges of about equally many numbers; what is no number is missing."""
+    there = np.isfinite(values)
+    ends = np.unique(np.quantile(values[there], [0.25, 0.5, 0.75, 1.0], method="lower"))
+    codes = np.where(there, np.searchsorted(ends, np.where(there, values, ends[0])), len(ends))
+    names = []
+    for index in range(len(ends)):
+        inside = values[codes == index]
+        names.append(f"{inside.min():.6g} to {inside.max():.6g}")
+    return codes, [*names, *(["missing"] if not there.all() else [])]
+
+
+def _groups(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
+    """The groups of all columns with their ECE, farthest off first; and what was not looked at."""
+    tested: list[Gap] = []
+    errors: list[float] = []
+    skipped, telling, small = list(event.columns)[MOST_COLUMNS:], [], 0
+    bins = bin_numbers(EqualWidth(), event)
+    for column, values in list(event.columns.items())[:MOST_COLUMNS]:
+        groups = column_groups(values)
+        if groups is None:
+            skipped.append(column)
+            continue
+        codes, names = groups
+        if _tells_the_outcome(event, codes, len(names)):
+            telling.append(column)
+            continue
+        every = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
+        for gap in gaps(event, codes, [f"{column} = {name}" for name in names]):
+            enough = gap.rows >= LEAST_ROWS
+            small += not enough
+            if enough:
+                tested.append(gap)
+                errors.append(every[names.index(gap.name.removeprefix(f"{column} = "))])
+    ordered = (
+        sorted(zip(corrected(tested), errors, strict=True), key=lambda pair: -abs(pair[0].value)) if tested else []
+    )
+    remarks = [f"{counted(small, 'group')} of fewer than {LEAST_ROWS} rows left out."] if small else []
+    if skipped:
+        remarks.append(
+            f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, or beyond "
+            f"{MOST_COLUMNS} columns)."
+        )
+    if telling:
+        remarks.append(f"Left out because the outcome can be read from it: {listed(telling)}.")
+    return ordered, remarks
+
+
+def _tells_the_outcome(event: Predictions, codes: Ints, groups: int) -> bool:
+    """Whether every group of a column has one outcome only, though there are several: the column is the answer."""
+    truth = event.truth_rows
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(low, codes, truth)
+    np.maximum.at(high, codes, truth)
+    return bool((low >= high).all() and truth.min() < truth.max())
+
+
+def _errors(event: Predictions, cell: Ints, groups: int) -> Floats:
+    """The ECE of each group, from the cells (group, bin)."""
+    weight = np.ones(len(event)) if event.weight is None else event.weight
+    gap = weight * (np.asarray(event.probabilities, np.float64) - event.truth_rows)
+    shape = groups, EqualWidth().n_bins
+    summed, size = (np.bincount(cell, part, shape[0] * shape[1]).reshape(shape) for part in (gap, weight))
+    with np.errstate(invalid="ignore"):
+        return np.abs(summed).sum(axis=1) / size.sum(axis=1)
+
+
+def _cells(gap: Gap, error: float) -> tuple[Cell, ...]:
+    numbers = (gap.forecast, gap.frequency, gap.value, gap.low, gap.high)
+    return (gap.name, gap.rows, *numbers, float(error), quoted_p(gap.p), gap.flag)
+
+
+def _kept(low: float, high: float, ends: tuple[float, float]) -> str:
+    """Whether a word's promise is kept: its frequency's interval against its range."""
+    if low <= ends[0] and ends[1] <= high:
+        return "yes"
+    return "no" if ends[1] < low or ends[0] > high else "cannot tell"

@@ -1,0 +1,314 @@
+"""The subject of a page: what is computed once of a set of predictions, and how much of it can be afforded."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.ladder import Forecasts
+from calibrant.errors.asking import OfBins
+from calibrant.errors.binned import BinnedError
+from calibrant.errors.mean_score import MeanScore
+from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.consistency import Null, consistency
+from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.recalibrate.choice import Choice, choose
+from calibrant.recalibrate.methods import usual
+from calibrant.recalibrate.temperature import TemperatureScaling
+from calibrant.recipes import (
+    ADAPTIVE_ECE,
+    ECCE_MAD,
+    ECE,
+    ECE_DEBIASED,
+    ECE_SWEEP,
+    MCE,
+    MCS,
+    SMECE,
+)
+from calibrant.report.charts import Z
+from calibrant.report.group_gaps import gaps
+from calibrant.result import Interval, Result
+from calibrant.specification.facts import facts_of
+
+T = TypeVar("T")
+
+LEAST, MOST = 20, 200
+"""Fewer resamples tell nothing, more are not needed."""
+MANY = 100
+"""Resamples of grouped forecasts, whatever the number of rows."""
+SETTINGS = (5, 10, 15, 20, 30, 50)
+"""Numbers of bins at which sensitivity is looked at."""
+_EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
+"""Forecasts that may be gone through: rows times resamples of one event; rows times classes that questions about all
+classes look at, and that recalibration is tried on."""
+_PASSES = 4e6
+"""Rows times classes times resamples, of questions about all classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Predictions that a page is about: the event of the main question, resamples that fit their size, results.
+
+    >>> import calibrant as cal
+    >>> subject = Subject(cal.Predictions.from_probs([0, 1, 1], [[.9, .1], [.2, .8], [.6, .4]]), "model")
+    >>> len(subject.event), subject.event.kind, subject.resamples
+    (3, 'confidence', 200)
+    """
+
+    predictions: Predictions
+    name: str
+    seed: int = 0
+
+    @cached_property
+    def event(self) -> Predictions:
+        """The event of the main question: that the likeliest class is right, or the one that is forecast."""
+        predictions = self.predictions
+        if predictions.kind != "classes":
+            return predictions
+        predicted = predictions.predicted
+        hits = (
+            (predicted == predictions.labels).astype(np.int64)
+            if predictions.soft is None
+            else predictions.soft[np.arange(len(predictions)), predicted]
+        )
+        confidences = Predictions.from_confidence(
+            hits, predictions.confidence, sample_weight=predictions.weight, copy=False
+        )
+        return dataclasses.replace(confidences, columns=predictions.columns, flags=predictions.flags)
+
+    @property
+    def happening(self) -> str:
+        """What the main event is, in words."""
+        return "the event happens" if self.predictions.kind == "event" else "the likeliest class is right"
+
+    @cached_property
+    def forecast(self) -> float:
+        """The mean forecast of the main event."""
+        return float(np.average(self.event.probabilities, weights=self.event.weight))
+
+    @cached_property
+    def frequency(self) -> float:
+        """How often the main event came true."""
+        return float(np.average(self.event.truth_rows, weights=self.event.weight))
+
+    @cached_property
+    def table(self) -> Forecasts | None:
+        """The event's forecasts in order; None under fractional weights."""
+        return grouped(self.event)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether forecasts are grouped to be resampled."""
+        return len(self.event) > MOST_ROWS and self.event.weight is None and self.event.soft is None
+
+    @property
+    def width(self) -> int:
+        """Forecasts a row."""
+        return max(1, self.predictions.n_classes)
+
+    @property
+    def resamples(self) -> int:
+        """Resamples of the main event: fewer for more rows."""
+        return MANY if self.is_large else int(np.clip(_EVENT / len(self.predictions), LEAST, MOST))
+
+    @property
+    def smooth_resamples(self) -> int:
+        """Resamples of the smooth error."""
+        return max(LEAST, int(self.resamples / SMECE.facts.cost))
+
+    @cached_property
+    def class_rows(self) -> Predictions:
+        """The rows that questions about all classes look at: all, or a random part that can be afforded."""
+        return self._some(max(1000, int(_CLASSES / self.width)), stage=10)
+
+    @property
+    def class_resamples(self) -> int:
+        """Resamples of questions about all classes."""
+        return int(np.clip(_PASSES / (len(self.class_rows) * self.width), LEAST, MOST))
+
+    @cached_property
+    def resampling(self) -> Resampling:
+        """The metrics of a large event under resampled rows and redrawn labels."""
+        assert self.table is not None
+        binned = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
+        cheap = [ECE, ADAPTIVE_ECE, ECE_SWEEP, ECE_DEBIASED, MCE, MCS, ECCE_MAD, *binned]
+        many = Resampling.of(self.table, cheap, self.resamples, self.seed)
+        few = Resampling.of(self.table, [SMECE], self.smooth_resamples, self.seed)
+        return Resampling(self.table, {**many.rows, **few.rows}, {**many.labels, **few.labels})
+
+    @cached_property
+    def _known(self) -> dict[tuple[Metric, bool], Result | None]:
+        return {}
+
+    def measured(self, metric: Metric, *, about_event: bool) -> Result | None:
+        """A metric with interval and noise floor, as far as these data allow them; None where it is not defined.
+
+        Where labels were redrawn, `redraws` among the details says how often.
+        """
+        if (metric, about_event) not in self._known:
+            self._known[metric, about_event] = self._measured(metric, about_event)
+        return self._known[metric, about_event]
+
+    def _measured(self, metric: Metric, about_event: bool) -> Result | None:
+        rows = self.event if about_event else self.class_rows
+        if about_event and self.is_large:
+            return self._of_many(metric)
+        resamples = self.resamples if about_event else self.class_resamples
+        resamples = max(LEAST, int(resamples / metric.facts.cost))
+        result = tried(lambda: metric(rows))
+        if result is None:
+            return None
+        with_interval = tried(lambda: metric(rows, interval=Bootstrap(resamples, seed=self.seed)))
+        result = result if with_interval is None else _within_one(with_interval)
+        if rows.soft is not None:
+            return result
+        noise = tried(lambda: consistency(metric, rows, n=resamples, seed=self.seed, result=result))
+        if noise is None:
+            return result
+        if about_event:
+            self._nulls[metric] = noise
+        return self._sharpened(noise.annotated())
+
+    def _sharpened(self, result: Result) -> Result:
+        """The result; the mean gap's p-value is computed, because redraws would decide it by chance."""
+        bins, signed = result.bins, result.metric.facts.low < 0
+        if not signed or bins is None or bins.shape != (1, 1, 1) or len(result.values):
+            return result
+        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"])
+        details = {name: value for name, value in result.details.items() if name != "redraws"}
+        return dataclasses.replace(result, details={**details, "null_p_value": whole.p})
+
+    @cached_property
+    def _nulls(self) -> dict[Metric, Null]:
+        """The distributions of metrics of the event under calibration that are known."""
+        return {}
+
+    def _of_many(self, metric: Metric) -> Result:
+        """A metric of a large event: bins at fixed edges from its rows, anything else from its groups."""
+        assert self.table is not None
+        fixed = isinstance(metric, OfBins) and facts_of(metric.binning).fixed
+        result = by_blocks(metric, self.event) if fixed else concluded(metric, self.table)
+        return self._sharpened(self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
+
+    @cached_property
+    def ece(self) -> Result:
+        """ECE of the main event, with interval and noise floor."""
+        result = self.measured(ECE, about_event=True)
+        assert result is not None
+        return result
+
+    @cached_property
+    def mcs(self) -> Result:
+        """Mean forecast less frequency, with interval and noise floor."""
+        result = self.measured(MCS, about_event=True)
+        assert result is not None
+        return result
+
+    @cached_property
+    def null(self) -> Null | None:
+        """The distribution of ECE if the forecasts were calibrated; None under soft labels."""
+        result = self.ece
+        if self.is_large:
+            return self.resampling.null(result)
+        return self._nulls.get(ECE)
+
+    @cached_property
+    def _scored(self) -> Callable[[MeanScore], Result]:
+        return cache(lambda metric: self._score(metric))
+
+    def score(self, metric: MeanScore) -> Result:
+        """A mean score of the predictions with its normal interval, block by block."""
+        return self._scored(metric)
+
+    def _score(self, metric: MeanScore) -> Result:
+        result = by_blocks(metric, self.predictions)
+        squares = size = 0.0
+        for part in self.predictions.blocks(BLOCK):
+            view = metric.lens(part)
+            weight = np.ones(len(part)) if view.weight is None else view.weight
+            with np.errstate(invalid="ignore"):
+                squares += float((weight**2 * (metric.score(view)[:, 0] - result.value) ** 2).sum())
+            size += float(weight.sum())
+        reach = Z * np.sqrt(squares) / size
+        low, high = np.clip([result.value - reach, result.value + reach], metric.facts.low, metric.facts.high)
+        return dataclasses.replace(result, interval=Interval(float(low), float(high), 0.9, "normal", "exact", 0))
+
+    @cached_property
+    def repaired_rows(self) -> Predictions:
+        """The rows that recalibration is tried on: all, or a random part that can be afforded."""
+        return self._some(int(np.clip(_REPAIR / self.width, 2000, 30_000)), stage=8)
+
+    @cached_property
+    def choice(self) -> Choice | None:
+        """Recalibration methods compared on rows they were not fitted on; None where that cannot be."""
+        if self.predictions.soft is not None or len(self.predictions) < 20:
+            return None
+        known = usual(self.repaired_rows)
+        names = ["temperature", next(name for name in ("vector", "platt") if name in known), "isotonic"]
+        methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
+        resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
+            warnings.simplefilter("ignore", CalibrationWarning)
+            return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
+
+    @cached_property
+    def temperature(self) -> tuple[float, bool] | None:
+        """The temperature that the rows of the recalibration want, and whether it lies inside its bounds."""
+        rows = self.repaired_rows
+        method = TemperatureScaling(input="logits" if rows.logits else "probabilities")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            fitted = tried(lambda: method.fit(rows.values, rows.labels, sample_weight=rows.weight))
+        return None if fitted is None else (fitted.temperature_, not fitted.certificate_.at_bound)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of forecasts, labels and weights in their order: the same data give the same."""
+        predictions = self.predictions
+        checksum = hashlib.sha256()
+        truth = predictions.labels if predictions.soft is None else predictions.soft
+        for part in (predictions.values, truth, predictions.weight):
+            if part is not None:
+                checksum.update(f"{part.dtype.str}{part.shape}".encode())
+                checksum.update(np.ascontiguousarray(part).data)
+        return checksum.hexdigest()
+
+    def _some(self, most: int, stage: int) -> Predictions:
+        """All rows, or so many of them drawn at random."""
+        predictions = self.predictions
+        if len(predictions) <= most:
+            return predictions
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stage,)))
+        return predictions[np.sort(rng.choice(len(predictions), most, replace=False))]
+
+
+def tried(make: Callable[[], T]) -> T | None:
+    """What can be made; None where the data do not allow it."""
+    try:
+        return make()
+    except CalibrationInputError:
+        return None
+
+
+def redraws(result: Result) -> int | None:
+    """How often labels were redrawn for a result's noise floor; None where it has none."""
+    count = result.details.get("redraws")
+    return None if count is None else int(count)
+
+
+def _within_one(result: Result) -> Result:
+    """The result with an interval that ends where its values do: no calibration error is larger than 1."""
+    assert result.interval is not None
+    low, high = np.clip([result.interval.low, result.interval.high], -1.0, 1.0)
+    return dataclasses.replace(result, interval=dataclasses.replace(result.interval, low=float(low), high=float(high)))

@@ -1,0 +1,266 @@
+"""Gaps, groups and referrals: the page's own small statistics, against the plainest loops."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant import diagnostics
+from calibrant.predictions import Predictions
+from calibrant.report import group_gaps as module
+from calibrant.report.group_gaps import Gap, corrected, gaps, tail
+from calibrant.report.sections.failures import Referral
+from calibrant.report.sections.groups_and_intervals import LIKERT, column_groups, groups_section, likert_section
+from calibrant.report.subject import Subject
+from strategies import events, rows
+
+
+def plain_gap(p, y, w):
+    """The gap of one group and its interval, row by row."""
+    size = sum(w)
+    gap = sum(w[i] * (p[i] - y[i]) for i in range(len(p))) / size
+    if len(p) == 1:
+        return gap, math.nan
+    squares = sum((w[i] * (p[i] - y[i] - gap)) ** 2 for i in range(len(p)))
+    return gap, 1.6448536269514722 * math.sqrt(squares * len(p) / (len(p) - 1)) / size
+
+
+@settings(max_examples=40)
+@given(events(), st.integers(0, 2**32 - 1), st.booleans())
+def test_gaps_are_those_of_the_rows_of_each_group(sample, seed, weighted):
+    p, y = sample
+    rng = np.random.default_rng(seed)
+    weight = rng.random(len(p)) + 0.1 if weighted else np.ones(len(p))
+    event = Predictions.from_probs(y, p, sample_weight=weight if weighted else None)
+    group = rng.integers(0, 3, len(p))
+    before, module.BLOCK = module.BLOCK, 7
+    try:
+        by_name = {entry.name: entry for entry in gaps(event, group, ["a", "b", "c"])}
+    finally:
+        module.BLOCK = before
+    for index, name in enumerate("abc"):
+        inside = group == index
+        if not inside.any():
+            assert name not in by_name
+            continue
+        gap, reach = plain_gap(p[inside], y[inside], weight[inside])
+        entry = by_name[name]
+        assert entry.rows == inside.sum()
+        assert entry.value == pytest.approx(gap, abs=1e-12)
+        assert entry.forecast == pytest.approx(np.average(p[inside], weights=weight[inside]), abs=1e-12)
+        # the interval is of a difference of sums: what cancels leaves the root of a rounding error
+        assert [entry.low, entry.high] == pytest.approx([gap - reach, gap + reach], abs=1e-7, nan_ok=True)
+
+
+def test_a_single_row_has_no_interval_whatever_its_weight():
+    event = Predictions.from_probs([0], [0.4], sample_weight=[0.7369616873214543])
+    (entry,) = gaps(event, np.zeros(1, int), ["a"])
+    assert math.isnan(entry.low)
+    assert math.isnan(entry.high)
+
+
+def test_rows_without_weight_do_not_count():
+    event = Predictions.from_probs([1, 0, 1], [0.5, 0.5, 0.9], sample_weight=[1, 0, 1])
+    (entry,) = gaps(event, np.zeros(3, int), ["a"])
+    assert entry.rows == 2
+    assert entry.value == pytest.approx(0.7 - 1)
+
+
+def test_a_summed_gap_two_standard_deviations_out_has_the_normal_tail():
+    assert tail(np.array([20.0]), np.array([100.0]), np.array([1.0]))[0] == pytest.approx(0.0455002638963584)
+    assert tail(np.array([0.0, -1e-12]), np.array([1.0, 0.0]), np.array([1.0, 1.0])).tolist() == [1.0, 1.0]
+
+
+def test_weights_change_units_not_tails():
+    chance = tail(np.array([20.0]), np.array([100.0]), np.array([1.0]))
+    assert tail(np.array([200.0]), np.array([10_000.0]), np.array([10.0])) == pytest.approx(chance)
+
+
+def test_the_tail_of_nearly_sure_forecasts_is_no_smaller_than_chance():
+    # 20 rows at 0.999 with one miss: the chance of a miss or more is 1 - 0.999**20 = 0.0198
+    p = tail(np.array([19.98 - 19]), np.array([20 * 0.001 * 0.999]), np.array([1.0]))[0]
+    assert 0.0198 < p < 0.51
+
+
+def test_tails_hold_their_level_on_calibrated_forecasts():
+    # seed 0, 2,000 groups of calibrated forecasts, sure and unsure: at a level of 0.05 more than 130 flags have a
+    # chance of 1 in 1000
+    rng = np.random.default_rng(0)
+    for a in (0.02, 1.0):
+        p = rng.beta(1.0, a, (2000, 30))
+        event = Predictions.from_probs((rng.random(p.shape) < p).ravel().astype(int), p.ravel())
+        entries = gaps(event, np.repeat(np.arange(2000), 30), [str(group) for group in range(2000)])
+        assert sum(entry.p <= 0.05 for entry in entries) <= 130
+
+
+def test_holm_corrects_and_flags():
+    entries = corrected([Gap("a", 9, 0.6, 0.4, 0.1, 0.3, 0.01), Gap("b", 9, 0.2, 0.4, -0.3, -0.1, 0.03)])
+    assert [entry.p for entry in entries] == [0.02, 0.03]
+    assert [entry.flag for entry in entries] == ["over-confident", "under-confident"]
+    assert Gap("a", 9, 0.6, 0.4, 0.1, 0.3, 0.06).flag == ""
+    assert Gap("a", 9, 0.6, 0.4, 0.1, 0.3, math.nan).flag == ""
+
+
+# columns
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [([True, False, True], ["False", "True"]), ([3, 1, 3], ["1", "3"]), (["b", "a", "b"], ["a", "b"])],
+)
+def test_columns_of_words_truths_and_few_numbers_are_groups(values, names):
+    codes, labels = column_groups(np.array(values))
+    assert (codes.tolist(), labels) == ([1, 0, 1], names)
+
+
+def test_many_numbers_are_four_ranges_and_what_is_none_is_missing():
+    values = np.append(np.arange(100.0), [np.nan, np.inf])
+    codes, names = column_groups(values)
+    assert names == ["0 to 24", "25 to 49", "50 to 74", "75 to 99", "missing"]
+    assert np.bincount(codes).tolist() == [25, 25, 25, 25, 2]
+
+
+def test_whole_numbers_are_groups_while_each_has_enough_rows():
+    assert len(column_groups(np.arange(5000) % 50)[1]) == 50
+    assert len(column_groups(np.arange(500) % 50)[1]) == 4
+
+
+@pytest.mark.parametrize("values", [np.full(9, "x"), np.array([f"id {i}" for i in range(300)]), np.full(9, 1.5)])
+def test_columns_with_one_value_or_a_value_a_row_are_no_groups(values):
+    assert column_groups(values) is None
+
+
+def test_columns_of_nothing_but_missing_numbers_do_not_raise():
+    assert column_groups(np.full(40, np.nan)) is None
+    assert column_groups(np.append(np.arange(20.0), np.full(20, np.nan)))[1][-1] == "missing"
+
+
+def grouped_predictions(n=3000):
+    rng = np.random.default_rng(0)
+    p, region = rng.random(n), rng.integers(0, 3, n)
+    y = rng.random(n) < np.where(region == 0, p**2, p)
+    names = np.array(["north", "south", "east"])[region]
+    return Predictions.from_probs(y, p, region=names, age=rng.integers(20, 90, n), id=[f"p{i}" for i in range(n)])
+
+
+def test_the_group_that_is_off_is_flagged_and_the_others_are_not():
+    section = groups_section(Subject(grouped_predictions(), "m"))
+    rows = {row[0]: row for row in section.figures[0].grid.rows}
+    assert rows["region = north"][-1] == "too high"
+    assert rows["region = south"][-1] == rows["region = east"][-1] == ""
+    assert "region = north, too high by" in section.paragraphs[0]
+    assert "Not looked at: id" in section.paragraphs[1]
+
+
+def test_a_groups_error_is_that_of_its_rows():
+    predictions = grouped_predictions()
+    rows = {row[0]: row for row in groups_section(Subject(predictions, "m")).figures[0].grid.rows}
+    for name in ("north", "south"):
+        part = predictions[predictions.columns["region"] == name]
+        assert rows[f"region = {name}"][1] == len(part)
+        assert rows[f"region = {name}"][7] == pytest.approx(cal.ECE(part).value, abs=1e-12)
+        assert rows[f"region = {name}"][4] == pytest.approx(cal.MCS(part).value, abs=1e-12)
+
+
+def test_a_column_that_is_the_outcome_is_no_group():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    predictions = Predictions.from_probs(y, rng.random(100), answer=np.where(y, "yes", "no"), side=np.arange(100) % 2)
+    section = groups_section(Subject(predictions, "m"))
+    assert {row[0] for row in section.figures[0].grid.rows} == {"side = 0", "side = 1"}
+    assert "Left out because the outcome can be read from it: answer." in section.paragraphs
+
+
+def test_so_is_one_that_tells_ties_too():
+    rng = np.random.default_rng(0)
+    y = rng.choice([0.0, 0.5, 1.0], 100)
+    predictions = Predictions.from_probs(y, rng.random(100), answer=1 - y, side=np.arange(100) % 2)
+    section = groups_section(Subject(predictions, "m"))
+    assert "Left out because the outcome can be read from it: answer." in section.paragraphs
+
+
+def test_small_groups_are_left_out_and_said():
+    predictions = Predictions.from_probs([1, 0] * 30, [0.5] * 60, who=["a"] * 50 + ["b"] * 10)
+    section = groups_section(Subject(predictions, "m"))
+    assert [row[0] for row in section.figures[0].grid.rows] == ["who = a"]
+    assert "1 group of fewer than 20 rows left out." in section.paragraphs
+    tiny = groups_section(Subject(predictions[:10], "m"))
+    assert "No group" in tiny.paragraphs[0]
+
+
+def test_no_columns_no_section():
+    assert groups_section(Subject(Predictions.from_probs([1, 0], [0.5, 0.4]), "m")) is None
+
+
+# words
+
+
+def test_words_are_judged_by_what_came_true():
+    p = np.repeat([0.05, 0.2, 0.5, 0.8, 0.95], 400)
+    truth = np.concatenate([np.arange(400) < share * 400 for share in (0.05, 0.6, 0.5, 0.66, 0.95)])
+    rows = {row[0]: row for row in likert_section(Subject(Predictions.from_probs(truth, p), "m")).grids[0].rows}
+    assert [rows[word][-1] for word, *_ in LIKERT] == ["yes", "no", "yes", "cannot tell", "yes"]
+    assert rows["unlikely"][2:5] == (400, pytest.approx(0.2), pytest.approx(0.6))
+
+
+def test_words_that_are_never_used_are_said_to_be():
+    rows = likert_section(Subject(Predictions.from_probs([1], [0.95]), "m")).grids[0].rows
+    assert [row[-1] for row in rows] == ["no forecasts"] * 4 + ["cannot tell"]
+
+
+# referral
+
+
+def plain_risk(confidence, wrong):
+    """The error rate among the k most certain rows, ties sharing their errors, in the plainest loop."""
+    order = sorted(range(len(wrong)), key=lambda i: -confidence[i])
+    level = {value: np.mean([wrong[i] for i in order if confidence[i] == value]) for value in set(confidence)}
+    running, risks = 0.0, []
+    for k, i in enumerate(order, 1):
+        running += level[confidence[i]]
+        risks.append(running / k)
+    return risks
+
+
+@settings(max_examples=40)
+@given(events())
+def test_risks_are_those_of_the_most_certain_rows(sample):
+    p, y = sample
+    order = Referral.of(Subject(Predictions.from_confidence(y, p), "m"))
+    expected = plain_risk(p.tolist(), (1 - y).tolist())
+    assert [order.risk(k) for k in range(1, len(p) + 1)] == pytest.approx(expected, abs=1e-9)
+    assert order.mean_risk == pytest.approx(np.mean(expected), abs=1e-9)
+    right, wrong = p[y == 1], p[y == 0]
+    pairs = [(a > b) + (a == b) / 2 for a in right for b in wrong]
+    assert order.detection == pytest.approx(np.mean(pairs) if pairs else math.nan, abs=1e-9, nan_ok=True)
+
+
+@settings(max_examples=20)
+@given(rows())
+def test_classes_are_referred_as_by_risk_and_coverage(sample):
+    p, y = sample
+    predictions = Predictions.from_probs(y, p)
+    order = Referral.of(Subject(predictions, "m"))
+    known = diagnostics.risk_coverage(predictions, diagnostics.doubt)
+    # doubt is 1 - p, which can tie what p does not
+    if len(np.unique(1.0 - p.max(axis=1))) == len(np.unique(p.max(axis=1))):
+        assert order.mean_risk == pytest.approx(known.aurc, abs=1e-9)
+        for share in (0.0, 0.1, 0.5):
+            assert order.accuracy_without(share) == pytest.approx(known.accuracy_after_referring(share), abs=1e-9)
+
+
+def test_an_event_is_answered_yes_above_one_half():
+    order = Referral.of(Subject(Predictions.from_probs([1, 0, 0, 1], [0.9, 0.2, 0.8, 0.5]), "m"))
+    # certainties .9, .8, .8, .5: right; right and wrong; an answer no, wrong
+    assert order.kept.tolist() == [1, 3, 4]
+    assert order.wrong.tolist() == [0, 1, 2]
+
+
+def test_weighted_rows_are_referred_by_weight():
+    event = Predictions.from_confidence([1, 0], [0.9, 0.6], sample_weight=[1.5, 0.5])
+    order = Referral.of(Subject(event, "m"))
+    assert order.kept.tolist() == [1.5, 2.0]
+    assert order.accuracy_without(0.25) == 1.0
