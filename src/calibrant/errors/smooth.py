@@ -67,13 +67,13 @@ class SmoothError(OfTable):
 
     def answer(self, summary: Forecasts) -> Result:
         """Smooth the residuals of every question and integrate."""
-        answers = [(*self._error(ladder), ladder.n) for ladder in summary.ladders()]
+        answers = [(*self.error_of(ladder), ladder.n) for ladder in summary.ladders()]
         values, bandwidths, sizes = np.array(answers, np.float64).T
         words = f"bandwidth {self.bandwidth:g}" if self.bandwidth is not None else ""
         details = {} if summary.about.names else {"bandwidth": float(bandwidths[0])}
         return self.combined(summary.about, values, sizes, words, details=details)
 
-    def _error(self, ladder: Ladder) -> tuple[float, float]:
+    def error_of(self, ladder: Ladder) -> tuple[float, float]:
         """One question's error and bandwidth."""
         if ladder.n == 0:
             return np.nan, np.nan

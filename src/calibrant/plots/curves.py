@@ -67,7 +67,7 @@ def smooth(ladder: Ladder) -> Curve:
     points = np.linspace(0.0, 1.0, POINTS)
     if ladder.n == 0:
         return Curve("smooth", points, np.full(POINTS, np.nan))
-    sigma = max(SmoothError()._error(ladder)[1], 0.01)
+    sigma = max(SmoothError().error_of(ladder)[1], 0.01)
     mass, hits = (_shared(ladder, each) for each in (np.diff(ladder.ranks), ladder.targets.differences().value))
     cells = np.arange(CELLS + 1) / CELLS
     kernel = sum(_bell((points[:, None] - at[None, :]) / sigma) for at in (cells, -cells, 2.0 - cells))
