@@ -20,6 +20,8 @@ from calibrant.recalibrate.classwise_mcs import (
 )
 from toy import P, Z, y
 
+pytestmark = pytest.mark.slow
+
 FIVE = cal.BinnedError(binning=cal.EqualWidth(5))
 
 
@@ -126,7 +128,6 @@ def midpoint(ordered, share):
     return (ordered[math.floor(place)] + ordered[math.ceil(place)]) / 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("clip_iqr", "keep_accuracy"), [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize(("n", "k", "n_bins", "seed"), [(25, 3, 5, 0), (30, 4, 15, 1), (12, 2, 10, 2), (30, 6, 7, 3)])
 def test_the_whole_procedure_agrees_with_the_plain_loop(n, k, n_bins, seed, clip_iqr, keep_accuracy):
@@ -317,7 +318,6 @@ def test_a_gamma_at_the_end_is_warned_of():
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 5))
 def test_whole_weights_are_repetition(seed, k):
@@ -330,7 +330,6 @@ def test_whole_weights_are_repetition(seed, k):
     assert weighted.temperatures_ == close(repeated.temperatures_)
 
 
-@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_does_not_matter(seed):
@@ -341,7 +340,6 @@ def test_the_order_of_rows_does_not_matter(seed):
     assert first.temperatures_ == close(other.temperatures_)
 
 
-@pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_renamed_classes_have_renamed_temperatures(seed):
@@ -353,7 +351,6 @@ def test_renamed_classes_have_renamed_temperatures(seed):
     assert other.temperatures_ == close(first.temperatures_[turn])
 
 
-@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_error_is_no_larger_than_that_of_one_temperature(seed):

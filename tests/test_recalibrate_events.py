@@ -22,6 +22,8 @@ from oracles import recalibrate_events as oracle
 from strategies import events, rows
 from toy import P, Z, y
 
+pytestmark = pytest.mark.slow
+
 METHODS = [PlattScaling, BetaCalibration, IsotonicCalibration, HistogramBinning, BBQ]
 MONOTONE = [BetaCalibration, IsotonicCalibration]
 seeds = st.integers(0, 2**32 - 1)
@@ -97,7 +99,6 @@ def test_two_columns_are_nearly_the_event_where_bins_have_sides(method):
     assert np.abs(columns[:, 1] - event).max() < 0.02  # a mirrored bin may hold one row more or less
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(data=rows(classes=few_classes, most=25), seed=seeds)
 @settings(max_examples=25)

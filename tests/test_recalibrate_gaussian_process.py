@@ -15,6 +15,8 @@ from calibrant.recalibrate.fitting.lessons import as_lesson
 from calibrant.recalibrate.gaussian_process import STEEPEST, GPCalibration, Kernel, LatentEvidence, fit_latent
 from toy import P, Z, y
 
+pytestmark = pytest.mark.slow
+
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -227,7 +229,6 @@ def test_a_curved_latent_is_found_better_than_a_temperature_does():
     assert np.abs(gap - gap.mean()).max() < 0.5  # a common shift is no difference
 
 
-@pytest.mark.slow
 def test_a_bent_event_with_a_shift_is_found():
     """sigmoid(0.5 + z / 2), seed 0: g is a straight line that the logit at 0.5 is moved by too."""
     x, happened = drawn_event(3000, 0, lambda z: 0.5 + z / 2)

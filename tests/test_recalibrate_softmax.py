@@ -22,6 +22,8 @@ from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recalibrate.vector import VectorLikelihood, VectorScaling
 from toy import Z, y
 
+pytestmark = pytest.mark.slow
+
 METHODS = {
     "bcts": BiasCorrectedTemperatureScaling(),
     "vector": VectorScaling(),
@@ -435,7 +437,6 @@ def test_a_fitted_map_travels_as_json(method, monkeypatch):
 # ---- scales ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.02, 1.0, 50.0])
 @pytest.mark.parametrize("width", [2, 5])
 def test_the_scale_of_the_logits_does_not_matter(scale, width):
@@ -648,7 +649,6 @@ def quietly(method, z, labels):
 SEPARATED = [(method, 0.0) for method in FREE] + [(FREE[which], 3.0) for which in (0, 1, 3)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("method", "shift"), SEPARATED, ids=repr)
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
 def test_classes_told_apart_without_error_end_in_a_warning(method, shift, scale):

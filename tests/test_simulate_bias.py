@@ -19,6 +19,8 @@ from calibrant.simulate.replicated import values_of
 from calibrant.simulate.sampling import Samples, sampled
 from calibrant.simulate.store import FinishedCells
 
+pytestmark = pytest.mark.slow
+
 ROOTED = {"distance": cal.squared, "aggregate": cal.root_mean}
 TIED = EmpiricalScores([0.0, 0.1, 0.1, 0.5, 0.7, 1.0])
 SATURATED = BetaScores(2.7752, 0.0478)
@@ -47,7 +49,6 @@ def close(value, tolerance=1e-12):
 # ---- replicates at once ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", list(AT_ONCE))
 @pytest.mark.parametrize("scores", [UNIFORM, SATURATED, TIED], ids=["uniform", "saturated", "tied"])
 @pytest.mark.parametrize("n", [1, 2, 7, 60])
@@ -159,7 +160,6 @@ def test_a_metric_alone_finds_what_it_finds_among_others():
     assert together["sweep"] == alone["sweep"]
 
 
-@pytest.mark.slow
 def test_results_do_not_depend_on_processes():
     metrics = {"ece": cal.ECE, "brier": cal.BRIER, "sweep": cal.ECE_SWEEP}
     runs = [
@@ -288,7 +288,6 @@ def test_a_grid_needs_sizes():
         simulate.bias_grid({"ece": cal.ECE}, UNIFORM, IDENTITY, n=(20,), n_bins=(0,))
 
 
-@pytest.mark.slow
 def test_a_stopped_grid_goes_on_where_it_was(tmp_path, monkeypatch):
     asked = []
     real = grids_module.estimates

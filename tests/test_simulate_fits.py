@@ -13,6 +13,8 @@ from calibrant.simulate import UNIFORM, BetaScores, CalibrationCurve, fit_curve,
 from calibrant.simulate.outcomes import outcomes_of
 from oracles import simulate as oracle
 
+pytestmark = pytest.mark.slow
+
 TEN = [0.35, 0.6, 0.72, 0.8, 0.88, 0.91, 0.95, 0.97, 0.99, 0.999]
 FORTY = (np.arange(1, 41) - 0.5) / 40
 FORTY_HITS = ((0.6180339887498949 * np.arange(1, 41)) % 1 < FORTY**2).astype(int)

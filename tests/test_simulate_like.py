@@ -11,6 +11,8 @@ from calibrant.files import SHIPPED, read
 from calibrant.simulate import UNIFORM, BetaScores, EmpiricalScores, Estimate, like, power_curve
 from calibrant.simulate.biases import Biases
 
+pytestmark = pytest.mark.slow
+
 FEW = {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP, "ECE_DEBIASED": cal.ECE_DEBIASED}
 
 

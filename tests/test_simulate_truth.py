@@ -17,6 +17,8 @@ from calibrant.simulate.classes import true_rows
 from calibrant.simulate.scores import checked_scores
 from oracles import simulate as oracle
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = ("log_log", "logflip_logflip", "logit_logit", "logit_logflip")
 NETWORKS = {
     # true L2 and L1 errors in points, found by an independent program
@@ -199,7 +201,6 @@ def test_an_overconfident_curve_is_off_by_the_difference_of_means(a, b, d):
     assert error == close(a / (a + b) - moment, 1e-8)  # what is promised
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3.5])
 @pytest.mark.parametrize(
     ("name", "b0", "b1"), [("logflip_logflip", -0.24, 0.3), ("log_log", 0.2, 1.5), ("logit_logit", -0.9, 0.5)]

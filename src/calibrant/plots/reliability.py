@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
+from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
+from calibrant.errors.asking import Asking
 from calibrant.errors.isotonic import IsotonicError
+from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bin_intervals import calibrated_frequencies, resampled_frequencies
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import check_level, check_seed
@@ -167,6 +170,8 @@ class ReliabilityDisplay(Display):
         return handles
 
 
-def _table(metric: Any, predictions: Predictions) -> Any:
+def _table(metric: Metric, predictions: Predictions) -> Forecasts:
     """The table of distinct forecasts that the metric's lens sees."""
+    if not isinstance(metric, Asking):
+        raise CalibrationInputError("curve", "needs a metric that asks a lens", got=metric.name)
     return IsotonicError(select=metric.select, lens=metric.lens).summarise(predictions)
