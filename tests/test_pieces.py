@@ -82,6 +82,14 @@ def test_pieces_that_are_equal_share_their_line(one, other):
     assert cal.from_json(text) == cal.ECE.replace(**{field: one})
 
 
+def test_a_class_named_like_a_number_is_no_index():
+    one, other = cal.ECE.replace(select=cal.label_in(1)), cal.ECE.replace(select=cal.label_in("1"))
+    assert identity(one.select) != identity(other.select)
+    assert identity(cal.OneClass(1)) != identity(cal.OneClass("1"))
+    with pytest.raises(cal.CalibrationInputError, match="selection"):
+        one.conclude(other.summarise(CLASSES))
+
+
 def test_edges_that_are_equal_share_their_line():
     one, other = (cal.ECE.replace(binning=cal.Edges([zero, 0.5, 1])) for zero in (0.0, -0.0))
     assert one.conclude(one.summarise(EVENT) + other.summarise(EVENT)).n == 6

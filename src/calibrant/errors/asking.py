@@ -104,10 +104,11 @@ class Asking(Metric[S]):
     ) -> S:
         """What must be kept of predictions, or of labels and probabilities; summaries add."""
         predictions = checked(y_true, y_proba, classes, sample_weight, ignore_index, normalize)
-        first, *others = (self.summarise_view(view) for view in self.views(predictions, self.block))
-        for other in others:
-            first = first + other
-        return first
+        views = self.views(predictions, self.block)
+        summary = self.summarise_view(next(views))
+        for view in views:  # one block in memory at a time
+            summary = summary + self.summarise_view(view)
+        return summary
 
     @final
     def conclude(self, summary: S | Literal[0]) -> Result:

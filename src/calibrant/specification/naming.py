@@ -49,7 +49,7 @@ def identity(piece: Any) -> str:
 
     >>> import calibrant as cal
     >>> identity(cal.TopK(3)), identity(identity), identity(cal.label_in(1) & ~cal.where(a=0.0))
-    ('TopK(k=3)', 'calibrant.specification.naming.identity', '(label_in(classes=(1,)) & ~where(columns=((a, 0),)))')
+    ('TopK(k=3)', 'calibrant.specification.naming.identity', "(label_in(classes=(1,)) & ~where(columns=(('a', 0),)))")
     """
     if isinstance(piece, (tuple, list)):
         return f"({', '.join(map(identity, piece))}{',' * (len(piece) == 1)})"
@@ -58,7 +58,7 @@ def identity(piece: Any) -> str:
     if hasattr(piece, "tolist") and not callable(piece):
         return identity(piece.tolist())
     if not callable(piece):
-        return str(piece)
+        return repr(piece)
     if hasattr(piece, "__name__"):
         return _name_of(piece) if not hasattr(piece, "__self__") else f"{piece.__name__} of {identity(piece.__self__)}"
     if hasattr(piece, "sign"):  # a selection that is made of selections
