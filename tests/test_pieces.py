@@ -82,6 +82,12 @@ def test_pieces_that_are_equal_share_their_line(one, other):
     assert cal.from_json(text) == cal.ECE.replace(**{field: one})
 
 
+def test_what_was_read_is_said_in_the_words_of_the_public_names():
+    reads = dict(cal.ECE.replace(select=~cal.label_in(1)).summarise(CLASSES).about.reads)
+    assert reads["selection"] == "~label_in(classes=(1,))"
+    assert dict(cal.ECE.summarise(CLASSES).about.reads)["selection"] == "everything"
+
+
 def test_a_class_named_like_a_number_is_no_index():
     one, other = cal.ECE.replace(select=cal.label_in(1)), cal.ECE.replace(select=cal.label_in("1"))
     assert identity(one.select) != identity(other.select)

@@ -64,6 +64,8 @@ def identity(piece: Any) -> str:
     if hasattr(piece, "sign"):  # a selection that is made of selections
         lines = [identity(part) for part in piece.parts]
         return f"({f' {piece.sign} '.join(lines)})" if len(lines) > 1 else f"{piece.sign}{lines[0]}"
+    if is_selection(piece) and isinstance(piece.written()["select"], str):
+        return str(piece.written()["select"])  # one of a name of its own
     if not dataclasses.is_dataclass(piece):
         return f"{_name_of(type(piece))} {_token(piece)}"  # what it holds is its own affair
     fields = (f"{field}={identity(value)}" for field, value in fields_of(piece).items())
