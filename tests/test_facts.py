@@ -432,3 +432,31 @@ def test_pieces_whose_module_is_foreign_are_treated_alike(monkeypatch, capsys):
         owner = piece if isinstance(piece, type) or inspect.isfunction(piece) else type(piece)
         monkeypatch.setattr(owner, "__module__", "elsewhere")
     assert everything() == before
+
+
+def test_pictures_of_renamed_pieces_show_the_same_numbers():
+    pytest.importorskip("matplotlib")
+    from calibrant.plots import LikertDisplay, SignedGapsDisplay, SmallMultiplesDisplay
+
+    signed, classwise, interval = (
+        renamed(cal.signed, facts=facts_of(cal.signed)),
+        *map(copied_class, (cal.Classwise, cal.inter_interval)),
+    )
+    gaps = [
+        SignedGapsDisplay.from_predictions(SHIPPED_TEST, metric=cal.CWMCS.replace(distance=d))
+        for d in (cal.signed, signed)
+    ]
+    widths = [[bar.get_width() for bar in display.ax_.patches] for display in gaps]
+    assert widths[0] == widths[1]
+    many = [
+        SmallMultiplesDisplay.from_predictions(SHIPPED_TEST, metric=cal.SCE.replace(lens=lens()), consistency=20)
+        for lens in (cal.Classwise, classwise)
+    ]
+    assert many[0].bands.keys() == many[1].bands.keys()
+    assert all(np.array_equal(many[0].bands[key], many[1].bands[key], equal_nan=True) for key in many[0].bands)
+    scales = [
+        {"low": cal.likert([0, 1])["[0, 1]"].replace(distance=piece(0, 0.9))}
+        for piece in (cal.inter_interval, interval)
+    ]
+    drawn = [LikertDisplay.from_predictions(SHIPPED_TEST, scale=scale) for scale in scales]
+    assert drawn[0].results["low"].value == drawn[1].results["low"].value
