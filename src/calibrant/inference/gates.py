@@ -73,8 +73,9 @@ class Classifier(Protocol):
 class Scorer:
     """A metric as scikit-learn's model selection wants it: called with a fitted classifier, X and y; greater is better.
 
-    Errors and losses count negative, by their size; accuracies as they are. `greater_is_better` says so of a metric
-    of your own. `cross_val_score(model, X, y, scoring=Scorer(cal.ECE))`.
+    Calibration errors count by minus their distance from the value of a calibrated model, losses by minus their value,
+    accuracies as they are. Where a metric of your own does not declare which way is better, pass `greater_is_better`.
+    `cross_val_score(model, X, y, scoring=Scorer(cal.ECE))`.
 
     >>> import numpy as np, calibrant as cal
     >>> class Even:
