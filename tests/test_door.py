@@ -1372,7 +1372,7 @@ def test_arrays_that_were_given_can_still_be_written_to(copied):
     made = Predictions.from_probs(labels, forecasts, sample_weight=weight, age=age, copy=copied)
     cal.ECE(made)
     cal.ECE(labels, forecasts, sample_weight=weight)
-    dataclasses.replace(made, values=forecasts)
+    dataclasses.replace(made, forecasts=dataclasses.replace(made.forecasts, values=forecasts))
     assert all(given.flags.writeable for given in (forecasts, labels, weight, age))
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.door.class_kinds import redrawn_labels
 from calibrant.inference import bootstrap, comparison, consistency, draws, engines
 from calibrant.inference.comparison import holm
 from strategies import rows
@@ -26,7 +27,7 @@ def classes(n=300, k=5, seed=0, sharper=1.0):
     rng = np.random.default_rng(seed)
     z = rng.normal(0, 1.5, (n, k))
     p, truth = (np.exp(s * z) / np.exp(s * z).sum(axis=1, keepdims=True) for s in (sharper, 1.0))
-    return cal.Predictions.from_probs(draws.redrawn_labels(truth, rng), p)
+    return cal.Predictions.from_probs(redrawn_labels(truth, rng), p)
 
 
 # Engines
@@ -297,7 +298,7 @@ def test_soft_labels_and_bad_counts_have_no_null():
 
 def test_redrawn_labels_follow_the_forecasts():
     p = np.array([0.1, 0.0, 0.6, 0.3])
-    labels = draws.redrawn_labels(np.tile(p, (20_000, 1)), np.random.default_rng(0))
+    labels = redrawn_labels(np.tile(p, (20_000, 1)), np.random.default_rng(0))
     assert np.bincount(labels, minlength=4) / 20_000 == pytest.approx(p, abs=0.02)  # five standard errors
     assert not (labels == 1).any()
 

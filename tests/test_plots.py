@@ -28,7 +28,8 @@ beside = pytest.mark.skipif(not BESIDE.is_dir(), reason="the folder with other p
 def softer(predictions):
     """The same labels with forecasts half-way to uniform."""
     shares = predictions.probabilities
-    return dataclasses.replace(predictions, values=(shares + shares.mean(axis=1, keepdims=True)) / 2, logits=False)
+    values = (shares + shares.mean(axis=1, keepdims=True)) / 2
+    return dataclasses.replace(predictions, forecasts=type(predictions.forecasts)(values))
 
 
 CURVED = {"curve": plots.isotonic, "logit": True, "metric": cal.ADAPTIVE_ECE}

@@ -198,7 +198,7 @@ def test_intervals_and_choices_of_logits_are_finite():
     predictions = cal.Predictions.from_logits([0, 0, 1, 0] * 5, z)
     interval = cal.LOG_LOSS(predictions, interval=cal.Bootstrap(50, seed=0)).interval
     assert np.isfinite([interval.low, interval.high]).all()
-    halved = dataclasses.replace(predictions, values=z / 2)
+    halved = dataclasses.replace(predictions, forecasts=dataclasses.replace(predictions.forecasts, values=z / 2))
     assert np.isfinite(gain_of_choosing({"as it is": predictions, "halved": halved}, 20, 0).value)
 
 

@@ -101,7 +101,7 @@ def uniform(distances: Floats, bins: Bins) -> Floats:
     return np.where(filled.any(axis=1), np.where(filled, distances, 0.0).sum(axis=1) / bins.requested, np.nan)
 
 
-@declare(Facts("across", passes=as_they_are, keeps_one=True, words=""))
+@declare(Facts("across", passes=as_they_are, keeps_one=True, words="mean of parts"))
 def mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""The plain mean over questions; those without samples are left out.
 

@@ -139,7 +139,7 @@ def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> Ris
     """
     if predictions.weight is not None:
         raise CalibrationInputError("risk_coverage", "ranks samples one by one", got="sample weights")
-    if predictions.kind == "event":
+    if not predictions.forecasts.answers:
         predictions = _two_classes(predictions)
     correct = hit(Ranked(1)(predictions))[:, 0]
     scores = np.asarray(uncertainty(Full()(predictions)))[:, 0]

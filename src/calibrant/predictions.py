@@ -3,64 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from calibrant import kernels
-from calibrant.checks import class_name, is_whole
 from calibrant.door import leaks
 from calibrant.door.arrays import Array, shown
+from calibrant.door.checked import Checked
+from calibrant.door.class_kinds import Classes, Shortlist
+from calibrant.door.event_kinds import Answer, Labels, OneEvent
+from calibrant.door.kinds import Kind
+from calibrant.door.rows import as_label_rows, as_shortlist
 from calibrant.door.samples import Door, Truth
-from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.kernels.precision import DOUBLE, Precision
-from calibrant.kernels.sharing import read_only, unshared
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.precision import Precision
+from calibrant.kernels.sharing import unshared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions:
+class Predictions(Checked):
     """Forecasts and what came true, checked once.
 
-    Made by `from_probs`, `from_logits` and `from_confidence`. A 1-D forecast is about one
-    event; an (n, K) forecast is about K classes. Logits are held as logits. The arrays it holds are
-    read-only.
+    Made by `from_probs`, `from_logits`, `from_confidence`, `from_top_k` and `from_multilabel`. A 1-D forecast is about
+    one event; an (n, K) forecast is about K classes. Logits are held as logits. The arrays it holds are read-only.
 
     >>> import calibrant as cal
     >>> cal.Predictions.from_probs([0, 2], [[.7, .2, .1], [.1, .3, .6]], classes=["cat", "dog", "owl"])
     Predictions(n=2, 3 classes, probabilities)
     """
-
-    values: Array
-    """Probabilities or logits: (n,) for an event, (n, K) for classes."""
-    labels: Ints | None
-    """The true class (for an event: 1 if it happened), or None where labels are soft."""
-    soft: Floats | None
-    """Soft labels in the shape of the values, or None."""
-    kind: str
-    """"classes", "event", or "confidence" (the event that the top answer is right)."""
-    classes: tuple[str, ...]
-    columns: Mapping[str, Array] = field(default_factory=dict)
-    weight: Floats | None = None
-    precision: Precision = DOUBLE
-    logits: bool = False
-    flags: Mapping[str, Ints] = field(default_factory=dict)
-    """What was done to the rows, in words, and of how many rows each row says it."""
-
-    def __post_init__(self) -> None:
-        for name in ("values", "labels", "soft", "weight"):
-            object.__setattr__(self, name, _locked(getattr(self, name)))
-        for name in ("columns", "flags"):
-            locked = {key: _locked(array) for key, array in getattr(self, name).items()}
-            object.__setattr__(self, name, MappingProxyType(locked))
-
-    def __reduce__(self) -> tuple[Any, ...]:  # through the constructor: NumPy forgets that an array was read-only
-        known = vars(self) | {"columns": dict(self.columns), "flags": dict(self.flags)}
-        return type(self), tuple(known[each.name] for each in dataclasses.fields(self))
 
     @classmethod
     def from_probs(
@@ -96,7 +69,8 @@ class Predictions:
         flags |= leaks.flags(y_proba, door.n)
         truth = door.labels(classes, ignore_index)
         known = {"precision": Precision(door.bits), "flags": flags}
-        predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
+        kind = Classes if door.width else OneEvent
+        predictions = cls._through(door, kind, values, truth, columns, sample_weight, copy, **known)
         leaks.follow(y_proba, predictions.values)
         return predictions._without(truth.kept, ignore_index)
 
@@ -126,7 +100,8 @@ class Predictions:
         values = door.logits()
         truth = door.labels(classes, ignore_index)
         flags = leaks.flags(logits, door.n)
-        predictions = cls._through(door, values, truth, columns, sample_weight, copy, logits=True, flags=flags)
+        kind = partial(Classes if door.width else OneEvent, logits=True)
+        predictions = cls._through(door, kind, values, truth, columns, sample_weight, copy, flags=flags)
         leaks.follow(logits, predictions.values)
         return predictions._without(truth.kept, ignore_index)
 
@@ -146,12 +121,79 @@ class Predictions:
         values, flags = door.probabilities()
         truth = door.labels(None, None)
         known = {"precision": Precision(door.bits), "flags": flags}
-        predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
-        return dataclasses.replace(predictions, kind="confidence")
+        return cls._through(door, Answer, values, truth, columns, sample_weight, copy, **known)
+
+    @classmethod
+    def from_top_k(
+        cls,
+        y_true: Any,
+        ids: Any,
+        probs: Any,
+        *,
+        n_classes: int | None = None,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+        copy: bool = True,
+        **columns: Any,
+    ) -> Predictions:
+        """Only the k likeliest classes were kept, as served models log them: which they are, and their probabilities.
+
+        `ids` and `probs` are (n, k), in any order within a row; `n_classes` says how many classes there are in all, or
+        `classes` names them. Labels are any of these classes. What asks for no more than the k likeliest is answered to
+        the bit as if all probabilities were there; all else says what is missing. Arrays are copied, or not, as in
+        `from_probs`.
+
+        >>> import calibrant as cal
+        >>> p = cal.Predictions.from_top_k([7, 3], [[7, 2], [0, 3]], [[.8, .1], [.5, .3]], n_classes=1000)
+        >>> cal.ECE(p).value, cal.MeanScore(cal.InTopK(2), cal.hit)(p).value
+        (0.35, 1.0)
+        """
+        door = Door(y_true, probs, ("y_true", "probs"), whole=False)
+        _, flags = door.probabilities()
+        indices, values, names, labels = as_shortlist(door, ids, n_classes, classes)
+        kind = partial(Shortlist, ids=indices, count=len(names))
+        truth = Truth(labels, None, tuple(map(str, names)), None)
+        known = {"precision": Precision(door.bits), "flags": flags}
+        return cls._through(door, kind, np.clip(values, 0.0, 1.0), truth, columns, sample_weight, copy, **known)
+
+    @classmethod
+    def from_multilabel(
+        cls,
+        y_true: Any,
+        y_proba: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+        copy: bool = True,
+        **columns: Any,
+    ) -> Predictions:
+        """Independent labels, any of which may be true of a sample: 0 / 1 of each and its probability, (n, L) both.
+
+        Errors and scores are computed label by label; the value is the mean over labels, the parts are the labels.
+        Arrays are copied, or not, as in `from_probs`.
+
+        >>> import calibrant as cal
+        >>> p = cal.Predictions.from_multilabel([[1, 1], [0, 1]], [[.9, .8], [.2, .6]], classes=["dog", "outdoors"])
+        >>> print(cal.BRIER(p))
+        BRIER 0.0625 (n=2, every label, mean of parts)
+        """
+        door = Door(y_true, y_proba, ("y_true", "y_proba"), whole=False)
+        values, flags = door.probabilities()
+        truth = as_label_rows(door, classes)
+        known = {"precision": Precision(door.bits), "flags": flags}
+        return cls._through(door, Labels, values, truth, columns, sample_weight, copy, **known)
 
     @classmethod
     def _through(
-        cls, door: Door, values: Array, truth: Truth, arrays: Mapping[str, Any], weight: Any, copy: Any, **known: Any
+        cls,
+        door: Door,
+        kind: Callable[[Array], Kind],
+        values: Array,
+        truth: Truth,
+        arrays: Mapping[str, Any],
+        weight: Any,
+        copy: Any,
+        **known: Any,
     ) -> Predictions:
         if not isinstance(copy, (bool, np.bool_)):
             hint = "a sample column needs another name"
@@ -160,10 +202,9 @@ class Predictions:
         if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
         return cls(
-            values=values,
+            forecasts=kind(values),
             labels=truth.labels,
             soft=truth.soft,
-            kind="classes" if door.width else "event",
             classes=truth.classes,
             columns=columns,
             weight=None if weight is None else door.weight(weight, truth.kept),
@@ -178,148 +219,6 @@ class Predictions:
         rows = self[kept]
         return dataclasses.replace(rows, flags={**rows.flags, f"left out: label {shown(ignored)}": left_out})
 
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __repr__(self) -> str:
-        what = {"event": "one event", "confidence": "the top answer"}.get(self.kind, f"{len(self.classes)} classes")
-        return f"Predictions(n={len(self)}, {what}, {'logits' if self.logits else 'probabilities'})"
-
-    def __getitem__(self, rows: Any) -> Predictions:
-        """Some of the rows: a slice, a mask, indices or one index; may be none."""
-        if is_whole(rows):
-            rows = [rows]
-        return dataclasses.replace(
-            self,
-            values=self.values[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            soft=None if self.soft is None else self.soft[rows],
-            columns={name: column[rows] for name, column in self.columns.items()},
-            weight=None if self.weight is None else self.weight[rows],
-            flags={words: counts[rows] for words, counts in self.flags.items()},
-        )
-
-    def blocks(self, elements: int) -> Iterator[Predictions]:
-        """Consecutive parts of at most so many forecasts (views, not copies)."""
-        step = max(1, elements // max(1, self.values.size // max(1, len(self))))
-        for start in range(0, max(1, len(self)), step):
-            yield self if step >= len(self) else self[start : start + step]
-
-    @property
-    def remarks(self) -> tuple[tuple[str, int], ...]:
-        """What was done to how many rows, in words."""
-        counts = {words: int(rows.sum()) for words, rows in self.flags.items()}
-        return tuple(sorted((words, count) for words, count in counts.items() if count))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to how many rows, as sentences."""
-        return sentences(self.remarks)
-
-    @cached_property
-    def soft_rows(self) -> int:
-        """How many labels are soft."""
-        if self.soft is None:
-            return 0
-        between = (self.soft > 0) & (self.soft < 1)
-        return int((between.any(axis=1) if between.ndim == 2 else between).sum())
-
-    @cached_property
-    def fractional_rows(self) -> int:
-        """How many weights are no whole numbers."""
-        return 0 if self.weight is None else int((self.weight != np.floor(self.weight)).sum())
-
-    @property
-    def n_classes(self) -> int:
-        """K, or 0 for an event."""
-        return len(self.classes) if self.kind == "classes" else 0
-
-    @property
-    def probabilities(self) -> Array:
-        """The forecasts as probabilities (float64 where they were logits)."""
-        if not self.logits:
-            return self.values
-        if self.values.ndim == 1:
-            return sigmoid(self.values)
-        return kernels.softmax(self.values, *self.normalisers)
-
-    @cached_property
-    def normalisers(self) -> tuple[Floats, Floats]:
-        """The largest logit of each row, and the sum of exp(z - largest) over the other classes."""
-        return kernels.normalisers(self.values)
-
-    def leaders(self, k: int) -> Ints:
-        """The k likeliest classes of each row, likeliest first; ties go to the lowest class."""
-        return self._top if k == 1 else kernels.leaders(self.values, k)
-
-    def probability_of(self, classes: Ints) -> Array:
-        """The probability of some classes of each row: (n, k) indices to (n, k) probabilities."""
-        taken = np.take_along_axis(self.values, classes, axis=1)
-        return kernels.softmax(taken, *self.normalisers) if self.logits else taken
-
-    @property
-    def predicted(self) -> Ints:
-        """The likeliest class of each row."""
-        self.require_classes("the predicted class")
-        return self.leaders(1)[:, 0]
-
-    @cached_property
-    def confidence(self) -> Array:
-        """The largest probability of each row (for an event, its probability)."""
-        if self.kind != "classes":
-            return read_only(self.probabilities)
-        return read_only(self.probability_of(self.leaders(1))[:, 0])
-
-    @property
-    def truth_rows(self) -> Array:
-        """The labels as an array like the probabilities: soft labels, or one-hot."""
-        if self.soft is not None:
-            return self.soft
-        labels = self.hard_labels("one-hot rows")
-        if self.kind != "classes":
-            return labels.astype(np.float64)
-        rows = np.zeros(self.values.shape)
-        rows[np.arange(len(self)), labels] = 1.0
-        return rows
-
-    def class_index(self, name: int | str) -> int:
-        """The index of a class given by index or name."""
-        self.require_classes("a class")
-        class_name(name, "class")
-        if isinstance(name, str):
-            if name not in self.classes:
-                raise CalibrationInputError("class", "is unknown", got=repr(name), hint=nearest(name, self.classes))
-            return self.classes.index(name)
-        if not 0 <= name < self.n_classes:
-            raise CalibrationInputError("class", f"must lie in 0..{self.n_classes - 1}", got=name)
-        return int(name)
-
-    def column(self, name: str) -> Array:
-        """A sample column by name."""
-        if not isinstance(name, str) or name not in self.columns:
-            raise CalibrationInputError("column", "is unknown", got=repr(name), hint=nearest(str(name), self.columns))
-        return self.columns[name]
-
-    def require_classes(self, question: str) -> None:
-        """Refuse a question about classes where the forecast is about one event."""
-        if self.kind != "classes":
-            raise CalibrationInputError(
-                question,
-                "is a question about classes",
-                got="forecasts of one event" if self.kind == "event" else "confidences of top answers",
-                hint="pass np.column_stack([1 - p, p]) to make it two classes" if self.kind == "event" else None,
-            )
-
-    def hard_labels(self, question: str) -> Ints:
-        """The labels, refused where they are soft."""
-        if self.labels is None:
-            raise CalibrationInputError(question, "needs one true class per row", got="soft labels")
-        return self.labels
-
-    @cached_property
-    def _top(self) -> Ints:
-        return read_only(kernels.leaders(self.values, 1))
-
 
 def require_predictions(predictions: object, parameter: str = "predictions", where: str | None = None) -> None:
     """Refuse bare arrays where checked predictions are needed."""
@@ -327,22 +226,3 @@ def require_predictions(predictions: object, parameter: str = "predictions", whe
         hint = "make them with Predictions.from_probs(y, p) or from_logits"
         got = type(predictions).__name__
         raise CalibrationInputError(parameter, "must be Predictions", got=got, where=where, hint=hint)
-
-
-def sentences(remarks: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    """What was done to how many rows, as sentences.
-
-    >>> sentences((("left out: label 9", 2),))
-    ('2 rows were left out: label 9',)
-    """
-    return tuple(f"{count} row{' was' if count == 1 else 's were'} {words}" for words, count in remarks)
-
-
-def _locked(array: Any) -> Any:
-    return read_only(array) if array is not None and array.flags.writeable else array
-
-
-def sigmoid(logits: Array) -> Floats:
-    """1 / (1 + exp(-z)), without overflow at either end."""
-    scores = np.exp(-np.abs(logits, dtype=np.float64))
-    return np.where(logits >= 0, 1.0, scores) / (1.0 + scores)

@@ -73,6 +73,8 @@ everything = Everything()
 class label_in(Selection):  # noqa: N801 - a selection reads as a verb
     """Samples whose true class is one of these (indices or names). Soft labels have no true class.
 
+    Of independent labels: samples that carry one of these.
+
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.4, .6]], classes=["cat", "dog"])
     >>> cal.label_in("dog")(p).tolist()
@@ -91,7 +93,9 @@ class label_in(Selection):  # noqa: N801 - a selection reads as a verb
 
     def __call__(self, predictions: Predictions) -> Mask:
         wanted = [predictions.class_index(name) for name in self.classes]
-        return np.isin(predictions.hard_labels("label_in"), wanted)
+        labels = predictions.labels if predictions.labels is not None else predictions.hard_labels("label_in")
+        columns = np.broadcast_to(wanted, (len(predictions), len(wanted)))
+        return np.asarray(predictions.forecasts.happened(labels, columns).any(axis=1))
 
     def __repr__(self) -> str:
         return f"label_in({', '.join(map(repr, self.classes))})"
@@ -152,12 +156,12 @@ class output_between(Selection):  # noqa: N801
         return Facts("select", looks_at_labels=False, names_classes=_by_index(self.of))
 
     def __call__(self, predictions: Predictions) -> Mask:
-        if predictions.kind != "classes" and self.of is None:
-            return within(predictions.probabilities, self.low, self.high, "left", predictions.precision)
-        if self.of is None:
-            raise CalibrationInputError("output_between", "needs of=class", got="forecasts of several classes")
-        column = np.full((len(predictions), 1), predictions.class_index(self.of))
-        return within(predictions.probability_of(column)[:, 0], self.low, self.high, "left", predictions.precision)
+        if self.of is None and predictions.n_classes:
+            got = f"forecasts of {predictions.forecasts.words}"
+            raise CalibrationInputError("output_between", "needs of=class", got=got)
+        index = 0 if self.of is None else predictions.class_index(self.of)
+        outputs = predictions.probability_of(np.full((len(predictions), 1), index))
+        return within(outputs[:, 0], self.low, self.high, "left", predictions.precision)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.door.checked import sentences
+from calibrant.door.logs import Given, Logs
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.logs import Given, Logs
-from calibrant.predictions import sentences
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # whose variables have a default, so that Metric is Metric[Summary]

@@ -50,9 +50,7 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
 
 def described(predictions: Predictions) -> str:
     """What the predictions are, in a few words."""
-    what = {"event": "one event", "confidence": "the top answers"}.get(
-        predictions.kind, f"{predictions.n_classes} classes"
-    )
+    what = predictions.forecasts.words
     soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)} rows are no 0 or 1)"
     unused = [name for name in ("weight", "weights") if name in predictions.columns and predictions.weight is None]
     equal = "".join(f"; all count equally (--weight {name} would weigh them)" for name in unused[:1])

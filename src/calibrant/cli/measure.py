@@ -127,8 +127,8 @@ def _check_null(n: int, seed: int) -> None:
 
 def _usual(predictions: Predictions) -> Sequence[str]:
     """What answers most questions; no class question for an event, no debiased error under soft labels."""
-    left_out = set() if predictions.kind == "classes" else {"sce", "ace"}
-    if predictions.kind == "event":
+    left_out = set() if predictions.n_classes else {"sce", "ace"}
+    if not predictions.forecasts.answers:
         left_out.add("accuracy")
     if predictions.soft is not None:
         left_out.add("ece_debiased")

@@ -56,7 +56,9 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     fitted = _fitted(method, predictions)
     write_text(output, fitted.to_json())
     certificate = fitted.certificate_
-    if predictions.kind == "confidence":  # which side of one half it lies on is no answer's accuracy
+    if (
+        predictions.forecasts.answers and not predictions.n_classes
+    ):  # which side of one half it lies on is no answer's accuracy
         certificate = dataclasses.replace(certificate, accuracy_before=math.nan, accuracy_after=math.nan)
     click.echo(f"{type(fitted).__name__} on {described(predictions)}: {certificate}")
     for learnt in fitted.learns:
@@ -161,7 +163,7 @@ def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], fi
 def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalibrator:
     """The method fitted on predictions, with their classes' names."""
     labels = predictions.hard_labels("recalibration")
-    named = predictions.classes if predictions.kind == "classes" else (0, 1)
+    named = predictions.classes if predictions.n_classes else (0, 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
         fitted = method.copy(input="logits" if predictions.logits else "probabilities", classes=list(named)).fit(

@@ -77,9 +77,9 @@ def class_labels(
 
 
 def check_probabilities(
-    values: Array, parameter: str, layout: Layout, *, bits: int = 53, forecasts: bool = True
+    values: Array, parameter: str, layout: Layout, *, bits: int = 53, forecasts: bool = True, whole: bool = True
 ) -> bool:
-    """Refuse what is no probability and rows that do not sum to 1; say whether anything needs clipping.
+    """Refuse what is no probability and (of whole rows) what does not sum to 1; say whether anything needs clipping.
 
     Hints are given for forecasts only: labels are no logits, and no option normalises them.
     """
@@ -94,7 +94,7 @@ def check_probabilities(
             refuse_broken(values, parameter, layout)
             _refuse_outside(values, parameter, layout, forecasts)
         clip = clip or bool(low < 0 or high > 1)
-        if values.ndim == 2:
+        if values.ndim == 2 and whole:
             totals = part.sum(axis=1)
             if not (abs(totals.min() - 1) <= tolerance and abs(totals.max() - 1) <= tolerance):
                 row = int(np.argmax(np.abs(totals - 1)))

@@ -35,9 +35,17 @@ class Door:
     """Truth and forecasts with one row per sample, under the names that their giver knows them by."""
 
     def __init__(
-        self, truth: Any, forecasts: Any, names: tuple[str, str], *, class_axis: Any = None, event: bool = False
+        self,
+        truth: Any,
+        forecasts: Any,
+        names: tuple[str, str],
+        *,
+        class_axis: Any = None,
+        event: bool = False,
+        whole: bool = True,
     ) -> None:
         self.truth_name, self.name = names
+        self.whole = whole
         values, self.bits = as_numbers(forecasts, self.name, hint="names are labels, and the truth comes first")
         if values.size == 0:
             raise CalibrationInputError(self.name, "must not be empty", got=f"shape {values.shape}")
@@ -49,7 +57,7 @@ class Door:
         self.values = self.layout.rows(values)
         self.n = len(self.values)
         self.width = self.values.shape[1] if self.values.ndim == 2 else 0
-        if self.width == 1:
+        if self.width == 1 and whole:
             raise CalibrationInputError(
                 self.name, "needs at least two columns", got="one", hint="pass a 1-D array for one event"
             )
@@ -61,7 +69,7 @@ class Door:
         if normalize:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
-        if check_probabilities(values, self.name, self.layout, bits=self.bits):
+        if check_probabilities(values, self.name, self.layout, bits=self.bits, whole=self.whole):
             rows = values.reshape(self.n, -1)
             flags["clipped: probabilities within 1e-6 of [0, 1]"] = ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
             values = np.clip(values, 0.0, 1.0)
@@ -75,7 +83,7 @@ class Door:
 
     def labels(self, classes: Any, ignore_index: Any) -> Truth:
         """The truth as hard labels or soft ones, the class names, and which rows stay."""
-        keys = None if classes is None else _class_keys(classes, self.width or 2)
+        keys = None if classes is None else class_keys(classes, self.width or 2)
         truth, kept = self._ignored(ignore_index, keys)
         if self.width:
             labels, soft = class_labels(truth, self.width, keys, self.truth_name, self.layout)
@@ -177,7 +185,7 @@ def _checked_axis(class_axis: Any, values: Array, name: str) -> int | None:
     return values.ndim - 1 or None
 
 
-def _class_keys(classes: Any, count: int) -> tuple[Any, ...]:
+def class_keys(classes: Any, count: int) -> tuple[Any, ...]:
     """What labels call the classes: numbers where all classes are given as numbers, else their names."""
     if isinstance(classes, (str, bytes, set, frozenset, Mapping)) or not np.iterable(classes):
         raise CalibrationInputError("classes", "must be a sequence of names", got=repr(classes))

@@ -8,10 +8,11 @@ import numpy as np
 
 from calibrant.binning.contract import bins_of
 from calibrant.door.arrays import Array
+from calibrant.door.class_kinds import redrawn_labels
 from calibrant.errors.asking import Asking, HasBinning
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.draws import RowDraws, clusters, redrawn_labels, replicate
+from calibrant.inference.draws import RowDraws, clusters, replicate
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions

@@ -10,9 +10,10 @@ import numpy as np
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
 from calibrant.door.arrays import Array
+from calibrant.door.class_kinds import redrawn_labels
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import Work, check_seed, redrawn_labels, replicate
+from calibrant.inference.draws import Work, check_seed, replicate
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
@@ -151,8 +152,7 @@ class _Relabelled:
     predictions: Predictions
 
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
-        probabilities = self.predictions.probabilities
-        return np.stack([self._one(redrawn_labels(probabilities, rng)) for _ in range(count)])
+        return np.stack([self._one(self.predictions.forecasts.redrawn(rng)) for _ in range(count)])
 
     def _one(self, labels: Array) -> Floats:
         result = self.metric.conclude(self.metric.summarise(dataclasses.replace(self.predictions, labels=labels)))
@@ -167,15 +167,18 @@ class _RedrawnView:
     view: View
 
     def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        if self.view.targets.ndim > 1:  # independent labels
+            return np.stack([self._one(rng.random(self.view.outputs.shape) < self.view.outputs) for _ in range(count)])
         n, v, d = self.view.outputs.shape
         shares = self.view.outputs.reshape(n, v * d).astype(np.float64)
         whole = shares
         if self.view.d * self.view.v == 1 or facts_of(self.metric.lens).outcomes != "all":
             whole = np.column_stack([shares, np.maximum(1.0 - shares.sum(axis=1), 0.0)])
-        return np.stack([self._one(redrawn_labels(whole, rng), v * d) for _ in range(count)])
+        drawn = (redrawn_labels(whole, rng) for _ in range(count))
+        return np.stack([self._one(np.where(targets < v * d, targets, -1)) for targets in drawn])
 
-    def _one(self, targets: Array, coordinates: int) -> Floats:
-        view = dataclasses.replace(self.view, targets=np.where(targets < coordinates, targets, -1))
+    def _one(self, targets: Array) -> Floats:
+        view = dataclasses.replace(self.view, targets=targets)
         result = self.metric.conclude(self.metric.summarise_view(view))
         return np.array([result.value, *result.values])
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.checks import is_number, is_whole
-from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Floats, Ints
@@ -94,24 +93,6 @@ def clusters(predictions: Predictions, column: str | None) -> Ints | None:
     if len(values) < 2:
         raise CalibrationInputError("groups", "needs at least two values to resample", got=f"one in {column!r}")
     return codes.ravel()
-
-
-def redrawn_labels(probabilities: Array, rng: np.random.Generator, block: int = 1 << 20) -> Ints:
-    """One class per row, drawn from the row's probabilities; for one event (n,), whether it happens.
-
-    >>> redrawn_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0)).tolist()
-    [1, 0]
-    """
-    uniform = rng.random(len(probabilities))
-    if probabilities.ndim == 1:
-        return (uniform < probabilities).astype(np.int64)
-    labels = np.empty(len(probabilities), np.int64)
-    step = max(1, block // probabilities.shape[1])
-    for start in range(0, len(labels), step):
-        rows = slice(start, start + step)
-        running = np.cumsum(probabilities[rows], axis=1, dtype=np.float64)
-        labels[rows] = (running <= uniform[rows, None] * running[:, -1:]).sum(axis=1)
-    return labels
 
 
 def check_seed(seed: object) -> None:

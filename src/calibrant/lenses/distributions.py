@@ -8,12 +8,13 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from calibrant import kernels, logs
+from calibrant import kernels
 from calibrant.checks import class_name, whole
 from calibrant.door.arrays import Array
+from calibrant.door.kinds import COLUMNS
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Ints
-from calibrant.lenses.lens import check_k, event_view, group_sums, labels_of, view_of
+from calibrant.lenses.lens import each_view, group_sums, view_of
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import Facts
 from calibrant.views import View
@@ -32,11 +33,12 @@ class Full:
     facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", asks_event=True)
 
     def __call__(self, predictions: Predictions) -> View:
-        if predictions.kind != "classes":
-            return event_view(predictions)
+        if predictions.forecasts.of_events:
+            return each_view(predictions, predictions.forecasts.question)
+        predictions.forecasts.require(COLUMNS, "Full")
         outputs = predictions.probabilities[:, None, :]
-        targets = labels_of(predictions) if predictions.soft is None else predictions.soft[:, None, :]
-        return view_of(predictions, outputs, targets, str(self), logs.of_all(predictions))
+        targets = predictions.truth_rows[:, None, :] if predictions.labels is None else predictions.labels
+        return view_of(predictions, outputs, targets, str(self), predictions.forecasts.logs_of_all())
 
     def __str__(self) -> str:
         return "full distribution"
@@ -63,17 +65,17 @@ class TopK:
         whole(self.k, "k", 1)
 
     def __call__(self, predictions: Predictions) -> View:
-        check_k(self.k, predictions, "TopK")
+        predictions.require_classes("TopK")
+        predictions.forecasts.require_ranks(self.k, "TopK")
         leaders = predictions.leaders(self.k)
         top = predictions.probability_of(leaders)
         outputs = np.column_stack([top, 1.0 - kernels.row_sums(top)])[:, None, :]
-        if predictions.soft is None:
-            hits = leaders == labels_of(predictions)[:, None]
-            targets: Array = np.where(hits.any(axis=1), hits.argmax(axis=1), self.k)
+        truth = predictions.truth_of(leaders)
+        if predictions.labels is None:
+            targets: Array = np.column_stack([truth, 1.0 - kernels.row_sums(truth)])[:, None, :]
         else:
-            mass = np.take_along_axis(predictions.soft, leaders, axis=1)
-            targets = np.column_stack([mass, 1.0 - kernels.row_sums(mass)])[:, None, :]
-        return view_of(predictions, outputs, targets, str(self), logs.of_leaders(predictions, leaders))
+            targets = np.where(truth.any(axis=1), truth.argmax(axis=1), self.k)
+        return view_of(predictions, outputs, targets, str(self), predictions.forecasts.logs_apart(leaders))
 
     def __str__(self) -> str:
         return f"top {self.k} and the rest"
@@ -103,15 +105,17 @@ class Groups:
         home = self.home(predictions)
         members = [np.flatnonzero(home == group) for group in range(len(self.groups))]
         outputs = group_sums(predictions.probabilities, members)
-        if predictions.soft is None:
-            targets: Array = home[labels_of(predictions)]
+        if predictions.labels is None:
+            targets: Array = group_sums(predictions.truth_rows, members)
         else:
-            targets = group_sums(predictions.soft, members)
-        return view_of(predictions, outputs, targets, str(self), logs.of_groups(predictions, members), summed=True)
+            targets = home[predictions.labels]
+        logs = predictions.forecasts.logs_pooled(members)
+        return view_of(predictions, outputs, targets, str(self), logs, summed=True)
 
     def home(self, predictions: Predictions) -> Ints:
         """The group of each class."""
         predictions.require_classes("Groups")
+        predictions.forecasts.require(COLUMNS, "Groups")
         home = np.full(predictions.n_classes, -1)
         for index, (name, members) in enumerate(self.groups):
             for member in members:

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant import kernels, logs
+from calibrant import kernels
 from calibrant.checks import class_name, whole
-from calibrant.door.arrays import Array
-from calibrant.lenses.lens import OF_FORECASTS, check_k, event_view, labels_of, picked, view_of
+from calibrant.door.kinds import COLUMNS
+from calibrant.lenses.lens import OF_FORECASTS, each_view, picked, view_of
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import Facts
 from calibrant.views import View
@@ -32,9 +32,10 @@ class TopLabel:
     facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, asks_event=True)
 
     def __call__(self, predictions: Predictions) -> View:
-        if predictions.kind != "classes":
-            return event_view(predictions)
-        return picked(predictions, predictions.leaders(1), "top label")
+        question = predictions.forecasts.question
+        if predictions.forecasts.of_events:
+            return each_view(predictions, question)
+        return picked(predictions, predictions.leaders(1), question)
 
     def __str__(self) -> str:
         return "top label"
@@ -58,9 +59,7 @@ class Ranked:
         whole(self.k, "k", 1)
 
     def __call__(self, predictions: Predictions) -> View:
-        if predictions.kind == "confidence" and self.k == 1:  # the top answer is the class of rank 1
-            return event_view(predictions)
-        check_k(self.k, predictions, "Ranked")
+        predictions.forecasts.require_ranks(self.k, "Ranked")
         return picked(predictions, predictions.leaders(self.k)[:, -1:], str(self))
 
     def __str__(self) -> str:
@@ -85,15 +84,15 @@ class InTopK:
         whole(self.k, "k", 1)
 
     def __call__(self, predictions: Predictions) -> View:
-        check_k(self.k, predictions, "InTopK")
+        predictions.require_classes("InTopK")
+        predictions.forecasts.require_ranks(self.k, "InTopK")
         leaders = predictions.leaders(self.k)
         outputs = kernels.row_sums(predictions.probability_of(leaders))[:, None, None]
-        if predictions.soft is None:
-            inside = (leaders == labels_of(predictions)[:, None]).any(axis=1)
-            targets: Array = np.where(inside, 0, -1)
-        else:
-            targets = np.take_along_axis(predictions.soft, leaders, axis=1).sum(axis=1)[:, None, None]
-        return view_of(predictions, outputs, targets, str(self), logs.of_some(predictions, leaders), summed=True)
+        truth = predictions.truth_of(leaders)
+        soft = predictions.labels is None
+        targets = truth.sum(axis=1)[:, None, None] if soft else np.where(truth.any(axis=1), 0, -1)
+        odds = predictions.forecasts.odds_of(leaders)
+        return view_of(predictions, outputs, targets, str(self), odds, summed=True)
 
     def __str__(self) -> str:
         return f"truth in top {self.k}"
@@ -117,6 +116,7 @@ class OneClass:
         class_name(self.of, "OneClass")
 
     def __call__(self, predictions: Predictions) -> View:
+        predictions.forecasts.require(COLUMNS, str(self))
         index = predictions.class_index(self.of)
         column = np.full((len(predictions), 1), index)
         return picked(predictions, column, f"class {predictions.classes[index]}")
@@ -138,10 +138,8 @@ class Classwise:
     facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", alone=lambda index: OneClass(index))
 
     def __call__(self, predictions: Predictions) -> View:
-        predictions.require_classes("Classwise")
-        outputs = predictions.probabilities[:, :, None]
-        targets = labels_of(predictions) if predictions.soft is None else predictions.soft[:, :, None]
-        return view_of(predictions, outputs, targets, str(self), logs.of_each(predictions), names=predictions.classes)
+        predictions.forecasts.require(COLUMNS, "Classwise")
+        return each_view(predictions, predictions.forecasts.question if predictions.forecasts.of_events else str(self))
 
     def __str__(self) -> str:
         return "every class"
@@ -160,14 +158,14 @@ class Flat:
     facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, names_classes=False)
 
     def __call__(self, predictions: Predictions) -> View:
-        predictions.require_classes("Flat")
+        predictions.forecasts.require(COLUMNS, "Flat")
         outputs = predictions.probabilities.reshape(-1, 1, 1)
-        if predictions.soft is None:
-            targets: Array = np.full(len(outputs), -1, np.int8)
-            targets[np.arange(len(predictions)) * predictions.n_classes + labels_of(predictions)] = 0
+        if predictions.labels is None:
+            targets = predictions.truth_rows.reshape(-1, 1, 1)
         else:
-            targets = predictions.soft.reshape(-1, 1, 1)
-        view = view_of(predictions, outputs, targets, str(self), logs.of_pool(predictions))
+            targets = predictions.forecasts.truth_rows(predictions.labels).reshape(-1).astype(np.int8) - np.int8(1)
+        odds = predictions.forecasts.odds_of_each()
+        view = view_of(predictions, outputs, targets, str(self), odds and odds.pooled())
         if predictions.weight is None:
             return view
         return dataclasses.replace(view, weight=np.repeat(predictions.weight, predictions.n_classes))

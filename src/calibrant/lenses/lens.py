@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant import kernels, logs
+from calibrant import kernels
 from calibrant.door.arrays import Array
-from calibrant.exceptions import CalibrationInputError
+from calibrant.door.logs import Logs
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import Facts
@@ -24,7 +24,7 @@ def view_of(
     outputs: Array,
     targets: Array,
     question: str,
-    logits: logs.Logs | None,
+    logits: Logs | None,
     *,
     names: tuple[str, ...] = (),
     summed: bool = False,
@@ -42,39 +42,25 @@ def view_of(
     return View(about, outputs, targets, precision, weight=predictions.weight, logits=logits)
 
 
-def event_view(predictions: Predictions) -> View:
-    """The event that is forecast."""
-    question = "event" if predictions.kind == "event" else "top answer"
-    outputs = predictions.probabilities[:, None, None]
-    targets = labels_of(predictions) - 1 if predictions.soft is None else predictions.soft[:, None, None]
-    return view_of(predictions, outputs, targets, question, logs.of_event(predictions))
+def each_view(predictions: Predictions, question: str) -> View:
+    """Every event, class or label as a question of its own."""
+    outputs = predictions.probabilities.reshape(len(predictions), predictions.n_classes or 1, 1)
+    if predictions.labels is not None:
+        targets = predictions.forecasts.targets_of_each(predictions.labels)
+    else:
+        targets = predictions.truth_rows.reshape(outputs.shape)
+    names = predictions.classes if predictions.n_classes else ()
+    return view_of(predictions, outputs, targets, question, predictions.forecasts.odds_of_each(), names=names)
 
 
 def picked(predictions: Predictions, classes: Ints, question: str) -> View:
     """The event that the picked class (n, 1) of each row is the true one."""
-    predictions.require_classes(question)
     outputs = predictions.probability_of(classes)[:, :, None]
-    if predictions.soft is None:
-        targets: Array = np.where(classes[:, 0] == labels_of(predictions), 0, -1)
-    else:
-        targets = np.take_along_axis(predictions.soft, classes, axis=1)[:, :, None]
-    return view_of(predictions, outputs, targets, question, logs.of_some(predictions, classes))
+    truth = predictions.truth_of(classes)
+    targets = truth[:, :, None] if predictions.labels is None else np.where(truth[:, 0], 0, -1)
+    return view_of(predictions, outputs, targets, question, predictions.forecasts.odds_of(classes))
 
 
 def group_sums(values: Array, members: list[Ints]) -> Floats:
     """Sums over groups of classes: (n, 1, groups)."""
     return np.column_stack([kernels.row_sums(values[:, columns]) for columns in members])[:, None, :]
-
-
-def labels_of(predictions: Predictions) -> Ints:
-    """The true classes, refused where labels are soft."""
-    return predictions.hard_labels("this lens")
-
-
-def check_k(k: int, predictions: Predictions, lens: str) -> None:
-    """Refuse more classes than there are."""
-    predictions.require_classes(lens)
-    if k > predictions.n_classes:
-        raise CalibrationInputError(
-            lens, f"needs at least {k} classes", got=predictions.n_classes, hint="use a smaller k"
-        )

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats
-from calibrant.predictions import sigmoid
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together

@@ -203,4 +203,4 @@ def _means(losses: Floats, weight: Floats) -> Floats:
 
 def _metrics(predictions: Predictions) -> dict[str, Metric]:
     metrics: dict[str, Metric] = {"log loss": LOG_LOSS, "Brier": BRIER, "ECE": ECE}
-    return {**metrics, "SCE": SCE} if predictions.kind == "classes" else metrics
+    return {**metrics, "SCE": SCE} if predictions.n_classes else metrics

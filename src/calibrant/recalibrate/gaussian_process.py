@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.checks import whole
+from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.predictions import sigmoid
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator

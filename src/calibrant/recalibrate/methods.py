@@ -63,6 +63,6 @@ def usual(predictions: Predictions) -> dict[str, Recalibrator]:
     >>> list(usual(Predictions.from_logits([0, 1], [0.5, 1.0])))
     ['temperature', 'platt', 'beta', 'isotonic', 'histogram', 'bbq', 'gp']
     """
-    event, large = predictions.kind != "classes", predictions.values.size > 1_000_000
+    event, large = predictions.forecasts.of_events, predictions.values.size > 1_000_000
     fitting = (method for method in METHODS.values() if not (event and not method.of_events))
     return {method.short: method() for method in fitting if not (large and method.costly)}

@@ -152,8 +152,7 @@ class Recalibrator(ABC):
         checked = ModelScores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
         return dataclasses.replace(
             predictions,
-            values=checked.values,
-            logits=checked.logits,
+            forecasts=dataclasses.replace(predictions.forecasts, values=checked.values, logits=checked.logits),
             precision=checked.precision,
             flags={**predictions.flags, **checked.flags},
         )

@@ -37,7 +37,7 @@ class Gap:
     """The 90 % interval of the gap, by the normal approximation; nan for a single row."""
     p: float
     """How likely calibrated forecasts would be as far off."""
-    sides: tuple[str, str] = sides("confidence")
+    sides: tuple[str, str] = ("over-confident", "under-confident")
     """What forecasts above, and below, what came true are called."""
 
     @property
@@ -80,7 +80,7 @@ def gaps(event: Predictions, group: Array, names: Sequence[str]) -> list[Gap]:
     numbers = np.array([forecast, frequency, gap - reach, gap + reach, tail(promised - kept, variance, heaviest)])
     held = np.flatnonzero(rows).tolist()
     entries = [Gap(names[index], int(rows[index]), *numbers[:, index].tolist()) for index in held]
-    return [dataclasses.replace(entry, sides=sides(event.kind)) for entry in entries]
+    return [dataclasses.replace(entry, sides=sides(event)) for entry in entries]
 
 
 def corrected(groups: Sequence[Gap]) -> list[Gap]:

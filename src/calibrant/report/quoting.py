@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calibrant.predictions import Predictions
 from calibrant.text import inert, p_value
 
 
@@ -25,13 +26,13 @@ def points(value: float) -> str:
     return f"{100 * value:.1f} points"
 
 
-def sides(kind: str) -> tuple[str, str]:
+def sides(predictions: Predictions) -> tuple[str, str]:
     """What forecasts above, and below, what came true are called: only of an answer's probability is it confidence.
 
-    >>> sides("confidence"), sides("event")
+    >>> sides(Predictions.from_confidence([1], [.9])), sides(Predictions.from_probs([1], [.9]))
     (('over-confident', 'under-confident'), ('too high', 'too low'))
     """
-    return ("too high", "too low") if kind == "event" else ("over-confident", "under-confident")
+    return ("over-confident", "under-confident") if predictions.forecasts.answers else ("too high", "too low")
 
 
 def percent(value: float) -> str:

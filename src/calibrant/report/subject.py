@@ -16,11 +16,12 @@ from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts
 from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
-from calibrant.errors.mean_score import MeanScore
+from calibrant.errors.mean_score import MeanScore, hit
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
+from calibrant.lenses.events import TopLabel
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
@@ -62,8 +63,8 @@ class Subject:
 
     >>> import calibrant as cal
     >>> subject = Subject(cal.Predictions.from_probs([0, 1, 1], [[.9, .1], [.2, .8], [.6, .4]]), "model")
-    >>> len(subject.event), subject.event.kind, subject.resamples
-    (3, 'confidence', 200)
+    >>> len(subject.event), subject.event.forecasts.words, subject.resamples
+    (3, 'the top answer', 200)
     """
 
     predictions: Predictions
@@ -74,14 +75,9 @@ class Subject:
     def event(self) -> Predictions:
         """The event of the main question: that the likeliest class is right, or the one that is forecast."""
         predictions = self.predictions
-        if predictions.kind != "classes":
+        if predictions.forecasts.of_events:
             return predictions
-        predicted = predictions.predicted
-        hits = (
-            (predicted == predictions.labels).astype(np.int64)
-            if predictions.soft is None
-            else predictions.soft[np.arange(len(predictions)), predicted]
-        )
+        hits = hit(TopLabel()(predictions))[:, 0]
         confidences = Predictions.from_confidence(
             hits, predictions.confidence, sample_weight=predictions.weight, copy=False
         )
@@ -90,7 +86,7 @@ class Subject:
     @property
     def happening(self) -> str:
         """What the main event is, in words."""
-        return "the event happens" if self.predictions.kind == "event" else "the likeliest class is right"
+        return "the likeliest class is right" if self.predictions.forecasts.answers else "the event happens"
 
     @cached_property
     def forecast(self) -> float:

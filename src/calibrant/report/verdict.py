@@ -99,7 +99,7 @@ def _direction(subject: Subject) -> str:
     if clear and not mixed:
         return _off(subject)
     if min(over, under) > 0 and RULE_OF_THREE / subject.ece.n <= BLURRED:
-        high, low = sides(subject.predictions.kind)
+        high, low = sides(subject.predictions)
         return (
             f"Miscalibrated both ways: {high} by {points(over)} in some ranges and {low} by {points(under)} in others"
         )
@@ -108,9 +108,9 @@ def _direction(subject: Subject) -> str:
 
 def _off(subject: Subject) -> str:
     """By how much the mean is off: confidence has a direction, the forecast of an event is too high or too low."""
-    kind, gap = subject.predictions.kind, subject.mcs.value
-    words = f"{sides(kind)[gap < 0]} by {points(abs(gap))}"
-    return f"Forecasts are {words}" if kind == "event" else words.capitalize()
+    predictions, gap = subject.predictions, subject.mcs.value
+    words = f"{sides(predictions)[gap < 0]} by {points(abs(gap))}"
+    return words.capitalize() if predictions.forecasts.answers else f"Forecasts are {words}"
 
 
 def _help(subject: Subject) -> str:
@@ -134,9 +134,9 @@ def _help(subject: Subject) -> str:
 def _on_average(subject: Subject) -> str:
     """The plainest statement there is."""
     forecast, truth = subject.forecast, subject.frequency
-    if subject.predictions.kind == "event":
-        return f"On average {percent(forecast)} is forecast, and it happens in {percent(truth)} of the cases."
-    return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
+    if subject.predictions.forecasts.answers:
+        return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
+    return f"On average {percent(forecast)} is forecast, and it happens in {percent(truth)} of the cases."
 
 
 def _sizes(subject: Subject) -> str:

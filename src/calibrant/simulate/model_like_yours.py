@@ -142,5 +142,6 @@ def like(
     biases = bias(asked, fit.law, fit.curves.curve, size, **run)
     scores, hits = outcomes_of(predictions)
     event = Predictions.from_confidence(hits, scores, copy=False)
-    question = {"event": "event", "confidence": "the top answer"}.get(predictions.kind, "top label")
-    return Like(size, question, fit, biases, {name: metric(event).value for name, metric in asked.items()})
+    return Like(
+        size, predictions.forecasts.question, fit, biases, {name: metric(event).value for name, metric in asked.items()}
+    )

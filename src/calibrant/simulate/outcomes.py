@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.lenses.events import TopLabel
 from calibrant.predictions import Predictions
 from calibrant.simulate.scores import checked_scores
 
@@ -24,10 +25,9 @@ def outcomes_of(predictions: Predictions) -> tuple[Floats, Ints]:
         raise CalibrationInputError("predictions", "must count every row once to be simulated", got="weights")
     if not len(predictions):
         raise CalibrationInputError("predictions", "must not be empty", got="no rows")
-    labels = predictions.hard_labels("simulation")
-    scores = np.asarray(predictions.confidence, np.float64)
-    hits = labels if predictions.kind != "classes" else (predictions.predicted == labels).astype(np.int64)
-    return scores, hits
+    predictions.hard_labels("simulation")
+    view = TopLabel()(predictions)
+    return view.outputs[:, 0, 0].astype(np.float64), (view.targets == 0).astype(np.int64)
 
 
 def scores_and_hits(scores: Any, hits: Any) -> tuple[Floats, Ints]:

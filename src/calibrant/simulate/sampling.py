@@ -11,8 +11,10 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.door.arrays import Array
+from calibrant.door.class_kinds import Classes, redrawn_labels
+from calibrant.door.event_kinds import OneEvent
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import check_seed, redrawn_labels
+from calibrant.inference.draws import check_seed
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.predictions import Predictions
 from calibrant.simulate.calibration_curves import as_curve
@@ -36,9 +38,9 @@ class Samples:
 
     def __iter__(self) -> Iterator[Predictions]:
         """Each replicate as predictions; what was drawn here needs no check."""
-        kind, classes = ("event", ()) if self.events else ("classes", _names(self.values.shape[2]))
+        classes = () if self.events else _names(self.values.shape[2])
         for values, labels in zip(self.values, self.labels, strict=True):
-            yield Predictions(values, labels, None, kind, classes)
+            yield Predictions(Classes(values) if classes else OneEvent(values), labels, None, classes)
 
     @cached_property
     def ranked(self) -> SortedReplicates:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.door.class_kinds import redrawn_labels
 from calibrant.errors.asking import OfScores
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import check_seed, redrawn_labels
+from calibrant.inference.draws import check_seed
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions

@@ -15,10 +15,11 @@ import numpy as np
 from calibrant import kernels
 from calibrant.door.arrays import Array, as_array
 from calibrant.door.labels import ROW_TOLERANCE
+from calibrant.door.logs import sigmoid
 from calibrant.door.samples import Door
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.predictions import Predictions, sigmoid
+from calibrant.predictions import Predictions
 
 HUGE = 1e100
 """Larger logits are refused where they are multiplied: their squares would overflow."""

@@ -42,7 +42,7 @@ HEADER = (
 def classes_section(subject: Subject) -> Section | None:
     """Over- and under-confidence by predicted class; by true class in the table."""
     predictions = subject.predictions
-    if predictions.kind != "classes":
+    if not predictions.n_classes:
         return None
     title = "Over- and under-confidence by class"
     every = gaps(subject.event, predictions.predicted, predictions.classes)
@@ -115,8 +115,8 @@ def _true_cells(gap: Gap | None, n: int) -> tuple[Cell, ...]:
 def ranks_section(subject: Subject) -> Section | None:
     """What the likeliest 1, 2, ... 5 classes promise together, and keep."""
     predictions = subject.predictions
-    most = min(5, predictions.n_classes - 1)
-    if predictions.kind != "classes" or most < 2:
+    most = min(5, predictions.forecasts.ranks - 1)
+    if most < 2:
         return None
     rows: list[tuple[float, ...]] = []
     for k in range(1, most + 1):

@@ -33,17 +33,16 @@ REFERENCES = (
 def card_section(subject: Subject) -> Section:
     """What was measured: rows, classes, prevalence, a hash."""
     predictions = subject.predictions
-    kinds = {"event": "one event", "confidence": "the top answer being right"}
+    forecast, frequency = "mean forecast", "prevalence (how often it happened)"
+    if predictions.forecasts.answers:
+        forecast, frequency = "mean confidence", "accuracy"
     rows: list[tuple[str, str]] = [
         ("predictions", subject.name),
         ("rows (n)", f"{len(predictions):,}"),
-        ("forecasts of", kinds.get(predictions.kind, f"{predictions.n_classes:,} classes")),
+        ("forecasts of", predictions.forecasts.words),
         ("given as", f"{'logits' if predictions.logits else 'probabilities'}, {predictions.values.dtype}"),
-        ("mean forecast" if predictions.kind == "event" else "mean confidence", percent(subject.forecast)),
-        (
-            "prevalence (how often it happened)" if predictions.kind == "event" else "accuracy",
-            percent(subject.frequency),
-        ),
+        (forecast, percent(subject.forecast)),
+        (frequency, percent(subject.frequency)),
         *_prevalence(subject),
     ]
     if predictions.soft is not None:
@@ -59,7 +58,7 @@ def card_section(subject: Subject) -> Section:
 def _prevalence(subject: Subject) -> list[tuple[str, str]]:
     """How frequent classes are."""
     predictions = subject.predictions
-    if predictions.kind != "classes":
+    if not predictions.n_classes:
         return []
     if predictions.labels is None:
         shares = np.average(np.asarray(predictions.soft), axis=0, weights=predictions.weight)
@@ -82,7 +81,7 @@ def methods_section(subject: Subject, command: str) -> Section:
     import calibrant
 
     redrawn = f"{subject.resamples} (one event)"
-    if subject.predictions.kind == "classes":
+    if subject.predictions.n_classes:
         redrawn += f", {subject.class_resamples} (all classes, {counted(len(subject.class_rows), 'row')})"
     rows: list[tuple[str, str]] = [
         ("command", command),

@@ -38,7 +38,7 @@ class Referral:
             p, size = table.values.astype(np.float64), table.counts.astype(np.float64)
             hits = np.asarray(table.targets, np.float64)
         missed = size - hits
-        if subject.predictions.kind == "event":
+        if not subject.predictions.forecasts.answers:
             p, missed = np.maximum(p, 1 - p), np.where(p > 0.5, missed, hits)
         levels, place = np.unique(-p, return_inverse=True)
         sizes, errors = (np.bincount(place.ravel(), part, len(levels)) for part in (size, missed))
@@ -119,7 +119,7 @@ def failures_section(subject: Subject) -> Section | None:
 
 
 def _said(subject: Subject, order: Referral) -> list[str]:
-    is_event = subject.predictions.kind == "event"
+    is_event = not subject.predictions.forecasts.answers
     answer = "the answer (yes above one half)" if is_event else "the likeliest class"
     certainty = "how far its forecast is from one half" if is_event else "its largest probability"
     paragraphs = [

@@ -99,7 +99,7 @@ def family_section(subject: Subject) -> Section:
     results: dict[str, Result] = {}
     left_out: list[str] = []
     dear: list[str] = []
-    asked = _CLASSES if subject.predictions.kind == "classes" else {}
+    asked = _CLASSES if subject.predictions.n_classes else {}
     too_wide = {name for name in asked if subject.width > _WIDEST.get(name, subject.width)}
     for about_event, metrics in ((True, _EVENT), (False, asked)):
         for name, (metric, question, _) in metrics.items():

@@ -87,7 +87,7 @@ def _same_truth(first: Subject, second: Subject) -> bool:
 
     Whether answers are right differs between models of the same questions, so that of confidences nothing is known.
     """
-    if "confidence" in (first.predictions.kind, second.predictions.kind):
+    if not (first.predictions.forecasts.knows_truth and second.predictions.forecasts.knows_truth):
         return True
     truths = [(subject.predictions.labels, subject.predictions.soft) for subject in (first, second)]
     return all(
@@ -104,7 +104,7 @@ def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
     comparisons = _compared(models, resamples, subjects[0].seed)
     if comparisons is None:
-        if chosen[0].predictions.kind == "confidence":
+        if not chosen[0].predictions.forecasts.knows_truth:
             return (
                 [],
                 "Of confidences it is not known whether files hold the same rows: no paired differences.",
@@ -157,7 +157,7 @@ def _some(subject: Subject) -> Ints | None:
 
 def _of_truth(predictions: Predictions) -> Predictions:
     """What the log loss needs of forecasts of many classes: the probability of the truth, as an event that happened."""
-    if predictions.kind != "classes" or predictions.labels is None:
+    if predictions.forecasts.of_events or predictions.labels is None:
         return predictions
     probabilities = predictions.probability_of(predictions.labels[:, None])[:, 0]
     happened = np.ones(len(probabilities), np.int64)

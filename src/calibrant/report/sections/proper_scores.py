@@ -19,7 +19,7 @@ def scores_section(subject: Subject) -> Section:
         "log loss": (recipes.LOG_LOSS, "Minus the logarithm of the probability given to the truth, on average."),
         "Brier score": (recipes.BRIER, "Squared distance of the forecast from the truth, on average."),
     }
-    if subject.predictions.kind != "event":
+    if subject.predictions.forecasts.answers:
         metrics["accuracy"] = (recipes.ACCURACY, "How often is the likeliest class right?")
     rows: list[tuple[Cell, ...]] = []
     for name, (metric, question) in metrics.items():

@@ -25,15 +25,15 @@ FEW = 10
 
 def axis(subject: Subject) -> tuple[str, str]:
     """What forecasts and outcomes are called."""
-    if subject.predictions.kind == "event":
-        return "forecast", "how often it happened"
-    return "confidence", "how often it was right"
+    if subject.predictions.forecasts.answers:
+        return "confidence", "how often it was right"
+    return "forecast", "how often it happened"
 
 
 def reliability_section(subject: Subject) -> Section:
     """The reliability diagram that the reader can re-bin."""
     bars = bars_of(subject.ece, subject.event)
-    words, (over, under) = axis(subject), sides(subject.predictions.kind)
+    words, (over, under) = axis(subject), sides(subject.predictions)
     picture = reliability(
         "reliability-picture",
         bars,

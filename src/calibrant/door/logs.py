@@ -15,7 +15,6 @@ import numpy as np
 from calibrant import kernels
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.predictions import Predictions, sigmoid
 
 
 class Logs(Protocol):
@@ -83,6 +82,10 @@ class Sigmoid:
         signed = np.stack([self._odds, -self._odds], axis=2)
         return sigmoid(signed), -kernels.softplus(-signed)
 
+    def pooled(self) -> Sigmoid:
+        """The same with every event as a row of its own."""
+        return Sigmoid(partial(_pooled, self.make))
+
     @cached_property
     def _odds(self) -> Floats:
         return self.make()
@@ -123,45 +126,14 @@ class Softmax:
         return logits, *(self.known or kernels.normalisers(logits))
 
 
-def of_event(predictions: Predictions) -> Sigmoid | None:
-    """Of the event itself; None where forecasts are probabilities, here and below."""
-    return Sigmoid(partial(np.expand_dims, predictions.values, 1)) if predictions.logits else None
+def sigmoid(logits: Array) -> Floats:
+    """1 / (1 + exp(-z)), without overflow at either end."""
+    scores = np.exp(-np.abs(logits, dtype=np.float64))
+    return np.where(logits >= 0, 1.0, scores) / (1.0 + scores)
 
 
-def of_some(predictions: Predictions, classes: Ints) -> Sigmoid | None:
-    """Of the event that the truth is among some classes (n, k) of each row."""
-    return Sigmoid(partial(kernels.log_odds, predictions.values, classes)) if predictions.logits else None
-
-
-def of_each(predictions: Predictions) -> Sigmoid | None:
-    """Of every class, a question each."""
-    return Sigmoid(partial(kernels.every_log_odds, predictions.values)) if predictions.logits else None
-
-
-def of_pool(predictions: Predictions) -> Sigmoid | None:
-    """Of every class of every row, a row each."""
-    return Sigmoid(partial(_pool, predictions.values)) if predictions.logits else None
-
-
-def of_all(predictions: Predictions) -> Softmax | None:
-    """Of the whole distribution."""
-    if not predictions.logits:
-        return None
-    return Softmax(partial(np.asarray, predictions.values), predictions.normalisers)
-
-
-def of_leaders(predictions: Predictions, leaders: Ints) -> Softmax | None:
-    """Of some classes (n, k) of each row one by one, and of the rest as one."""
-    return Softmax(partial(kernels.apart, predictions.values, leaders)) if predictions.logits else None
-
-
-def of_groups(predictions: Predictions, members: list[Ints]) -> Softmax | None:
-    """Of groups of classes."""
-    return Softmax(partial(kernels.pooled, predictions.values, members)) if predictions.logits else None
-
-
-def _pool(logits: Array) -> Floats:
-    return kernels.every_log_odds(logits).reshape(-1, 1)
+def _pooled(make: Callable[[], Floats]) -> Floats:
+    return make().reshape(-1, 1)
 
 
 def _places(targets: Ints, d: int) -> tuple[Ints, Ints, Ints]:
