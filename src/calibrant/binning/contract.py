@@ -6,7 +6,7 @@ from typing import Never, Protocol, runtime_checkable
 
 import numpy as np
 
-from calibrant.binning.ladder import Ladders
+from calibrant.binning.ladder import Ladder
 from calibrant.bins import Bins
 from calibrant.kernels.totals import Ints
 from calibrant.views import Summary, View
@@ -41,22 +41,28 @@ def bins_of(binning: Binning, summary: Summary) -> Bins:
 
 
 @runtime_checkable
-class CutsEach(Protocol):
-    """A binning of an event that cuts many replicates at once."""
+class RankBinning(Binning, Protocol):
+    """A binning that cuts the sorted samples of an event."""
 
-    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
-        """The ranks at which each replicate is cut, and how many bins each gets."""
+    def cuts(self, ladder: Ladder) -> Ints:
+        """The ranks at which sorted samples are cut."""
+
+
+@runtime_checkable
+class Choosing(RankBinning, Protocol):
+    """A binning that lets the samples choose how many bins there are."""
+
+    def choose(self, ladder: Ladder) -> Ints:
+        """The number of bins of each replicate; of one table, one number."""
+
+    def into(self, n_bins: int) -> RankBinning:
+        """The binning that makes so many."""
 
 
 def enclosed(inner: Ints, n: int) -> Ints:
     """Cuts with the first and the last rank around them."""
     ends = (np.full((*inner.shape[:-1], 1), rank) for rank in (0, n))
     return np.concatenate([next(ends), inner, next(ends)], axis=-1)
-
-
-def of_each(cuts: Ints, count: int) -> tuple[Ints, Ints]:
-    """The cuts of each of so many replicates, and how many bins they make."""
-    return np.broadcast_to(cuts, (count, cuts.shape[-1])), np.full(count, cuts.shape[-1] - 1)
 
 
 def counted_bins(count: int, kind: str) -> str:

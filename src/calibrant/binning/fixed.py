@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from calibrant import kernels
-from calibrant.binning.contract import MOST_BINS, STREAM, counted_bins, enclosed, of_each
-from calibrant.binning.ladder import Ladder, Ladders
+from calibrant.binning.contract import MOST_BINS, STREAM, counted_bins, enclosed
+from calibrant.binning.ladder import Ladder
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
 from calibrant.exceptions import CalibrationInputError
@@ -34,7 +34,7 @@ class FixedEdges(ABC):
         edges = np.asarray(self.edges, np.float64) + 0.0  # -0.0 becomes 0.0
         known = hashlib.sha256(edges.tobytes()).hexdigest()[:12]
         reads = f"{len(edges) - 1} {self.closed}-closed bins, edges {known}"
-        return Facts("binning", fixed=True, reads=reads)
+        return Facts("binning", fixed=True, reads=reads, cuts="values")
 
     @property
     def block(self) -> int:
@@ -55,13 +55,9 @@ class FixedEdges(ABC):
         codes = kernels.scalar_codes(view.outputs[:, :, 0], np.asarray(self.edges), self.closed, view.precision)
         return codes.astype(np.int64) if view.keep is None else np.where(view.keep, codes.astype(np.int64), -1)
 
-    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+    def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the edges cut the sorted samples."""
-        return cuts_at(ladder, np.asarray(self.edges), self.closed)
-
-    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
-        """The ranks at which each of many replicates is cut, and how many bins each gets."""
-        return of_each(self.cuts(ladders), ladders.count)
+        return enclosed(ladder.below(np.asarray(self.edges)[1:-1], self.closed), ladder.n)
 
 
 @dataclass(frozen=True)
@@ -144,8 +140,3 @@ def _bins_between(view: View, edges: Floats, closed: str, piece: str) -> Bins:
         np.broadcast_to(edges[1:], shape),
         squares=None if squares is None or squares.same(size) else squares.reshape(*shape),
     )
-
-
-def cuts_at(ladder: Ladder | Ladders, edges: Floats, closed: str) -> Ints:
-    """The ranks at which edges cut the sorted samples."""
-    return enclosed(ladder.below(edges[1:-1], closed), ladder.n)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Literal, TypeVar
 
 import numpy as np
 
+from calibrant.binning.sorting import columns, distinct, ordered, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
@@ -22,11 +24,12 @@ MOST_SAMPLES = float(1 << 62)
 
 @dataclass(frozen=True, eq=False)
 class Forecasts(Summary):
-    """Per question, each distinct forecast once, ascending, with how often it was made and came true.
+    """Per question, forecasts in order, each distinct one or cell of neighbours an entry with totals of its own.
 
     The questions' tables follow each other; question q is entries starts[q] .. starts[q + 1]. Tied
     forecasts are one entry by construction, so no order of rows can matter. Whole weights count as
-    repetition. `targets` are whole counts, or exact totals under soft labels.
+    repetition. `targets` are whole counts, or exact totals under soft labels. The value of a cell is some forecast
+    in it, for those who need a number.
     """
 
     values: Array
@@ -36,6 +39,8 @@ class Forecasts(Summary):
     precision: Precision
     squares: Totals | None = None
     """Summed squares of the weights of each entry; None where every weight was 1, so that they are the counts."""
+    outputs: Totals | None = None
+    """Summed forecasts of each entry; None where every entry is one distinct forecast, made so often."""
 
     @classmethod
     def of(cls, view: View, piece: str) -> Forecasts:
@@ -44,7 +49,7 @@ class Forecasts(Summary):
         view.require_whole_weights(piece)
         if view.weight is not None or view.targets.ndim > 1:
             return cls._of_any(view)
-        tables = [_distinct(values, hits) for values, hits in _columns(view)]
+        tables = [distinct(values, hits) for values, hits in columns(view)]
         values, counts, targets = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
         return cls(view.about, values, counts, targets, starts, view.precision)
@@ -90,6 +95,7 @@ class Forecasts(Summary):
             self.starts + other.starts,
             min(self.precision, other.precision, key=lambda precision: precision.bits),
             None if plain else Totals.joined([table.squares or _totals(table.counts) for table in both])[order],
+            None if self.outputs is None else Totals.joined([table.summed for table in both])[order],
         )._collapsed()
 
     @property
@@ -104,18 +110,35 @@ class Forecasts(Summary):
         new = (values[1:] != values[:-1]) | (question[1:] != question[:-1])
         first = np.flatnonzero(np.append(True, new)[: len(values)])
         if isinstance(self.targets, np.ndarray):
-            targets: Array | Totals = _small(_reduced(self.targets[order], first))
+            targets: Array | Totals = small(reduced(self.targets[order], first))
         else:
             targets = self.targets[order].reduced(first)
-            targets = _small(targets.floor) if targets.is_whole else targets
+            targets = small(targets.floor) if targets.is_whole else targets
         return dataclasses.replace(
             self,
             values=values[first],
-            counts=_small(_reduced(self.counts[order], first)),
+            counts=small(reduced(self.counts[order], first)),
             targets=targets,
             starts=np.searchsorted(question[first], np.arange(len(self.starts))),
             squares=None if self.squares is None else self.squares[order].reduced(first),
+            outputs=None if self.outputs is None else self.outputs[order].reduced(first),
         )
+
+    @property
+    def summed(self) -> Totals:
+        """Summed forecasts of each entry."""
+        return Totals.of(self.values).times(self.counts) if self.outputs is None else self.outputs
+
+    def gathered(self, values: Array) -> Forecasts:
+        """The entries moved to other values, in order; those that meet are one cell."""
+        return dataclasses.replace(self, values=values, outputs=self.summed)._collapsed()
+
+    def recounted(self, counts: Ints, targets: Ints) -> Forecasts:
+        """The same forecasts, made and come true so often; those that are never made are left out."""
+        there = counts > 0
+        starts = np.concatenate([[0], np.cumsum(there)])[self.starts]
+        plain = dataclasses.replace(self, squares=None, outputs=None, starts=starts)
+        return dataclasses.replace(plain, values=self.values[there], counts=counts[there], targets=targets[there])
 
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
@@ -128,9 +151,8 @@ class Forecasts(Summary):
         for ladder in self.ladders():  # one in memory at a time
             ranks = cuts(ladder)
             check_memory(len(self.starts) - 1, len(ranks) - 1, 1)
-            size, outputs, targets, *borders = ladder.cut(ranks)
-            sums.append((size, outputs, targets))
-            ends.append(borders)
+            sums.append(ladder.cut(ranks))
+            ends.append(ladder.ends(ranks))
         width = max(len(low) for low, _ in ends)
         size, outputs, targets = (Totals.stack(parts, width) for parts in zip(*sums, strict=True))
         low, high = np.full((2, len(ends), width), np.nan)
@@ -149,7 +171,10 @@ class Forecasts(Summary):
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """One question's table of distinct forecasts, with running totals up to each entry."""
+    """One question's entries in order of forecast, with running totals; or the samples of many replicates, one a row.
+
+    Values are (m,) or (r, m), totals (m + 1,) or (r, m + 1). Replicates have equally many samples, each an entry.
+    """
 
     values: Array
     ranks: Ints
@@ -157,6 +182,8 @@ class Ladder:
     outputs: Totals
     targets: Totals
     precision: Precision
+    ties: tuple[Ints, Ints] | None = None
+    """Of samples that tie (r, m): where the group of each begins, and where the next one does."""
 
     @classmethod
     def of(cls, forecasts: Forecasts, start: int, stop: int) -> Ladder:
@@ -165,18 +192,42 @@ class Ladder:
         counts = forecasts.counts[start:stop].astype(np.int64)
         targets = _totals(forecasts.targets[start:stop])
         ranks = np.concatenate([[0], np.cumsum(counts)])
-        outputs = Totals.of(values).times(counts).cumulative()
-        return cls(values, ranks, outputs, targets.cumulative(), forecasts.precision)
+        outputs = Totals.of(values).times(counts) if forecasts.outputs is None else forecasts.outputs[start:stop]
+        return cls(values, ranks, outputs.cumulative(), targets.cumulative(), forecasts.precision)
+
+    @classmethod
+    def of_replicates(cls, values: Array, labels: Ints, precision: Precision) -> Ladder:
+        """Replicates (r, n) of forecasts of an event, and whether it happened."""
+        values, hits = ordered(values, labels)
+        running = np.zeros((len(values), values.shape[1] + 1), np.int64)
+        np.cumsum(hits, axis=1, out=running[:, 1:])
+        totals = Totals.of(values).cumulative(), Totals.whole(running)
+        return cls(values, np.arange(running.shape[1]), *totals, precision, _ties(values))
 
     @property
     def n(self) -> int:
-        """How many samples there are."""
+        """How many samples there are, or each replicate has."""
         return int(self.ranks[-1])
 
     @property
     def rates(self) -> Floats:
-        """How often each distinct forecast came true."""
-        return self.targets.differences().value / np.diff(self.ranks)
+        """How often the forecast of each entry came true."""
+        if self.ties is None:
+            return self.targets.differences().value / np.diff(self.ranks)
+        (begin, end), running = self.ties, self.targets.value  # whole
+        return (taken(running, end) - taken(running, begin)) / (end - begin)
+
+    @property
+    def each(self) -> Ladder:
+        """The replicates; one question is one of them."""
+        outputs, targets = (totals.reshape(-1, totals.shape[-1]) for totals in (self.outputs, self.targets))
+        return dataclasses.replace(self, outputs=outputs, targets=targets)
+
+    def some(self, rows: Array) -> Ladder:
+        """Some of the replicates."""
+        values = self.values if self.values.ndim == 1 else self.values[rows]
+        ties = None if self.ties is None else (self.ties[0][rows], self.ties[1][rows])
+        return Ladder(values, self.ranks, self.outputs[rows], self.targets[rows], self.precision, ties)
 
     def running_targets(self, ranks: Ints) -> Totals:
         """The targets of the first samples, up to each rank.
@@ -184,104 +235,87 @@ class Ladder:
         A rank c inside the tie group [a, z) of total S adds S * (c - a) / (z - a), rounded to a unit: tied
         forecasts share their group's mean label.
         """
-        entry, inside, size = self._inside(ranks)
-        group = self.targets[entry + 1] - self.targets[entry]
-        return self.targets[entry] + group.share(inside, size)
+        if self._single:
+            return taken(self.targets, ranks)
+        entry, after = self._entries(ranks)
+        first = self.ranks[entry]
+        before = taken(self.targets, entry)
+        return before + (taken(self.targets, after) - before).share(ranks - first, self.ranks[after] - first)
 
-    def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals, Floats, Floats]:
-        """Size, outputs, targets, smallest and largest forecast between neighbouring ranks."""
-        low, high = np.full((2, len(ranks) - 1), np.nan)
+    def running_outputs(self, ranks: Ints) -> Totals:
+        """The summed forecasts of the first samples, up to each rank."""
+        if self._single or self.ties is not None:
+            return taken(self.outputs, ranks)
+        entry, _ = self._entries(ranks)
+        return self.outputs[entry] + Totals.of(self.values[entry]).times(ranks - self.ranks[entry])
+
+    def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
+        """Size, outputs and targets between neighbouring ranks."""
+        outputs, targets = (at(ranks).differences() for at in (self.running_outputs, self.running_targets))
+        return Totals.whole(np.broadcast_to(np.diff(ranks), outputs.shape)), outputs, targets
+
+    def ends(self, ranks: Ints) -> tuple[Floats, Floats]:
+        """The smallest and the largest forecast between neighbouring ranks; nan where there is none."""
+        held = np.diff(ranks) > 0
+        low, high = (np.where(held, self.at(end), np.nan) for end in (ranks[..., :-1], ranks[..., 1:] - 1))
+        return low, high
+
+    def at(self, ranks: Ints) -> Floats:
+        """The forecast at each rank; beyond the ends, that at the end."""
         if self.n == 0:
-            nothing = Totals.zeros(len(ranks) - 1)
-            return nothing, nothing, nothing, low, high
-        entry, inside, _ = self._inside(ranks)
-        outputs = self.outputs[entry] + Totals.of(self.values[entry]).times(inside)
-        filled = np.diff(ranks) > 0
-        low[filled] = self.values[self._entry(ranks[:-1][filled])]
-        high[filled] = self.values[self._entry(ranks[1:][filled] - 1)]
-        targets = self.running_targets(ranks)
-        return Totals.whole(np.diff(ranks)), outputs.differences(), targets.differences(), low, high
+            return np.full(ranks.shape, np.nan)
+        return taken(self.values, self.entry(np.clip(ranks, 0, self.n - 1))).astype(np.float64)
 
     def below(self, edges: Floats, closed: str) -> Ints:
         """How many samples lie below each edge (at or below it, when bins are right-closed)."""
         values, at = self.precision.comparable(self.values, edges)
-        return self.ranks[np.searchsorted(values, at, side="right" if closed == "right" else "left")]
+        side: Literal["left", "right"] = "right" if closed == "right" else "left"
+        places = [row.searchsorted(at, side) for row in np.atleast_2d(values)]  # few edges in a sorted row: fast
+        return self.ranks[np.array(places, np.int64).reshape(*values.shape[:-1], len(at))]
 
     def before(self, ranks: Ints) -> Ints:
         """How many samples have a smaller forecast than the one at each rank."""
-        return self.ranks[self._entry(ranks)]
+        return self.ranks[self._entries(ranks)[0]]
 
-    def _entry(self, ranks: Ints) -> Ints:
-        return np.searchsorted(self.ranks, ranks, side="right") - 1
+    def entry(self, ranks: Ints) -> Ints:
+        """The entry that holds each rank; the last one where there is none."""
+        return np.minimum(np.searchsorted(self.ranks, ranks, side="right") - 1, self.values.shape[-1] - 1)
 
-    def _inside(self, ranks: Ints) -> tuple[Ints, Ints, Ints]:
-        """The entry that holds each rank, how far inside it lies, and how large it is."""
-        entry = np.minimum(self._entry(ranks), len(self.values) - 1)
-        return entry, ranks - self.ranks[entry], self.ranks[entry + 1] - self.ranks[entry]
+    @cached_property
+    def _single(self) -> bool:
+        """Whether every entry is one sample, and no other sample has its forecast."""
+        return self.ties is None and len(self.ranks) == self.n + 1 and bool((np.diff(self.ranks) == 1).all())
 
-
-class Ladders(Protocol):
-    """The sorted samples of many replicates of an event, as binnings need them: each result has a row a replicate."""
-
-    @property
-    def count(self) -> int:
-        """How many replicates there are."""
-
-    @property
-    def n(self) -> int:
-        """How many samples each of them has."""
-
-    @property
-    def rates(self) -> Floats:
-        """How often each sample's group of equal forecasts came true."""
-
-    def below(self, edges: Floats, closed: str) -> Ints:
-        """How many samples lie below each edge (at or below it, when bins are right-closed)."""
-
-    def before(self, ranks: Ints) -> Ints:
-        """How many samples have a smaller forecast than the one at each rank."""
-
-    def targets_at(self, ranks: Ints, rows: Ints | None = None) -> Totals:
-        """The running targets up to ranks, of some of the replicates."""
-
-    def some(self, rows: Ints) -> Ladders:
-        """Some of the replicates."""
+    def _entries(self, ranks: Ints) -> tuple[Ints, Ints]:
+        """The first entry with the forecast that holds each rank, and the first behind them."""
+        entry = self.entry(ranks)
+        return (entry, entry + 1) if self.ties is None else (taken(self.ties[0], entry), taken(self.ties[1], entry))
 
 
-def _columns(view: View) -> Iterator[tuple[Array, Array]]:
-    """The outputs and hits of each question, hard labels."""
-    whole = view.group is None and view.keep is None
-    for question in range(view.questions):
-        column = question % view.v
-        if whole:
-            if column % 16 == 0:  # several columns at once: one walk over the matrix each
-                together = np.ascontiguousarray(view.outputs[:, column : column + 16, 0].T)
-            yield together[column % 16], view.targets == column
-        else:
-            rows = view.rows_of(question)
-            yield view.outputs[rows, column, 0], view.targets[rows] == column
+T = TypeVar("T", Array, Totals)
 
 
-def _distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
-    """Distinct values in order, their counts and hits; the label rides in the lowest bit, so one sort does."""
-    values = np.ascontiguousarray(values) + values.dtype.type(0)  # -0.0 becomes 0.0
-    unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    keys = (values.view(unsigned) << unsigned.type(1)) | hits.astype(unsigned)
-    keys.sort()
-    levels = keys >> unsigned.type(1)
-    first = np.flatnonzero(np.append(True, levels[1:] != levels[:-1])[: len(levels)])
-    counts = np.diff(np.append(first, len(keys)))
-    positives = _reduced((keys & unsigned.type(1)).astype(np.int64), first)
-    return levels[first].view(values.dtype), _small(counts), _small(positives)
+def taken(rows: T, places: Ints) -> T:
+    """The entries at some places: of one row that all share, or of each row.
+
+    >>> taken(np.array([[1, 2], [3, 4]]), np.array([1, 1, 0])).tolist()
+    [[2, 2, 1], [4, 4, 3]]
+    """
+    each = len(rows.shape) > 1 and places.ndim > 1
+    return rows[np.arange(rows.shape[0])[:, None], places] if each else rows[..., places]
 
 
-def _reduced(array: Array, first: Ints) -> Array:
-    return np.add.reduceat(array, first) if len(first) else array[:0]
-
-
-def _small(counts: Array) -> Array:
-    """Counts in the narrowest whole type: the table is kept, the arithmetic is int64."""
-    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+def _ties(values: Array) -> tuple[Ints, Ints] | None:
+    """Of sorted rows, where the group of equal values that holds each begins and ends; None where all differ."""
+    new = np.ones(values.shape, bool)
+    np.not_equal(values[:, 1:], values[:, :-1], out=new[:, 1:])
+    if new.all():
+        return None
+    place = np.arange(values.shape[1])
+    begins = np.maximum.accumulate(np.where(new, place, 0), axis=1)
+    ends = np.full(new.shape, len(place))
+    ends[:, :-1] = np.where(new[:, 1:], place[1:], len(place))
+    return begins, np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
 
 
 def _totals(targets: Array | Totals) -> Totals:

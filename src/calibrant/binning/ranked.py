@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed, of_each
-from calibrant.binning.ladder import Forecasts, Ladder, Ladders
+from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.bins import Bins
 from calibrant.checks import whole
 from calibrant.kernels.totals import Ints
@@ -37,7 +37,7 @@ class ByRank(ABC):
 
     @abstractmethod
     def cuts(self, ladder: Ladder) -> Ints:
-        """The ranks at which one question's sorted samples are cut."""
+        """The ranks at which sorted samples are cut."""
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer, by its rank; among tied forecasts, earlier rows go to lower bins."""
@@ -64,17 +64,17 @@ class EqualMass(ByRank):
     """
 
     n_bins: int = 15
+    facts: ClassVar[Facts] = Facts("binning", reads=TABLE, cuts="ranks")
 
     def __post_init__(self) -> None:
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+    def cuts(self, ladder: Ladder) -> Ints:
         """The ranks ceil(k n / b)."""
-        return cuts_by_rank(ladder, self.n_bins)
-
-    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
-        """The ranks at which each of many replicates is cut, and how many bins each gets."""
-        return of_each(self.cuts(ladders), ladders.count)
+        steps = np.arange(self.n_bins + 1)
+        if ladder.n * self.n_bins >= 1 << 62:
+            steps = steps.astype(object)
+        return (-(-steps * ladder.n // self.n_bins)).astype(np.int64)  # ceil(k n / b) in integers
 
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "equal-mass")
@@ -94,11 +94,12 @@ class Quantiles(ByRank):
     """
 
     n_bins: int = 15
+    facts: ClassVar[Facts] = Facts("binning", reads=TABLE, cuts="values")
 
     def __post_init__(self) -> None:
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
-    def cuts(self, ladder: Ladder | Ladders) -> Ints:
+    def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the values at equally spaced ranks cut the sorted samples."""
         n = ladder.n
         if n == 0:
@@ -106,17 +107,5 @@ class Quantiles(ByRank):
         wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
         return enclosed(ladder.before(np.minimum(wanted, n - 1)), n)
 
-    def cuts_of_each(self, ladders: Ladders) -> tuple[Ints, Ints]:
-        """The ranks at which each of many replicates is cut, and how many bins each gets."""
-        return of_each(self.cuts(ladders), ladders.count)
-
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "quantile")
-
-
-def cuts_by_rank(ladder: Ladder | Ladders, n_bins: int) -> Ints:
-    """The ranks at which bins of equal mass cut the sorted samples."""
-    steps = np.arange(n_bins + 1)
-    if ladder.n * n_bins >= 1 << 62:
-        steps = steps.astype(object)
-    return (-(-steps * ladder.n // n_bins)).astype(np.int64)  # ceil(k n / b) in integers

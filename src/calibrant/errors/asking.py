@@ -12,8 +12,8 @@ from typing import Literal, Protocol, final, runtime_checkable
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.contract import STREAM, TABLE, Binning, bins_of
-from calibrant.binning.ladder import Forecasts
+from calibrant.binning.contract import STREAM, TABLE, Binning, RankBinning, bins_of
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.bins import Bins
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
@@ -226,11 +226,11 @@ class OfBins(Asking[Summary]):
 class OfRates(OfTable):
     """A metric of events that compares each forecast with the rate at which its bin came true."""
 
-    binning: Binning
+    binning: RankBinning
 
     @abstractmethod
-    def of_rates(self, values: Floats, rates: Floats, counts: Floats | Ints) -> Floats:
-        """The error of forecasts against rates, each counted so often, along the last axis."""
+    def of_cuts(self, ladder: Ladder, cuts: Ints) -> Floats:
+        """The error of each replicate, cut at these ranks."""
 
 
 class OfScores(Asking[S]):

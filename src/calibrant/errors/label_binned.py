@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.contract import Binning
+from calibrant.binning.contract import RankBinning
 from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.checks import order
@@ -20,14 +19,6 @@ from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, facts_of
-
-
-@runtime_checkable
-class RankBinning(Binning, Protocol):
-    """A binning that cuts the sorted samples of an event."""
-
-    def cuts(self, ladder: Ladder) -> Ints:
-        """The ranks at which one question's sorted samples are cut."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,25 +61,27 @@ class LabelBinnedError(OfRates):
     def answer(self, summary: Forecasts) -> Result:
         """Bin the table, then compare each entry with the mean labels of the bins it falls into."""
         bins = summary.cut(self.binning.cuts)
-        values = np.array([self._error(ladder) for ladder in summary.ladders()])
+        values = np.array([self.of_cuts(ladder, self.binning.cuts(ladder)) for ladder in summary.ladders()])
         words = f"order {self.p:g}" if self.p != 1 else ""
         chosen = facts_of(self.binning).chooses and bins.shape[0] == 1
         details: dict[str, float] = {"n_bins": int(bins.requested[0])} if chosen else {}
         return self.combined(bins.about, values, bins.counts.sum(axis=1), words, bins=bins, details=details)
 
-    def _error(self, ladder: Ladder) -> float:
-        """One question: every stretch of equal forecast and bin counts by its length."""
+    def of_cuts(self, ladder: Ladder, cuts: Ints) -> Floats:
+        """Every stretch of equal forecast and bin counts by its length; nan without samples."""
         if ladder.n == 0:
-            return float("nan")
-        cuts = self.binning.cuts(ladder)
-        size, _, targets, *_ = ladder.cut(cuts)
-        rate = targets.value / np.maximum(size.value, 1.0)
+            return np.full(ladder.targets.shape[:-1], np.nan)
+        sizes = np.diff(cuts)
+        rates = ladder.running_targets(cuts).differences().value / np.maximum(sizes, 1)
+        if ladder.values.ndim > 1:  # samples are entries: each counts once
+            near = np.repeat(rates.ravel(), np.broadcast_to(sizes, rates.shape).ravel())
+            return self._mean(ladder.values - near.reshape(ladder.values.shape), np.ones(ladder.n))
         ends = np.unique(np.concatenate([ladder.ranks, cuts]))
-        entry = np.searchsorted(ladder.ranks, ends[:-1], side="right") - 1
         bin_ = np.searchsorted(cuts, ends[:-1], side="right") - 1
-        return float(self.of_rates(ladder.values[entry].astype(np.float64), rate[bin_], np.diff(ends)))
+        values = ladder.values[ladder.entry(ends[:-1])].astype(np.float64)
+        return self._mean(values - rates[bin_], np.diff(ends))
 
-    def of_rates(self, values: Floats, rates: Floats, counts: Floats | Ints) -> Floats:
-        """The L^p mean of the distances."""
-        errors = np.power(np.abs(values - rates), self.p)
-        return np.power((counts * errors).sum(axis=-1) / counts.sum(axis=-1), 1 / self.p)
+    def _mean(self, gaps: Floats, counts: Floats | Ints) -> Floats:
+        """The L^p mean of gaps that count so often."""
+        mean = (counts * np.power(np.abs(gaps), self.p)).sum(axis=-1) / counts.sum()
+        return np.asarray(np.power(mean, 1 / self.p))

@@ -41,8 +41,9 @@ def exact(metric: Metric, predictions: Predictions) -> Engine:
         return _FixedBins(metric, view, rows, len(predictions))
     if isinstance(metric, OfScores) and view.group is None and view.keep is None:
         return _Scores(metric, view, rows, len(predictions))
-    if hard and not view.about.fractional and isinstance(metric.summarise_view(view), Forecasts):
-        return _Tables(metric, view, rows, len(predictions))
+    table = metric.summarise_view(view) if hard and not view.about.fractional else None
+    if isinstance(table, Forecasts):
+        return _Tables(metric, view, rows, len(predictions), table)
     return _Viewed(metric, view, rows, len(predictions))
 
 
@@ -100,32 +101,25 @@ class _Viewed(_Rows[Asking[Summary]]):
 class _Tables(_Rows[Asking[Summary]]):
     """Metrics that follow from the table of distinct forecasts: sorted once, then only counted anew."""
 
-    def __init__(self, metric: Asking[Summary], view: View, rows: Ints, n: int) -> None:
+    def __init__(self, metric: Asking[Summary], view: View, rows: Ints, n: int, table: Forecasts) -> None:
         super().__init__(metric, view, rows, n)
+        self.table = table
         answering = [view.rows_of(question) for question in range(view.questions)]
         question = np.repeat(np.arange(view.questions), [len(these) for these in answering])
         row = np.concatenate(answering)
-        value = view.outputs[row, question % view.v, 0] + 0  # -0.0 becomes 0.0
-        order = np.lexsort((value, question))
-        self.row, question, value = row[order], question[order], value[order]
-        self.happened = (view.targets[self.row] == question % view.v).astype(np.int64)
-        changes = (value[1:] != value[:-1]) | (question[1:] != question[:-1])
-        self.starts = np.flatnonzero(np.append(True, changes)[: len(value)])
-        self.forecasts, self.question = value[self.starts], question[self.starts]
+        happened = view.targets[row] == question % view.v
+        places = zip(table.starts[:-1], table.starts[1:], answering, np.arange(view.questions) % view.v, strict=True)
+        entry = [start + table.values[start:stop].searchsorted(view.outputs[of, v, 0]) for start, stop, of, v in places]
+        self.place = 2 * np.concatenate(entry) + happened
+        self.row = row
 
     def __call__(self, draws: Iterable[Ints]) -> Floats:
-        return np.stack([self._one(self.weights(counts).take(self.row).astype(np.int64)) for counts in draws])
+        return np.stack([self._one(self.weights(counts).take(self.row)) for counts in draws])
 
-    def _one(self, weight: Ints) -> Floats:
-        if not len(self.starts):
-            return np.full(1 + len(self.view.about.names), np.nan)
-        counts, targets = (np.add.reduceat(array, self.starts) for array in (weight, weight * self.happened))
-        there = counts > 0
-        starts = np.searchsorted(self.question[there], np.arange(self.view.questions + 1))
-        table = Forecasts(
-            self.view.about, self.forecasts[there], counts[there], targets[there], starts, self.view.precision
-        )
-        result = self.metric.conclude(table)
+    def _one(self, weight: Array) -> Floats:
+        size = 2 * len(self.table.values)
+        both = np.bincount(self.place, weight, size)[:size].astype(np.int64)  # a row without weight may have no entry
+        result = self.metric.conclude(self.table.recounted(both[::2] + both[1::2], both[1::2]))
         return np.array([result.value, *result.values])
 
 

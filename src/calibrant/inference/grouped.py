@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from calibrant.binning.fixed import FixedEdges
-from calibrant.binning.ladder import Forecasts
+from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.binning.ranked import EqualMass
 from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking, OfBins
@@ -19,7 +19,6 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import basic
 from calibrant.inference.consistency import Null
 from calibrant.inference.pivots import pivot
-from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import TopLabel
 from calibrant.metric import Metric
@@ -67,12 +66,12 @@ def grouped(event: Predictions) -> Forecasts | None:
     >>> len(grouped(Predictions.from_probs([1, 0, 1], [.9, .2, .2])).values)
     2
     """
-    if len(event) > MOST_ROWS and event.weight is None and event.soft is None:
-        return _in_groups(event)
     try:
-        return EqualMass(1).summarise(TopLabel()(event))
+        table = EqualMass(1).summarise(TopLabel()(event))
     except CalibrationInputError:
         return None
+    large = len(event) > MOST_ROWS and event.weight is None and event.soft is None
+    return _in_groups(table) if large else table
 
 
 def concluded(metric: Metric, table: Forecasts) -> Result:
@@ -167,50 +166,36 @@ def _rows_resampled(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:
     total = int(kinds.sum())
     for index in range(n):
         drawn = _generator(seed, 0, index).multinomial(total, kinds / total).reshape(2, -1)
-        there = drawn.sum(axis=0) > 0
-        yield _with(table, drawn.sum(axis=0)[there], drawn[1][there], table.values[there])
+        yield table.recounted(drawn.sum(axis=0), drawn[1])
 
 
 def _labels_redrawn(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:
     chances = np.clip(table.values.astype(np.float64), 0.0, 1.0)
     counts = table.counts.astype(np.int64)
     for index in range(n):
-        yield _with(table, counts, _generator(seed, 1, index).binomial(counts, chances), table.values)
+        yield table.recounted(counts, _generator(seed, 1, index).binomial(counts, chances))
 
 
 def _generator(seed: int, stage: int, index: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9, stage, index)))
 
 
-def _with(table: Forecasts, counts: Ints, targets: Ints, values: Array) -> Forecasts:
-    starts = np.array([0, len(values)])
-    return dataclasses.replace(table, counts=counts, targets=targets, values=values, starts=starts)
+def _in_groups(table: Forecasts) -> Forecasts:
+    """The entries of one question between the ends of groups as one, whose value is their mean."""
+    (ladder,) = table.ladders()
+    ends = _ends(ladder)
+    groups = table.gathered(ends[np.searchsorted(ends, table.values)])
+    place = np.searchsorted(ends, groups.values)
+    firsts = np.nextafter(np.concatenate([ends[:1] - 1, ends[:-1]]), ends.dtype.type(2))[place]
+    means = np.clip(groups.summed.value / groups.counts, firsts, groups.values)  # a tied forecast is itself, to the bit
+    return dataclasses.replace(groups, values=means)
 
 
-def _in_groups(event: Predictions) -> Forecasts:
-    """One walk over the rows, after a sort that finds where the groups end."""
-    forecasts, labels = event.probabilities, event.hard_labels("grouping")
-    ends = _ends(np.sort(forecasts), event.precision)
-    counts, happened = np.zeros((2, len(ends)), np.int64)
-    summed = np.zeros(len(ends))
-    for start in range(0, len(forecasts), BLOCK):
-        part = slice(start, start + BLOCK)
-        group = np.searchsorted(ends, forecasts[part])
-        counts += np.bincount(group, minlength=len(ends))
-        happened += np.bincount(group, labels[part], len(ends)).astype(np.int64)
-        summed += np.bincount(group, forecasts[part], len(ends))
-    firsts = np.nextafter(np.concatenate([ends[:1] - 1, ends[:-1]]), ends.dtype.type(2))
-    held = counts > 0
-    means = np.clip(summed[held] / counts[held], firsts[held], ends[held])  # a tied forecast is itself, to the bit
-    about = dataclasses.replace(TopLabel()(event[:1]).about, n=len(event))
-    return Forecasts(about, means, counts[held], happened[held], np.array([0, held.sum()]), event.precision)
-
-
-def _ends(ordered: Array, precision: Precision) -> Array:
+def _ends(ladder: Ladder) -> Array:
     """The largest forecast that each group may hold: forecasts on either side of a rank are a group of their own."""
-    n, cuts = len(ordered), ranks(len(ordered))
-    tied = np.unique(ordered[np.concatenate([cuts[:-1], cuts[1:] - 1])])
-    fine = ordered[np.arange(1, FINE) * n // FINE]
-    _, fixed = precision.comparable(ordered[:1], np.union1d(edges(), np.arange(FINE) / FINE))
+    n, cuts, values = ladder.n, ranks(ladder.n), ladder.values
+    tied = np.unique(values[ladder.entry(np.concatenate([cuts[:-1], cuts[1:] - 1]))])
+    fine = values[ladder.entry(np.arange(1, FINE) * n // FINE)]
+    _, fixed = ladder.precision.comparable(values[:1], np.union1d(edges(), np.arange(FINE) / FINE))
     below = np.nextafter(tied, tied.dtype.type(-1))
     return np.unique(np.concatenate([tied, below, fine, fixed]))

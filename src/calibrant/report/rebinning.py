@@ -44,7 +44,7 @@ class RebinningCounts:
             squares = np.bincount(bin_numbers(binning, event), event.weight**2, len(width)).astype(np.float64)
         width = np.column_stack([width, squares])
         table = grouped(event) if table is None else table
-        cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(event, table)
+        cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(table)
         return cls(float(width[:, 0].sum()), width, cuts, mass)
 
     def to_dict(self) -> dict[str, object]:
@@ -60,29 +60,26 @@ class RebinningCounts:
         }
 
 
-def squared_weights(event: Predictions, table: Forecasts, cuts: Floats) -> Floats:
+def squared_weights(table: Forecasts, cuts: Floats) -> Floats:
     """The sums of squared weights between ranks; tied forecasts share theirs evenly.
 
     >>> event = Predictions.from_probs([1, 0, 1], [.2, .9, .9], sample_weight=[1, 2, 1])
-    >>> squared_weights(event, grouped(event), np.array([0, 1, 2, 4])).round(4).tolist()
+    >>> squared_weights(grouped(event), np.array([0, 1, 2, 4])).round(4).tolist()
     [1.0, 1.6667, 3.3333]
     """
-    weight = np.ones(len(event)) if event.weight is None else event.weight
-    entry = np.searchsorted(table.values, event.probabilities)
-    held = weight > 0
-    summed = np.bincount(entry[held], weight[held] ** 2, len(table.values))
+    if table.squares is None:
+        return np.diff(cuts)
     corners = np.concatenate([[0], np.cumsum(table.counts.astype(np.int64))])
-    return np.diff(np.interp(cuts, corners, np.concatenate([[0.0], np.cumsum(summed)])))
+    return np.diff(np.interp(cuts, corners, table.squares.cumulative().value))
 
 
-def _by_rank(event: Predictions, table: Forecasts) -> tuple[Floats, Floats]:
+def _by_rank(table: Forecasts) -> tuple[Floats, Floats]:
     """The ranks at which equal-mass bins cut, and the cells between them."""
     cuts = ranks(int(table.counts.sum()))
     bins = table.cut(lambda _: cuts)
     ends = [np.zeros((1, 0)) if end is None else end for end in (bins.low, bins.high)]
-    sums = _sums(bins)
-    squares = sums[:, 0] if event.weight is None else squared_weights(event, table, cuts.astype(np.float64))
-    return cuts.astype(np.float64), np.column_stack([sums, squares, ends[0][0], ends[1][0]])
+    places = cuts.astype(np.float64)
+    return places, np.column_stack([_sums(bins), squared_weights(table, places), ends[0][0], ends[1][0]])
 
 
 def _sums(bins: Bins | None) -> Floats:

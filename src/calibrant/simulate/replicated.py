@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from calibrant.binning.contract import CutsEach
+from calibrant.binning.contract import Choosing
+from calibrant.binning.ladder import Ladder
 from calibrant.bins import Bins
 from calibrant.errors.asking import Asking, OfBins, OfRates
-from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.simulate.sampling import Samples, SortedReplicates
+from calibrant.simulate.sampling import Samples
 from calibrant.specification.facts import facts_of
 from calibrant.views import About
 
@@ -30,14 +33,35 @@ def values_of(metric: Metric, samples: Samples) -> Floats:
     True
     """
     asked = isinstance(metric, Asking) and metric.asks_event and facts_of(metric.across).keeps_one
+    if not (samples.events and asked and isinstance(metric, OfBins | OfRates) and _cuts_together(metric)):
+        return np.array([_alone(metric, predictions) for predictions in samples])
+    cuts, requested = _cuts(metric.binning, samples.ladder)
+    if isinstance(metric, OfBins):
+        values = metric.pooled(_bins(samples.ladder, cuts, requested))
+    else:
+        values = metric.of_cuts(samples.ladder, cuts)
+    chosen = np.where(facts_of(metric.binning).chooses, requested.astype(np.float64), np.nan)
+    return np.column_stack([values, chosen])
+
+
+def _cuts_together(metric: OfBins | OfRates) -> bool:
+    """Whether the binning cuts many replicates at once, and nothing but sums of bins is asked for."""
     enough = not isinstance(metric, OfBins) or metric.sums_suffice
-    together = samples.events and asked and enough
-    if together and isinstance(metric, OfBins | OfRates) and isinstance(metric.binning, CutsEach):
-        cuts, requested = metric.binning.cuts_of_each(samples.ranked)
-        make = _binned if isinstance(metric, OfBins) else _of_rates
-        chosen = np.where(facts_of(metric.binning).chooses, requested.astype(np.float64), np.nan)
-        return np.column_stack([make(metric, samples.ranked, cuts, requested), chosen])  # type: ignore[arg-type]
-    return np.array([_alone(metric, predictions) for predictions in samples])
+    return enough and facts_of(metric.binning).cuts is not None
+
+
+def _cuts(binning: Any, ladder: Ladder) -> tuple[Ints, Ints]:
+    """The ranks at which replicates are cut, padded with empty bins, and how many bins each asks for."""
+    count = ladder.targets.shape[0]
+    if not isinstance(binning, Choosing):
+        cuts: Ints = binning.cuts(ladder)
+        return cuts, np.full(count, cuts.shape[-1] - 1)
+    chosen = binning.choose(ladder)
+    cuts = np.full((count, int(chosen.max()) + 1), ladder.n)
+    for n_bins in np.unique(chosen).tolist():
+        rows = np.flatnonzero(chosen == n_bins)
+        cuts[rows, : n_bins + 1] = binning.into(n_bins).cuts(ladder.some(rows))
+    return cuts, chosen
 
 
 def _alone(metric: Metric, predictions: Predictions) -> tuple[float, float]:
@@ -45,19 +69,8 @@ def _alone(metric: Metric, predictions: Predictions) -> tuple[float, float]:
     return result.value, float(result.details.get("n_bins", np.nan))
 
 
-def _binned(metric: OfBins, ranked: SortedReplicates, cuts: Ints, requested: Ints) -> Floats:
+def _bins(ladder: Ladder, cuts: Ints, requested: Ints) -> Bins:
     """Bins of all replicates in one table, each replicate a question of its own."""
-    outputs, targets = (at(cuts).differences() for at in (ranked.outputs_at, ranked.targets_at))
+    size, outputs, targets = ladder.cut(cuts)
     shape = (*outputs.shape, 1)
-    size = Totals.whole(np.diff(cuts, axis=1))
-    return metric.pooled(
-        Bins(About(ranked.n, "event"), size, outputs.reshape(*shape), targets.reshape(*shape), requested)
-    )
-
-
-def _of_rates(metric: OfRates, ranked: SortedReplicates, cuts: Ints, requested: Ints) -> Floats:
-    """Each sample's forecast against the mean label of the bin that holds its rank."""
-    sizes = np.diff(cuts, axis=1)
-    rates = ranked.targets_at(cuts).differences().value / np.maximum(sizes, 1)
-    near = np.repeat(rates.ravel(), sizes.ravel()).reshape(ranked.shape)
-    return metric.of_rates(ranked.values, near, np.ones(ranked.shape))
+    return Bins(About(ladder.n, "event"), size, outputs.reshape(*shape), targets.reshape(*shape), requested)

@@ -87,6 +87,9 @@ class Facts:
     """Of a binning: whether an answer's bin is the same whatever the other answers are."""
     chooses: bool = False
     """Of a binning: whether the data choose how many bins there are."""
+    cuts: str | None = None
+    """Of a binning that cuts sorted samples, of many replicates at once: "ranks" where their number alone says where,
+    "values" where forecasts or outcomes do; None where it takes one table at a time."""
     reads: str | None = None
     """Of a binning or score: what it keeps of the data, in a line; summaries whose lines are equal can be added."""
 
