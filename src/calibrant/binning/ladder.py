@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints, Totals
-from calibrant.views import About, Summary, View
+from calibrant.summaries import About, Summary
+from calibrant.views import View
 
 MOST_SAMPLES = float(1 << 62)
 """Ranks beyond this would leave their range."""
@@ -36,6 +37,7 @@ class Forecasts(Summary):
     precision: Precision
     squares: Totals | None = None
     """Summed squares of the weights of each entry; None where every weight was 1, so that they are the counts."""
+    axes: ClassVar[Mapping[str, str]] = {"values": "m", "counts": "m", "targets": "m", "starts": "q", "squares": "m"}
 
     @classmethod
     def of(cls, view: View, piece: str) -> Forecasts:
@@ -91,6 +93,21 @@ class Forecasts(Summary):
             min(self.precision, other.precision, key=lambda precision: precision.bits),
             None if plain else Totals.joined([table.squares or _totals(table.counts) for table in both])[order],
         )._collapsed()
+
+    def canonical(self) -> Forecasts:
+        """One entry a distinct forecast, in order; squares of weights only where they are not the counts."""
+        table = self._collapsed()
+        plain = table.squares is None or table.squares.same(_totals(table.counts))
+        return dataclasses.replace(table, squares=None) if plain else table
+
+    def faults(self) -> Iterator[str]:
+        """What cannot be: forecasts that are no probabilities, counts below 1, more targets than samples."""
+        yield from super().faults()
+        counts, targets = _totals(self.counts), _totals(self.targets)
+        if not ((self.values >= 0) & (self.values <= 1)).all() or not 0 < self.precision.bits <= 53:
+            yield "values that are no probabilities of their precision"
+        if not (self.counts > 0).all() or targets.negative.any() or (counts - targets).negative.any():
+            yield "counts below 1 or targets outside of 0 to their counts"
 
     @property
     def _question(self) -> Ints:

@@ -154,6 +154,20 @@ class Totals:
         """The whole parts of the sums."""
         return (self.hi >> HALF) + (0 if self.top is None else self.top << HIGH - HALF)
 
+    @property
+    def negative(self) -> NDArray[np.bool_]:
+        """Which sums lie below 0."""
+        return (self.hi if self.top is None else self.top) < 0
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether the limbs are the one form of their sums: carried, and as few as do."""
+        if self.top is None:
+            return self.hi.shape == self.lo.shape and Totals.normal(self.hi, self.lo).same(self)
+        return self.hi.shape == self.lo.shape == self.top.shape and Totals._narrowed(
+            self.hi & _REST, self.lo & _MASK, self.top
+        ).same(self)
+
     def __add__(self, other: Totals) -> Totals:
         return self._joined(other, 1)
 
