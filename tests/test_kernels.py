@@ -7,7 +7,6 @@ import pytest
 
 import calibrant as cal
 from calibrant import kernels
-from calibrant.kernels import numpy as plain
 
 
 def large(n=6000, k=1000, dtype=np.float32):
@@ -50,7 +49,7 @@ def test_logits_are_never_copied_whole(name):
 def test_the_size_of_blocks_changes_no_bit(monkeypatch, block):
     p, y = large(n=300, k=40)
     expected = {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()}
-    monkeypatch.setattr(plain, "BLOCK", block)
+    monkeypatch.setattr("calibrant.kernels.blocks.BLOCK", block)
     monkeypatch.setattr("calibrant.binning.fixed.STREAM", block)
     monkeypatch.setattr("calibrant.errors.asking.STREAM", block)
     assert {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()} == expected

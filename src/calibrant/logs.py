@@ -157,7 +157,7 @@ def of_leaders(predictions: Predictions, leaders: Ints) -> Softmax | None:
 
 def of_groups(predictions: Predictions, members: list[Ints]) -> Softmax | None:
     """Of groups of classes."""
-    return Softmax(partial(kernels.pooled, predictions.values, members)) if predictions.logits else None
+    return Softmax(partial(kernels.pooled, predictions.values, tuple(members))) if predictions.logits else None
 
 
 def _pool(logits: Array) -> Floats:

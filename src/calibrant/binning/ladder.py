@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
@@ -280,16 +281,8 @@ def _columns(view: View) -> Iterator[tuple[Array, Array]]:
 
 
 def _distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
-    """Distinct values in order, their counts and hits; the label rides in the lowest bit, so one sort does."""
-    values = np.ascontiguousarray(values) + values.dtype.type(0)  # -0.0 becomes 0.0
-    unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    keys = (values.view(unsigned) << unsigned.type(1)) | hits.astype(unsigned)
-    keys.sort()
-    levels = keys >> unsigned.type(1)
-    first = np.flatnonzero(np.append(True, levels[1:] != levels[:-1])[: len(levels)])
-    counts = np.diff(np.append(first, len(keys)))
-    positives = _reduced((keys & unsigned.type(1)).astype(np.int64), first)
-    return levels[first].view(values.dtype), _small(counts), _small(positives)
+    levels, counts, positives = kernels.distinct(values, hits)
+    return levels, _small(counts), _small(positives)
 
 
 def _reduced(array: Array, first: Ints) -> Array:

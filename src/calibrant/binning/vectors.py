@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant import kernels
-from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.fixed import EqualWidth, codes_by, pooled
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import number, word
 from calibrant.door.arrays import Array
-from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.kernels.totals import Floats, Ints, Totals, column_totals
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
@@ -101,12 +101,11 @@ class KDTree:
         nodes = [_Node.of(outputs, rows, view.weight)]
         while nodes:
             node = nodes.pop()
-            below = None if node.count < limit else node.below(outputs, self.threshold, view.weight)
-            if below is None or below.all() or not below.any():
+            sides = (node.rows,) if node.count < limit else node.sides(outputs, self.threshold, view.weight)
+            if min(map(len, sides)) == 0 or len(sides) == 1:
                 leaves.append(node.rows)
             else:
-                left, right = node.split(outputs, below, view.weight)
-                nodes += [right, left]  # the left one is popped first
+                nodes += node.split(outputs, *sides, view.weight)
         return leaves
 
     def __str__(self) -> str:
@@ -145,29 +144,10 @@ class Grid:
     def summarise(self, view: View) -> Bins:
         """The occupied cells of a batch."""
         cells, codes = self._cells(view)
-        n, v, d = view.outputs.shape
-        question = np.arange(v) + (0 if view.group is None else view.group[:, None] * v)
-        kept = np.ones((n, v), bool) if view.keep is None else view.keep
-        shape = (view.questions, len(cells))
-        check_memory(*shape, d)
-        place = (question * len(cells) + codes)[kept]
-        weight = None if view.weight is None else np.broadcast_to(view.weight[:, None], (n, v))[kept]
-        truth = view.truth_rows
-        sums = [
-            [_sums(place, array[kept][:, axis], shape, weight) for axis in range(d)] for array in (view.outputs, truth)
-        ]
-        size = _sums(place, np.ones(len(place)), shape, weight)
-        squares = None if weight is None else Totals.of(np.square(weight)).by_code(place, shape[0] * shape[1])
-        outputs, targets = (_stacked(parts) for parts in sums)
-        return Bins(
-            view.about,
-            size,
-            outputs,
-            targets,
-            np.full(view.questions, len(cells)),
-            cells=cells,
-            squares=None if squares is None else squares.reshape(*shape),
-        )
+        check_memory(view.questions, len(cells), view.d)
+        size, outputs, targets, squares = pooled(view, codes, len(cells))
+        requested = np.full(view.questions, len(cells))
+        return Bins(view.about, size, outputs, targets, requested, cells=cells, squares=squares)
 
     def conclude(self, summary: Bins) -> Bins:
         """Nothing is left to do but to count the cells."""
@@ -183,7 +163,7 @@ class Grid:
         """The occupied cells (c, axes), and the cell of each answer (n, v)."""
         axes = max(1, view.d - 1)
         edges = EqualWidth(self.n_bins).edges
-        codes = kernels.scalar_codes(view.outputs[:, :, :axes], edges, self.closed, view.precision)
+        codes = kernels.scalar_codes(view.outputs[:, :, :axes], *codes_by(view, edges, self.closed))
         used = codes if view.keep is None else np.where(view.keep[:, :, None], codes, 0)
         cells, place = np.unique(used.reshape(-1, axes).astype(np.int64), axis=0, return_inverse=True)
         return cells, place.reshape(view.outputs.shape[:2])
@@ -206,30 +186,27 @@ class _Node:
         return cls(
             rows,
             int(_count(rows, weight)),
-            kernels.column_totals(outputs, rows, weight),
-            kernels.column_totals(outputs, rows, weight, square=True),
+            column_totals(outputs, rows, weight),
+            column_totals(outputs, rows, weight, square=True),
         )
 
-    def below(self, outputs: Array, threshold: str, weight: Floats | None) -> Array:
-        """Which rows go left: those below the threshold on the axis of largest variance."""
+    def sides(self, outputs: Array, threshold: str, weight: Floats | None) -> tuple[Ints, Ints]:
+        """The rows below the threshold on the axis of largest variance, and the others."""
         mean = self.total.value / self.count
         variance = self.squares.value / self.count - mean * mean
         axis = int(np.flatnonzero(variance >= variance.max() - _LEVEL)[0])
-        values = outputs[self.rows, axis]
+        middle = self.total.exact(axis) / (self.count << 52)  # integers divide with one rounding
         if threshold == "median":
-            return values < np.median(values if weight is None else np.repeat(values, weight[self.rows].astype(int)))
-        exact = self.total.exact(axis) / (self.count << 52)  # integers divide with one rounding
-        return values < np.float64(exact)
+            values = outputs[self.rows, axis]
+            middle = np.median(values if weight is None else np.repeat(values, weight[self.rows].astype(int)))
+        return kernels.partition(outputs, self.rows, axis, float(middle))
 
-    def split(self, outputs: Array, below: Array, weight: Floats | None) -> tuple[_Node, _Node]:
-        """Both sides; the smaller one is summed, the other is what remains."""
-        sides = self.rows[below], self.rows[~below]
-        small = int(len(sides[1]) < len(sides[0]))
-        summed = _Node.of(outputs, sides[small], weight)
-        rest = _Node(
-            sides[1 - small], self.count - summed.count, self.total - summed.total, self.squares - summed.squares
-        )
-        return (rest, summed) if small else (summed, rest)
+    def split(self, outputs: Array, left: Ints, right: Ints, weight: Floats | None) -> tuple[_Node, _Node]:
+        """Both sides, the right one first; the smaller one is summed, the other is what remains."""
+        small, large = sorted((left, right), key=len)
+        summed = _Node.of(outputs, small, weight)
+        rest = _Node(large, self.count - summed.count, self.total - summed.total, self.squares - summed.squares)
+        return (summed, rest) if small is right else (rest, summed)
 
 
 def _count(rows: Ints, weight: Floats | None) -> int:
@@ -241,18 +218,10 @@ def _leaf_sums(view: View, question: int, rows: Ints) -> tuple[Totals, ...]:
     weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
     return (
         Totals.of(weight).sum(0).reshape(1),
-        kernels.column_totals(view.outputs[:, question % view.v], rows, view.weight),
-        kernels.column_totals(view.truth_of(question, rows), weight=None if view.weight is None else weight),
+        column_totals(view.outputs[:, question % view.v], rows, view.weight),
+        column_totals(view.truth_of(question, rows), np.arange(len(rows)), None if view.weight is None else weight),
         Totals.of(np.square(weight)).sum(0).reshape(1),
     )
 
 
 _NO_ROWS: Ints = np.zeros(0, np.int64)
-
-
-def _sums(place: Ints, values: Array, shape: tuple[int, int], weight: Floats | None) -> Totals:
-    return kernels.sums_by_code(place, values, shape[0] * shape[1], weight).reshape(*shape)
-
-
-def _stacked(parts: list[Totals]) -> Totals:
-    return Totals.joined([part.reshape(*part.shape, 1) for part in parts], axis=-1)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import kernels
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.blocks import blocks
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -201,10 +203,7 @@ class Totals:
             units = np.zeros(count, object)
             np.add.at(units, codes, self.units)
             return Totals.exactly(units)
-        sums = Totals.zeros(count)
-        np.add.at(sums.hi, codes, self.hi)
-        np.add.at(sums.lo, codes, self.lo)
-        return Totals.normal(sums.hi, sums.lo)
+        return Totals.normal(*(kernels.sums_by_code(codes, limb, count) for limb in (self.hi, self.lo)))
 
     def reduced(self, first: Ints) -> Totals:
         """Exact sums of the stretches of a 1-D array that begin at these places."""
@@ -286,6 +285,19 @@ class Totals:
         """1-D totals as the rows of a table, padded with zeros to one width."""
         padded = [Totals.joined([row, Totals.zeros(width - len(row.hi))]).reshape(1, width) for row in rows]
         return Totals.joined(padded)
+
+
+def column_totals(
+    values: NDArray[Any], rows: Ints, weight: NDArray[Any] | None = None, *, square: bool = False
+) -> Totals:
+    """Exact sums of the columns of a matrix of values in [0, 1] over some of its rows, or of their squares."""
+    if weight is None:
+        return Totals(*(kernels.square_sums if square else kernels.column_sums)(values, rows))
+    total = Totals.zeros(values.shape[1])
+    for part in blocks(len(rows), values.shape[1]):
+        block = values[rows[part]]
+        total += Totals.of(np.square(block, dtype=np.float64) if square else block, weight[rows[part], None]).sum(0)
+    return total
 
 
 def _largest(limbs: Ints) -> int:
