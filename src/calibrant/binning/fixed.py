@@ -141,8 +141,8 @@ def _bins_between(view: View, edges: Floats, closed: str, piece: str) -> Bins:
     else:
         codes = kernels.scalar_codes(view.outputs[:, :, 0], *codes_by(view, edges, closed))
         size, outputs, targets, squares = pooled(view, codes, n_bins)
-    low, high = (np.broadcast_to(ends, shape) for ends in (edges[:-1], edges[1:]))
-    return Bins(view.about, size, outputs, targets, np.full(view.questions, n_bins), low, high, squares=squares)
+    requested, ends = np.full(view.questions, n_bins), np.broadcast_to(edges, (view.questions, n_bins + 1))
+    return Bins(view.about, size, outputs, targets, requested, ends[:, :-1], ends[:, 1:], squares=squares)
 
 
 def codes_by(view: View, edges: Floats, closed: str) -> tuple[Array, str, float]:

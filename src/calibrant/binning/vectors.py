@@ -60,23 +60,23 @@ class KDTree:
 
     def conclude(self, summary: View) -> Bins:
         """Grow a tree for each question."""
-        leaves = [self._leaves(summary, question) for question in range(summary.questions)]
-        width = max(1, max(len(of_one) for of_one in leaves))
-        check_memory(len(leaves), width, summary.d)
+        trees = [self._leaves(summary, question) for question in range(summary.questions)]
+        width = max(1, max(map(len, trees)))
+        check_memory(len(trees), width, summary.d)
         sums = [
-            _leaf_sums(summary, question, rows)
-            for question, of_one in enumerate(leaves)
-            for rows in [*of_one, *[_NO_ROWS] * (width - len(of_one))]
+            _leaf_sums(summary, question, leaf)
+            for question, leaves in enumerate(trees)
+            for leaf in [*leaves, *[_Node.of(summary.outputs[:, 0], _NO_ROWS, None)] * (width - len(leaves))]
         ]
         size, outputs, targets, squares = (
-            Totals.joined(parts).reshape(len(leaves), width, -1) for parts in zip(*sums, strict=True)
+            Totals.joined(parts).reshape(len(trees), width, -1) for parts in zip(*sums, strict=True)
         )
         return Bins(
             summary.about,
             size[:, :, 0],
             outputs,
             targets,
-            np.array([max(1, len(of_one)) for of_one in leaves]),
+            np.array([max(1, len(leaves)) for leaves in trees]),
             squares=None if summary.weight is None else squares[:, :, 0],
         )
 
@@ -84,12 +84,12 @@ class KDTree:
         """The bin of each answer."""
         codes = np.full(view.outputs.shape[:2], -1)
         for question in range(view.questions):
-            for leaf, rows in enumerate(self._leaves(view, question)):
-                codes[rows, question % view.v] = leaf
+            for code, leaf in enumerate(self._leaves(view, question)):
+                codes[leaf.rows, question % view.v] = code
         return codes
 
-    def _leaves(self, view: View, question: int) -> list[Ints]:
-        """The rows of each leaf, left to right."""
+    def _leaves(self, view: View, question: int) -> list[_Node]:
+        """The leaves, left to right."""
         rows = view.rows_of(question)
         if view.weight is not None:
             rows = rows[view.weight[rows] > 0]
@@ -97,13 +97,13 @@ class KDTree:
             return []
         limit = round(self.gamma * int(_count(rows, view.weight)))
         outputs = view.outputs[:, question % view.v]
-        leaves: list[Ints] = []
+        leaves: list[_Node] = []
         nodes = [_Node.of(outputs, rows, view.weight)]
         while nodes:
             node = nodes.pop()
             sides = (node.rows,) if node.count < limit else node.sides(outputs, self.threshold, view.weight)
             if min(map(len, sides)) == 0 or len(sides) == 1:
-                leaves.append(node.rows)
+                leaves.append(node)
             else:
                 nodes += node.split(outputs, *sides, view.weight)
         return leaves
@@ -213,15 +213,18 @@ def _count(rows: Ints, weight: Floats | None) -> int:
     return len(rows) if weight is None else int(weight[rows].sum())
 
 
-def _leaf_sums(view: View, question: int, rows: Ints) -> tuple[Totals, ...]:
-    """Size, outputs, targets and squared weights of some rows."""
-    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
-    return (
-        Totals.of(weight).sum(0).reshape(1),
-        column_totals(view.outputs[:, question % view.v], rows, view.weight),
-        column_totals(view.truth_of(question, rows), np.arange(len(rows)), None if view.weight is None else weight),
-        Totals.of(np.square(weight)).sum(0).reshape(1),
-    )
+def _leaf_sums(view: View, question: int, leaf: _Node) -> tuple[Totals, ...]:
+    """Size, outputs, targets and squared weights of a leaf."""
+    column = question % view.v
+    weight = np.ones(len(leaf.rows)) if view.weight is None else view.weight[leaf.rows]
+    if view.targets.ndim > 1:
+        targets = column_totals(view.targets[:, column], leaf.rows, view.weight)
+    else:
+        coordinate = view.targets[leaf.rows] - column * view.d
+        hit = (coordinate >= 0) & (coordinate < view.d)
+        targets = Totals.of(weight[hit]).by_code(coordinate[hit], view.d)
+    size, squares = (Totals.of(each).sum(0).reshape(1) for each in (weight, np.square(weight)))
+    return size, leaf.total, targets, squares
 
 
 _NO_ROWS: Ints = np.zeros(0, np.int64)

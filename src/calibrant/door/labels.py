@@ -82,11 +82,12 @@ def check_probabilities(
 
     Hints are given for forecasts only: labels are no logits, and no option normalises them.
     """
-    low, high, *sums = kernels.row_extremes(values if values.ndim == 2 else values[None])
+    event = values.ndim == 1
+    low, high, *sums = (values.min(initial=1), values.max(initial=0)) if event else kernels.row_extremes(values)
     if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
         refuse_broken(values, parameter, layout)
         _refuse_outside(values, parameter, layout, forecasts)
-    if values.ndim == 2 and len(values) and max(abs(total - 1) for total in sums) > max(ROW_TOLERANCE, 2.0**-bits):
+    if len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
         totals = values.sum(axis=1)
         row = int(np.argmax(np.abs(totals - 1)))
         raise CalibrationInputError(

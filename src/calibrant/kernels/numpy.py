@@ -97,15 +97,14 @@ def row_extremes(values: Array) -> tuple[float, float, float, float]:
 
     Of no rows, infinities. Sums are made in the type of the values.
     """
-    lows, highs = [(np.inf, np.inf)], [(-np.inf, -np.inf)]
+    low, high, least, most = np.inf, -np.inf, np.inf, -np.inf
     with np.errstate(invalid="ignore", over="ignore"):
         for rows in blocks(*values.shape):
             block = values[rows]
             sums = block.sum(axis=1)
-            lows.append((block.min(), sums.min()))
-            highs.append((block.max(), sums.max()))
-    (low, least), (high, most) = np.min(lows, axis=0).tolist(), np.max(highs, axis=0).tolist()
-    return low, high, least, most
+            low, least = np.minimum(low, block.min()), np.minimum(least, sums.min())
+            high, most = np.maximum(high, block.max()), np.maximum(most, sums.max())
+    return float(low), float(high), float(least), float(most)
 
 
 def leaders(scores: Array, k: int) -> Ints:
@@ -134,7 +133,7 @@ def scalar_codes(values: Array, inner: Array, closed: str, grain: float) -> Arra
     With a grain above 0, the values are rounded to multiples of 1 / grain, and the edges are counted in these.
     """
     values = np.rint(values * grain) if grain else values
-    if len(inner) > 48:  # beyond this many compares a binary search is faster
+    if len(inner) > 48 or values.size < 4096:  # a binary search is faster than so many compares, and than so few
         return np.searchsorted(inner, values, side="left" if closed == "right" else "right")
     above = np.greater if closed == "right" else np.greater_equal
     codes = np.zeros(values.shape, np.uint8)
@@ -179,19 +178,21 @@ def _add(sums: Ints, cells: Ints, outputs: Array, targets: Array, keep: Array | 
     hard = targets.ndim == 1
     truth = targets[:, None] == np.arange(cells.shape[1]) if hard else targets
     codes, values, truth = (array.ravel() if keep is None else array[keep] for array in (cells, outputs, truth))
-    sums[0] += np.bincount(codes, minlength=sums.shape[1])
     _add_units(sums[1:3], codes, values)
     if hard:
-        sums[3] += np.bincount(codes[truth], minlength=sums.shape[1]) << 26
+        misses, hits = np.bincount(2 * codes + truth, minlength=2 * sums.shape[1]).reshape(-1, 2).T
+        sums[0] += misses + hits
+        sums[3] += hits << 26
     else:
+        sums[0] += np.bincount(codes, minlength=sums.shape[1])
         _add_units(sums[3:], codes, truth)
 
 
-def _add_units(limbs: Ints, codes: Ints, values: Array) -> None:
-    """Values in [0, 1] in units; sums of their halves stay exact in float64 for 2^26 rows."""
+def _add_units(limbs: Ints, codes: Ints, values: Array, sign: int = 1) -> None:
+    """Values in [0, 1], in units."""
     unit = units(values)
-    limbs[0] += np.bincount(codes, unit >> 26, limbs.shape[1]).astype(np.int64)
-    limbs[1] += np.bincount(codes, unit & _LOW, limbs.shape[1]).astype(np.int64)
+    np.add.at(limbs[0], codes, sign * (unit >> 26))
+    np.add.at(limbs[1], codes, sign * (unit & _LOW))
 
 
 def _add_mostly_first(sums: Ints, outputs: Array, targets: Array, inner: Array, closed: str, grain: float) -> None:
@@ -214,9 +215,7 @@ def _add_mostly_first(sums: Ints, outputs: Array, targets: Array, inner: Array, 
             home, values = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
             cells = home + scalar_codes(values, inner, closed, grain)  # one on the edge may be moved to where it is
             for places, sign in ((cells, 1), (home, -1)):
-                moved = np.zeros_like(sums[1:3])
-                _add_units(moved, places, values)
-                sums[1:3] += sign * moved
+                _add_units(sums[1:3], places, values, sign)
                 sums[0] += sign * np.bincount(places, minlength=sums.shape[1])
             waiting.clear()
 

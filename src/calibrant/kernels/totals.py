@@ -275,6 +275,8 @@ class Totals:
     @staticmethod
     def joined(parts: Sequence[Totals], axis: int = 0) -> Totals:
         """Totals one behind the other along an axis that they have."""
+        if len(parts) == 1:
+            return parts[0]
         if any(part.top is not None for part in parts):
             return Totals.exactly(np.concatenate([part.units for part in parts], axis))
         hi, lo = (np.concatenate([getattr(part, limb) for part in parts], axis) for limb in ("hi", "lo"))
@@ -283,8 +285,9 @@ class Totals:
     @staticmethod
     def stack(rows: Sequence[Totals], width: int) -> Totals:
         """1-D totals as the rows of a table, padded with zeros to one width."""
-        padded = [Totals.joined([row, Totals.zeros(width - len(row.hi))]).reshape(1, width) for row in rows]
-        return Totals.joined(padded)
+        missing = [() if len(row.hi) == width else (Totals.zeros(width - len(row.hi)),) for row in rows]
+        padded = [Totals.joined([row, *zeros]) for row, zeros in zip(rows, missing, strict=True)]
+        return Totals.joined([row.reshape(1, width) for row in padded])
 
 
 def column_totals(
