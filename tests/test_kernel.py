@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant import CalibrationInputError
-from calibrant.errors import similarity as module
 from calibrant.errors.kernel import KernelError, biased, unbiased, unbiased_blocks
 from calibrant.errors.similarity import Residuals, exponential, gaussian
+from calibrant.kernels import pairs as module
 from oracles import kernel as plain
 from oracles import lenses
 from strategies import events, rows

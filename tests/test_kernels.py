@@ -1,13 +1,16 @@
-"""Kernels: large matrices in little memory, and the same bits however they are cut up."""
+"""Kernels: what every back end must give, in little memory, and the same bits however the rows are cut up."""
 
+import inspect
+import re
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import calibrant as cal
 from calibrant import kernels
-from calibrant.kernels import numpy as plain
+from oracles import kernels as loops
 
 
 def large(n=6000, k=1000, dtype=np.float32):
@@ -50,7 +53,7 @@ def test_logits_are_never_copied_whole(name):
 def test_the_size_of_blocks_changes_no_bit(monkeypatch, block):
     p, y = large(n=300, k=40)
     expected = {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()}
-    monkeypatch.setattr(plain, "BLOCK", block)
+    monkeypatch.setattr("calibrant.kernels.blocks.BLOCK", block)
     monkeypatch.setattr("calibrant.binning.fixed.STREAM", block)
     monkeypatch.setattr("calibrant.errors.asking.STREAM", block)
     assert {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()} == expected
@@ -74,3 +77,288 @@ def test_leaders_are_the_largest_and_ties_go_to_the_lowest_class(k):
     scores = np.random.default_rng(0).integers(0, 5, (50, 20)).astype(float)
     expected = np.array([sorted(range(20), key=lambda c, row=row: (-row[c], c))[:k] for row in scores])
     assert np.array_equal(kernels.leaders(scores, k), expected)
+
+
+# ---- the contract of back ends ---------------------------------------------------------------------------------------
+
+SEAM = [name for name in kernels.__all__ if name != "backends"]
+BACKENDS = kernels.backends()
+EXACT = {
+    "brier", "column_sums", "distinct", "leaders", "ordered", "partition", "row_sums", "scalar_codes", "scalar_totals",
+    "square_sums", "sums_by_code",
+}  # fmt: skip
+"""What is promised to the bit; the others are floats that agree to 1e-12."""
+SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
+DTYPES = [np.float32, np.float64]
+
+
+def probabilities(rng, n, k, dtype):
+    """Ties, borders, -0.0, the smallest and what rounds to a half unit among them."""
+    rows = rng.dirichlet(np.full(k, 0.5), n).astype(dtype) if n else np.zeros((0, k), dtype)
+    flat = rows.reshape(-1)
+    special = [-0.0, 0.0, 1.0, 0.5, 1e-300, 2.0**-53, 3 * 2.0**-53, 1 - 2.0**-53, 0.2, 0.7, 1 / 3]
+    places = rng.integers(0, max(1, flat.size), flat.size // 3)
+    flat[places] = rng.choice(np.array(special, dtype), len(places))
+    return rows
+
+
+def scattered(array):
+    """The same numbers, not contiguous and read-only."""
+    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype) if array.ndim else array
+    wide[..., ::2] = array
+    wide.setflags(write=False)
+    return wide[..., ::2]
+
+
+def logits(rng, n, k, dtype):
+    rows = rng.normal(0, 3, (n, k)).astype(dtype)
+    rows[::5] *= 40
+    rows[1::5, :] = rows[1::5, :1]
+    return rows
+
+
+def of_matrices(make):
+    """A call for each size, type and layout."""
+
+    def calls(rng):
+        for n, k in SIZES:
+            for dtype in DTYPES:
+                for layout in (np.asarray, scattered):
+                    yield from make(rng, n, k, dtype, layout)
+
+    return calls
+
+
+@of_matrices
+def of_probabilities(rng, n, k, dtype, layout):
+    yield (layout(probabilities(rng, n, k, dtype)),)
+
+
+@of_matrices
+def of_scores(rng, n, k, dtype, layout):
+    for count in {1, 2, k} if k > 1 else {1}:
+        yield layout(probabilities(rng, n, k, dtype).round(1)), count
+
+
+@of_matrices
+def of_answers(rng, n, k, dtype, layout):
+    outputs = probabilities(rng, n, k, dtype)
+    for v, d in {(k, 1), (1, k)}:
+        yield layout(outputs).reshape(n, v, d), rng.integers(-1, k, n)
+        yield layout(outputs).reshape(n, v, d), probabilities(rng, n, k, np.float64).reshape(n, v, d)
+
+
+def borders(bins, dtype, grain):
+    inner = np.arange(1, bins) / bins
+    return np.rint(inner * grain) if grain else inner.astype(dtype)
+
+
+@of_matrices
+def of_codes(rng, n, k, dtype, layout):
+    for bins in (1, 2, 10, 60):
+        for closed in ("left", "right"):
+            yield layout(probabilities(rng, n, k, dtype)), borders(bins, dtype, 0.0), closed, 0.0
+            grain = 2.0**44
+            yield layout(probabilities(rng, n, k, np.float64)), borders(bins, np.float64, grain), closed, grain
+
+
+@of_matrices
+def of_events(rng, n, k, dtype, layout):
+    p = probabilities(rng, n, k, dtype)
+    targets, soft = rng.integers(-1, k, n), probabilities(rng, n, k, np.float64)
+    keep, group = rng.random((n, k)) < 0.6, rng.integers(0, 3, n)
+    for bins, closed in ((1, "right"), (2, "left"), (10, "right"), (60, "left")):
+        inner = borders(bins, dtype, 0.0)
+        yield layout(p), targets, inner, closed, 0.0, None, None, 1
+        yield layout(p), soft, inner, closed, 0.0, None, None, 1
+        yield layout(p), targets, inner, closed, 0.0, keep, None, 1
+        yield layout(p), targets, inner, closed, 0.0, None, group, 3
+        yield layout(p), soft, inner, closed, 0.0, keep, group, 3
+        grain = 2.0**44
+        wide = p.astype(np.float64)
+        yield layout(wide), targets, borders(bins, np.float64, grain), closed, grain, None, None, 1
+
+
+def of_whole_numbers(rng):
+    for n in (0, 1, 50, 3000):
+        for count in (1, 4, 5000):
+            codes = rng.integers(0, count, n)
+            yield codes, rng.integers(-(1 << 50), 1 << 50, n), count
+            yield codes, scattered(rng.integers(0, 2, n)), count
+
+
+@of_matrices
+def of_columns(rng, n, k, dtype, layout):
+    values, hits = probabilities(rng, n, k, dtype)[:, 0], rng.random(n) < 0.5
+    yield layout(values), hits
+    yield layout(values.round(1)), np.ones(n, bool)
+
+
+def of_columns_and_replicates(rng):
+    yield from of_columns(rng)
+    for values in (rng.random((4, 50)), rng.random((4, 50)).round(1).astype(np.float32)):
+        yield values, rng.integers(0, 2, values.shape)
+
+
+@of_matrices
+def of_rows(rng, n, k, dtype, layout):
+    values = np.abs(probabilities(rng, n, k, dtype))
+    yield layout(values), np.arange(n)
+    yield layout(values), rng.permutation(n)[: n // 2]
+
+
+@of_matrices
+def of_nodes(rng, n, k, dtype, layout):
+    values = probabilities(rng, n, k, dtype)
+    for threshold in (0.0, 0.2, 0.5, 1.0, float(values.mean()) if n else 0.1):
+        yield layout(values), rng.permutation(n)[: 200 if n > 200 else n], k - 1, threshold
+
+
+@of_matrices
+def of_logits(rng, n, k, dtype, layout):
+    yield (layout(logits(rng, n, k, dtype)),)
+
+
+@of_matrices
+def of_logits_and_normalisers(rng, n, k, dtype, layout):
+    rows = logits(rng, n, k, dtype)
+    yield layout(rows), *loops.normalisers(rows)
+
+
+@of_matrices
+def of_logits_and_classes(rng, n, k, dtype, layout):
+    for count in {1, max(1, k - 1)}:
+        yield layout(logits(rng, n, k, dtype)), np.argsort(rng.random((n, k)), axis=1)[:, :count]
+
+
+@of_matrices
+def of_logits_and_groups(rng, n, k, dtype, layout):
+    yield layout(logits(rng, n, k, dtype)), (np.arange(k), np.arange(0, k, 2), np.array([k - 1]))
+
+
+@of_matrices
+def of_logits_and_labels(rng, n, k, dtype, layout):
+    for inverse in (0.1, 1.0, 3.0):
+        yield layout(logits(rng, n, k, dtype)), rng.integers(0, k, n), inverse
+
+
+def of_points(rng):
+    for m, d in ((1, 1), (5, 1), (40, 3)):
+        for shape in ("exponential", "gaussian"):
+            yield rng.dirichlet(np.ones(d + 1), m)[:, :d], rng.dirichlet(np.ones(d + 1), m + 2)[:, :d], shape
+
+
+def of_points_and_scales(rng):
+    for call in of_points(rng):
+        yield from ((*call, scale) for scale in (0.01, 0.5, 20.0))
+
+
+def of_residuals(rng):
+    for a, b, shape, scale in of_points_and_scales(rng):
+        yield a, b[: len(a)] - a, rng.integers(1, 4, len(a)), shape, scale
+
+
+CALLS = {
+    "apart": of_logits_and_classes,
+    "brier": of_answers,
+    "column_sums": of_rows,
+    "distances": of_points,
+    "distinct": of_columns,
+    "every_log_odds": of_logits,
+    "leaders": of_scores,
+    "log_odds": of_logits_and_classes,
+    "normalisers": of_logits,
+    "ordered": of_columns_and_replicates,
+    "pair_sums": of_residuals,
+    "partition": of_nodes,
+    "pooled": of_logits_and_groups,
+    "row_extremes": of_probabilities,
+    "row_sums": of_probabilities,
+    "scalar_codes": of_codes,
+    "scalar_totals": of_events,
+    "similarities": of_points_and_scales,
+    "softmax": of_logits_and_normalisers,
+    "softplus": of_logits,
+    "square_sums": of_rows,
+    "sums_by_code": of_whole_numbers,
+    "tempered": of_logits_and_labels,
+}
+
+
+def is_plain(value):
+    """Whether a value may pass the seam."""
+    if isinstance(value, tuple):
+        return all(map(is_plain, value))
+    return value is None or type(value) in (np.ndarray, int, float, str, bool)
+
+
+def check(name, result, expected, narrow):
+    if isinstance(expected, tuple):
+        assert type(result) is tuple
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected, strict=True):
+            check(name, one, other, narrow)
+    elif name in EXACT:
+        assert np.shape(result) == np.shape(expected)
+        assert np.array_equal(result, expected)
+        assert result.dtype.kind in {"f": "f", "i": "iu"}[expected.dtype.kind]
+        assert np.array_equal(np.signbit(result), np.signbit(expected))
+    else:  # sums of float32 rows are made in float32; tails of exp underflow
+        within = 1e-5 if narrow and name == "row_extremes" else 1e-12
+        assert np.shape(result) == np.shape(expected)
+        assert np.allclose(result, expected, rtol=within, atol=within, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", SEAM)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("block", [1 << 18, pytest.param(64, marks=pytest.mark.slow)])
+def test_every_back_end_gives_what_the_plain_loops_give(backend, name, block, monkeypatch):
+    monkeypatch.setattr("calibrant.kernels.blocks.BLOCK", block)
+    calls = 0
+    for arguments in CALLS[name](np.random.default_rng(0)):
+        before = [np.array(argument) for argument in arguments if isinstance(argument, np.ndarray)]
+        result = getattr(BACKENDS[backend], name)(*arguments)
+        assert all(map(is_plain, arguments))
+        assert is_plain(result)
+        narrow = any(getattr(argument, "dtype", None) == np.float32 for argument in arguments)
+        check(name, result, getattr(loops, name)(*arguments), narrow)
+        after = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+        calls += 1
+    assert calls >= 6
+
+
+def test_the_contract_covers_the_seam():
+    assert sorted(CALLS) == sorted(SEAM)
+    assert set(SEAM) >= EXACT
+
+
+@pytest.mark.parametrize("name", SEAM)
+def test_back_ends_have_the_functions_of_the_seam_with_one_signature(name):
+    expected = list(inspect.signature(getattr(loops, name)).parameters)
+    for module in BACKENDS.values():
+        assert list(inspect.signature(getattr(module, name)).parameters) == expected
+    assert getattr(kernels, name) is getattr(BACKENDS["numpy"], name)
+
+
+def test_no_back_end_knows_the_types_behind_the_seam():
+    """Totals, precision and views stay outside; heavy loops of the library are called through the seam alone."""
+    folder = Path(kernels.__file__).parent
+    for stem in ("numpy", "logits", "pairs", "blocks"):
+        text = (folder / f"{stem}.py").read_text(encoding="utf-8")
+        assert not re.search(r"import .*\b(Totals|Precision|View)\b", text)
+
+
+def test_derivatives_that_are_not_asked_for_are_nan():
+    rows = np.array([[0.0, 1.0], [2.0, -1.0]])
+    loss, *slopes = kernels.tempered(rows, np.array([0, 1]), 2.0, slopes=False)
+    assert np.isfinite(loss).all()
+    assert np.isnan(slopes).all()
+
+
+def test_extremes_of_broken_rows_are_nan_or_infinite():
+    assert np.isnan(kernels.row_extremes(np.array([[0.5, np.nan], [0.2, 0.1]]))).all()
+    assert kernels.row_extremes(np.array([[np.inf, -np.inf]]))[:2] == (-np.inf, np.inf)
+    blocks = np.full((3, 1 << 18), 0.25)
+    blocks[1, 5] = np.nan
+    assert np.isnan(kernels.row_extremes(blocks)).all()

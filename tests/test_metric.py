@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.specification.catalogue import find, names
-from calibrant.views import About
+from calibrant.summaries import About
 from toy import P, y
 
 replace = dataclasses.replace

@@ -11,9 +11,9 @@ import calibrant
 SOURCE = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 ORDER = (  # noqa: SIM905 - a list of strings would be three times as long
-    "exceptions checks text kernels door predictions specification selections views lenses bins binning distances "
-    "aggregates result metric errors recipes inference table diagnostics __init__ files recalibrate simulate train "
-    "plots report integrations experiments cli __main__"
+    "exceptions checks text kernels door predictions specification summaries selections views lenses bins "
+    "binning distances aggregates result metric errors recipes inference table diagnostics __init__ files "
+    "recalibrate simulate train plots report integrations experiments cli __main__"
 ).split()
 GRAMMAR = {"made", "one", "found", "given", "said"}
 """Words that say nothing of what a variable holds."""

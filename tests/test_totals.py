@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.kernels.numpy import column_totals, row_sums, sums_by_code, units
-from calibrant.kernels.totals import Totals
+from calibrant.kernels.numpy import row_sums, units
+from calibrant.kernels.totals import Totals, column_totals
 
 UNIT = Fraction(1, 2**52)
 probabilities = st.floats(0, 1)
@@ -29,7 +29,7 @@ def test_a_sum_is_the_sum_of_the_values_rounded_once_each(values):
 
 @given(st.lists(st.floats(2**-29, 1, width=32), min_size=1, max_size=50))
 def test_float32_sums_are_exact(values):
-    total = sums_by_code(np.zeros(len(values), int), np.array(values, np.float32), 1)
+    total = Totals.of(np.array(values, np.float32)).by_code(np.zeros(len(values), int), 1)
     assert float(total.value[0]) == math.fsum(values)
 
 
@@ -67,15 +67,16 @@ def test_half_a_unit_goes_to_the_even_neighbour():
 
 def test_more_rows_than_one_int64_could_add_do_not_overflow():
     ones = np.ones((5000, 2), np.float32)
-    assert column_totals(ones).value.tolist() == [5000.0, 5000.0]
-    assert column_totals(ones[:, :1]).value.tolist() == [5000.0]
+    every = np.arange(5000)
+    assert column_totals(ones, every).value.tolist() == [5000.0, 5000.0]
+    assert column_totals(ones[:, :1], every).value.tolist() == [5000.0]
     assert column_totals(ones, np.arange(0, 5000, 2)).value.tolist() == [2500.0, 2500.0]
-    assert sums_by_code(np.zeros(10_000, int), np.ones(10_000), 1).value.tolist() == [10_000.0]
+    assert Totals.of(np.ones(10_000)).by_code(np.zeros(10_000, int), 1).value.tolist() == [10_000.0]
 
 
 def test_sums_of_float32_are_made_in_float64():
     values = np.full(1_000_000, 0.1, np.float32)
-    assert sums_by_code(np.zeros(len(values), int), values, 1).value[0] == math.fsum(values.tolist())
+    assert Totals.of(values).by_code(np.zeros(len(values), int), 1).value[0] == math.fsum(values.tolist())
 
 
 def test_row_sums_of_two_decimals_do_not_depend_on_the_order_of_classes():
@@ -91,5 +92,5 @@ def test_row_sums_never_exceed_one():
 def test_weighted_columns_equal_repeated_rows(square):
     rng = np.random.default_rng(0)
     values, times = rng.random((50, 3)), rng.integers(0, 4, 50)
-    repeated = column_totals(np.repeat(values, times, axis=0), square=square)
-    assert column_totals(values, weight=times.astype(float), square=square).same(repeated)
+    repeated = column_totals(np.repeat(values, times, axis=0), np.arange(times.sum()), square=square)
+    assert column_totals(values, np.arange(50), times.astype(float), square=square).same(repeated)

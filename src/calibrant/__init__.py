@@ -114,8 +114,9 @@ from calibrant.selections import (
     where as where,
 )
 from calibrant.specification import catalogue
+from calibrant.summaries import Summary
 from calibrant.table import Table, table
-from calibrant.views import Summary, View
+from calibrant.views import View
 
 if TYPE_CHECKING:
     from calibrant import recalibrate

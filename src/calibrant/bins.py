@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.summaries import About, Sums
 from calibrant.text import aligned
-from calibrant.views import About, Summary
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +24,7 @@ MOST_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, eq=False)
-class Bins(Summary):
+class Bins(Sums):
     """Pools of v questions: size (v, b), summed outputs and targets (v, b, d), as exact totals.
 
     `requested` (v,) is how many bins each question asked for; questions with fewer are padded with
@@ -51,6 +51,17 @@ class Bins(Summary):
     cells: Ints | None = None
     squares: Totals | None = None
     """Summed squares of the weights (v, b); None where every weight was 1, so that they are the size."""
+    parts: ClassVar[tuple[str, ...]] = ("outputs", "targets")
+    axes: ClassVar[Mapping[str, str]] = {
+        "size": "vb",
+        "outputs": "vbd",
+        "targets": "vbd",
+        "requested": "v",
+        "low": "vb",
+        "high": "vb",
+        "cells": "bc",
+        "squares": "vb",
+    }
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -98,47 +109,35 @@ class Bins(Summary):
         """The bins of one question."""
         about = dataclasses.replace(self.about, names=(), question=f"{self.about.question}: {self.about.names[index]}")
         row = slice(index, index + 1)
-        return dataclasses.replace(
-            self,
-            about=about,
-            size=self.size[row],
-            outputs=self.outputs[row],
-            targets=self.targets[row],
-            requested=self.requested[row],
-            squares=None if self.squares is None else self.squares[row],
-            low=None if self.low is None else self.low[row],
-            high=None if self.high is None else self.high[row],
-        )
+        rows = {name: each[row] for name, each in self.totals.items()}
+        rows |= {name: ends[row] for name in ("low", "high") if (ends := getattr(self, name)) is not None}
+        return dataclasses.replace(self, about=about, requested=self.requested[row], **rows)  # type: ignore[arg-type]
 
-    def _joined(self, other: Bins, about: About) -> Bins:
+    def _each(self, other: Bins, about: About, join: Callable[[Totals, Totals], Totals]) -> Bins:
+        """Grids meet over the union of their occupied cells, other bins where their edges are the same."""
         if self.cells is not None and other.cells is not None:
-            return self._with_cells(other, about)
+            cells, place = np.unique(np.concatenate([self.cells, other.cells]), axis=0, return_inverse=True)
+            places = np.split(place.ravel(), [len(self.cells)])
+            mine, theirs = (bins._spread(cells, at) for bins, at in zip((self, other), places, strict=True))
+            return super(Bins, mine)._each(theirs, about, join).canonical()
         if self.shape != other.shape or not np.array_equal(_known(self.high), _known(other.high)):
             raise CalibrationInputError("summaries", "must have the same bins to be added", got="different ones")
-        return dataclasses.replace(
-            self,
-            about=about,
-            **{name: mine + theirs for name, mine, theirs in self._both_totals(other)},  # type: ignore[arg-type]
-        )
+        return super()._each(other, about, join)
 
-    def _both_totals(self, other: Bins) -> Iterator[tuple[str, Totals, Totals]]:
-        """The totals of both by name; squares of weights only where there are any."""
-        for name in ("size", "outputs", "targets"):
-            yield name, getattr(self, name), getattr(other, name)
-        if self.squares is not None or other.squares is not None:
-            yield "squares", self.squares or self.size, other.squares or other.size
+    def _spread(self, cells: Ints, places: Ints) -> Bins:
+        """The bins at their places among these cells."""
+        totals = {name: each.spread(places, len(cells)) for name, each in self.totals.items()}
+        return dataclasses.replace(self, cells=cells, **totals)  # type: ignore[arg-type]
 
-    def _with_cells(self, other: Bins, about: About) -> Bins:
-        """Grids add over the union of their occupied cells."""
-        both = np.concatenate([_known(self.cells), _known(other.cells)])
-        cells, place = np.unique(both, axis=0, return_inverse=True)
-        place = place.ravel()
-        places = place[: self.shape[1]], place[self.shape[1] :]
-        wide = {
-            name: mine.spread(places[0], len(cells)) + theirs.spread(places[1], len(cells))
-            for name, mine, theirs in self._both_totals(other)
-        }
-        return dataclasses.replace(self, about=about, cells=cells, **wide)  # type: ignore[arg-type]
+    def canonical(self) -> Bins:
+        """The same sums; of a grid, the cells that hold samples."""
+        bins = super().canonical()
+        if bins.cells is None:
+            return bins
+        held = np.flatnonzero(bins.counts.any(axis=0))
+        totals = {name: each[:, held] for name, each in bins.totals.items()}
+        requested = np.full(len(bins.requested), len(held))
+        return dataclasses.replace(bins, cells=bins.cells[held], requested=requested, **totals)  # type: ignore[arg-type]
 
     def _columns(self) -> dict[str, Sequence[str] | Sequence[float]]:
         """One entry a question and bin; a coordinate's name is added where there are several."""

@@ -15,7 +15,7 @@ from calibrant.specification import catalogue
 from calibrant.specification.encoding import decode, encode
 from calibrant.specification.facts import Facts
 from calibrant.specification.naming import fields_of, spelled
-from calibrant.views import S
+from calibrant.summaries import S
 
 
 class Metric(ABC, Generic[S]):

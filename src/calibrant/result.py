@@ -17,8 +17,8 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Totals
 from calibrant.specification import catalogue
 from calibrant.specification.encoding import decode, encode, number
+from calibrant.summaries import About
 from calibrant.text import aligned
-from calibrant.views import About
 
 if TYPE_CHECKING:
     import pandas

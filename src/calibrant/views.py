@@ -1,119 +1,21 @@
-"""Views: what a lens sees, and what every summary carries along."""
+"""Views: what a lens sees of each row."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from calibrant.door.arrays import Array
-from calibrant.door.checked import sentences
 from calibrant.door.logs import Given, Logs
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # whose variables have a default, so that Metric is Metric[Summary]
-
-    S = TypeVar("S", bound="Summary", covariant=True, default="Summary")
-else:
-    from typing import TypeVar
-
-    S = TypeVar("S", covariant=True)
-
-
-@dataclass(frozen=True)
-class About:
-    """What a summary is about: it travels with the sums and is printed with the number.
-
-    >>> (About(2, "event", remarks=(("left out: label 9", 1),)) + About(3, "event")).notes
-    ('1 row was left out: label 9',)
-    """
-
-    n: int
-    """Rows of predictions that were summarised."""
-    question: str
-    """What was asked, in words: "top label", "event"."""
-    names: tuple[str, ...] = ()
-    """The questions' names, one a view; empty where there is only one."""
-    soft: int = 0
-    """Rows whose label was soft."""
-    fractional: int = 0
-    """Rows whose weight was no whole number."""
-    remarks: tuple[tuple[str, int], ...] = ()
-    """What was done to how many rows when predictions were made."""
-    reads: tuple[tuple[str, str], ...] = ()
-    """What `summarise` reads: by its name, each choice that summaries must share to be added."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The remarks as sentences."""
-        return sentences(self.remarks)
-
-    @property
-    def digest(self) -> str:
-        """A hash of what `summarise` reads."""
-        return hashlib.sha256(repr(self.reads).encode()).hexdigest()
-
-    def __add__(self, other: About) -> About:
-        self.require(other.reads, "summaries", "must come from one metric to be added")
-        if (self.question, self.names) != (other.question, other.names):
-            raise CalibrationInputError(
-                "summaries",
-                "must answer the same questions to be added",
-                got=f"{self.question!r} of {len(self.names)} and {other.question!r} of {len(other.names)}",
-            )
-        return dataclasses.replace(
-            self,
-            n=self.n + other.n,
-            soft=self.soft + other.soft,
-            fractional=self.fractional + other.fractional,
-            remarks=_added(self.remarks, other.remarks),
-        )
-
-    def require(self, reads: tuple[tuple[str, str], ...], parameter: str, expected: str) -> None:
-        """Refuse what was read by other choices, and name the first that differs."""
-        if self.reads == reads:
-            return
-        mine, theirs = dict(self.reads), dict(reads)
-        for choice in dict.fromkeys([*mine, *theirs]):
-            here, there = mine.get(choice, "nothing"), theirs.get(choice, "nothing")
-            if here != there:
-                raise CalibrationInputError(parameter, expected, got=f"{choice} {_apart(here, there)}")
-
-
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """Anything that adds: `sum(summaries)` is the summary of all the rows together.
-
-    >>> import calibrant as cal
-    >>> halves = [cal.ECE.summarise(cal.Predictions.from_probs([1], [p])) for p in (.9, .6)]
-    >>> cal.ECE.conclude(sum(halves)).value
-    0.25
-    """
-
-    about: About
-
-    def __add__(self, other: Self | int) -> Self:
-        if isinstance(other, int) and other == 0:
-            return self
-        if not isinstance(other, Summary):
-            return NotImplemented
-        about = self.about + other.about
-        return self._joined(other, about) if type(self) is type(other) else NotImplemented
-
-    def __radd__(self, zero: int) -> Self:
-        """`0 + summary`, so that `sum` works."""
-        return self if zero == 0 else NotImplemented
-
-    def _joined(self, other: Self, about: About) -> Self:
-        """The sums of both, about the rows of both."""
-        raise NotImplementedError
+from calibrant.summaries import About, Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +41,12 @@ class View(Summary):
     groups: int = 1
     weight: Floats | None = None
     logits: Logs | None = None
+
+    @property
+    def axes(self) -> dict[str, str]:  # type: ignore[override]  # soft targets have more axes
+        """Rows, questions, coordinates."""
+        targets = "n" if self.targets.ndim == 1 else "nvd"
+        return {"outputs": "nvd", "targets": targets, "keep": "nv", "group": "n", "weight": "n"}
 
     @property
     def v(self) -> int:
@@ -169,8 +77,44 @@ class View(Summary):
             keep=_joined([view.keep for view in both], [view.outputs.shape[:2] for view in both]),
             group=None if self.group is None else np.concatenate([self.group, _there(other.group)]),
             weight=_joined([view.weight for view in both], [view.outputs.shape[:1] for view in both]),
+            precision=min(self.precision, other.precision, key=lambda precision: precision.bits),
             logits=None,
         )
+
+    def canonical(self) -> View:
+        """The rows sorted by all that they hold, hard labels as indices, and nothing that goes without saying."""
+        targets = self.targets
+        truth = targets.reshape(len(targets), math.prod(targets.shape[1:]))
+        if targets.ndim == 3 and np.isin(truth, (0, 1)).all() and (truth.sum(axis=1) <= 1).all():
+            targets = np.where(truth.any(axis=1), truth.argmax(axis=1), -1)
+        columns = {
+            "outputs": self.outputs + self.outputs.dtype.type(0),  # -0.0 becomes 0.0
+            "targets": targets + targets.dtype.type(0),
+            "group": self.group,
+            "keep": None if self.keep is None or self.keep.all() else self.keep,
+            "weight": None if self.weight is None or (self.weight == 1).all() else self.weight + 0.0,
+        }
+        parts = [_as_bytes(column) for column in columns.values() if column is not None]
+        rows = np.concatenate(parts, axis=1)
+        order = np.argsort(rows.view(f"V{rows.shape[1]}").ravel(), kind="stable")
+        held = {name: None if column is None else column[order] for name, column in columns.items()}
+        return dataclasses.replace(self, **held, logits=None)  # type: ignore[arg-type]
+
+    def faults(self) -> Iterator[str]:
+        """What cannot be: outputs that are no probabilities, weights below 0, places that are not there."""
+        yield from super().faults()
+        limits = {"outputs": (0, 1), "group": (0, self.groups - 1), "weight": (0, 1 << 36)}
+        limits["targets"] = (-1, self.v * self.d - 1) if self.targets.ndim == 1 else (0, 1)
+        for name, (low, high) in limits.items():
+            column = getattr(self, name)
+            if column is not None and not ((column >= low) & (column <= high)).all():
+                yield f"{name} outside of {low} to {high}"
+        if self.groups != 1 and (self.group is None or len(self.about.names) != self.questions):
+            yield f"{self.groups} groups"
+        if self.weight is not None and not self.about.fractional and (self.weight % 1).any():
+            yield "fractional weights that were not counted"
+        if not 0 < self.precision.bits <= 53:
+            yield f"a precision of {self.precision.bits} bits"
 
     def require_event(self, piece: str, instead: str) -> None:
         """Refuse a piece that needs d = 1."""
@@ -239,18 +183,10 @@ def check_rows(needed: int) -> None:
         raise CalibrationInputError("rows", expected, got=size, hint="use a metric that keeps totals, such as ECE")
 
 
-def _added(some: tuple[tuple[str, int], ...], more: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    counts = dict(some)
-    for remark, count in more:
-        counts[remark] = counts.get(remark, 0) + count
-    return tuple(sorted(counts.items()))
-
-
-def _apart(here: str, there: str) -> str:
-    """Two texts from where they begin to differ."""
-    same = next((place for place, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
-    start = max(0, same - 20) if max(len(here), len(there)) > 56 else 0
-    return " and ".join(f"{'…' * (start > 0)}{text[start : start + 56]}" for text in (here, there))
+def _as_bytes(column: Array) -> Array:
+    """The bytes of each row, little-endian."""
+    written = column.astype(column.dtype.newbyteorder("<"), order="C")
+    return written.view(np.uint8).reshape(len(column), math.prod(column.shape[1:]) * written.itemsize)
 
 
 def _there(array: Ints | None) -> Ints:

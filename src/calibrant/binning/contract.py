@@ -9,7 +9,8 @@ import numpy as np
 from calibrant.binning.ladder import Ladder
 from calibrant.bins import Bins
 from calibrant.kernels.totals import Ints
-from calibrant.views import Summary, View
+from calibrant.summaries import Summary
+from calibrant.views import View
 
 MOST_BINS = 1_000_000
 STREAM = 1 << 22

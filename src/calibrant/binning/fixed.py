@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from abc import ABC
 from collections.abc import Iterable
@@ -16,8 +17,10 @@ from calibrant.binning.contract import MOST_BINS, STREAM, counted_bins, enclosed
 from calibrant.binning.ladder import Ladder
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
+from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.blocks import blocks
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
@@ -52,7 +55,7 @@ class FixedEdges(ABC):
     def assign(self, view: View) -> Ints:
         """The bin of each answer."""
         view.require_event(type(self).__name__, "Grid or KDTree for vectors")
-        codes = kernels.scalar_codes(view.outputs[:, :, 0], np.asarray(self.edges), self.closed, view.precision)
+        codes = kernels.scalar_codes(view.outputs[:, :, 0], *codes_by(view, np.asarray(self.edges), self.closed))
         return codes.astype(np.int64) if view.keep is None else np.where(view.keep, codes.astype(np.int64), -1)
 
     def cuts(self, ladder: Ladder) -> Ints:
@@ -118,25 +121,49 @@ def _bins_between(view: View, edges: Floats, closed: str, piece: str) -> Bins:
     view.require_event(piece, "Grid or KDTree for vectors")
     n_bins = len(edges) - 1
     check_memory(view.questions, n_bins, 1)
-    size, outputs, targets, squares = kernels.scalar_totals(
-        view.outputs[:, :, 0],
-        view.targets if view.targets.ndim == 1 else view.targets[:, :, 0],
-        edges,
-        closed,
-        view.precision,
-        keep=view.keep,
-        group=view.group,
-        groups=view.groups,
-        weight=view.weight,
-    )
     shape = (view.questions, n_bins)
-    return Bins(
-        view.about,
-        size.reshape(*shape),
-        outputs.reshape(*shape, 1),
-        targets.reshape(*shape, 1),
-        np.full(view.questions, n_bins),
-        np.broadcast_to(edges[:-1], shape),
-        np.broadcast_to(edges[1:], shape),
-        squares=None if squares is None or squares.same(size) else squares.reshape(*shape),
-    )
+    squares = None
+    if view.weight is None:
+        counts, *limbs = kernels.scalar_totals(
+            view.outputs[:, :, 0],
+            view.targets if view.targets.ndim == 1 else view.targets[:, :, 0],
+            *codes_by(view, edges, closed),
+            view.keep,
+            view.group,
+            view.groups,
+        )
+        size = Totals.whole(counts.reshape(shape))
+        outputs, targets = (Totals(*limbs[place : place + 2]).reshape(*shape, 1) for place in (0, 2))
+    else:
+        codes = kernels.scalar_codes(view.outputs[:, :, 0], *codes_by(view, edges, closed))
+        size, outputs, targets, squares = pooled(view, codes, n_bins)
+    requested, ends = np.full(view.questions, n_bins), np.broadcast_to(edges, (view.questions, n_bins + 1))
+    return Bins(view.about, size, outputs, targets, requested, ends[:, :-1], ends[:, 1:], squares=squares)
+
+
+def codes_by(view: View, edges: Floats, closed: str) -> tuple[Array, str, float]:
+    """How a view's outputs are compared with inner edges: edges in the outputs' precision, closed side, grain."""
+    return view.precision.borders(edges[1:-1], view.outputs.dtype), closed, view.precision.grain
+
+
+def pooled(view: View, codes: Array, n_bins: int) -> tuple[Totals, Totals, Totals, Totals | None]:
+    """Size, outputs, targets and squared weights of every (question, bin), where each answer's bin (n, v) is known."""
+    n, v, d = view.outputs.shape
+    shape = (view.questions, n_bins)
+    sums = [Totals.zeros((*shape, width)) for width in (1, d, d, 1)]
+    for rows in blocks(n, v * d):
+        part = dataclasses.replace(view, outputs=view.outputs[rows], targets=view.targets[rows])
+        question = np.arange(v) + (0 if view.group is None else view.group[rows, None] * v)
+        place = question * n_bins + codes[rows]
+        kept = np.ones(place.shape, bool) if view.keep is None else view.keep[rows]
+        weight = None if view.weight is None else np.broadcast_to(view.weight[rows, None], kept.shape)[kept][:, None]
+        ones = np.ones((kept.sum(), 1))
+        parts = [(ones, weight), (part.outputs[kept], weight), (part.truth_rows[kept], weight)]
+        parts += [] if weight is None else [(np.square(weight), None)]
+        for index, (values, heavy) in enumerate(parts):
+            cells = place[kept][:, None] * values.shape[1] + np.arange(values.shape[1])
+            total = Totals.of(values, heavy).reshape(-1).by_code(cells.ravel(), sums[index].hi.size)
+            sums[index] += total.reshape(*sums[index].shape)
+    size, outputs, targets, squares = sums
+    plain = view.weight is None or squares.same(size)
+    return size.reshape(*shape), outputs, targets, None if plain else squares.reshape(*shape)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from calibrant.binning.sorting import columns, distinct, ordered, reduced, small
+from calibrant import kernels
+from calibrant.binning.sorting import columns, distinct, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints, Totals
-from calibrant.views import About, Summary, View
+from calibrant.summaries import About, Summary
+from calibrant.views import View
 
 MOST_SAMPLES = float(1 << 62)
 """Ranks beyond this would leave their range."""
@@ -41,6 +43,9 @@ class Forecasts(Summary):
     """Summed squares of the weights of each entry; None where every weight was 1, so that they are the counts."""
     outputs: Totals | None = None
     """Summed forecasts of each entry; None where every entry is one distinct forecast, made so often."""
+    axes: ClassVar[Mapping[str, str]] = {
+        **{"values": "m", "counts": "m", "targets": "m", "starts": "q", "squares": "m", "outputs": "m"},
+    }
 
     @classmethod
     def of(cls, view: View, piece: str) -> Forecasts:
@@ -97,6 +102,21 @@ class Forecasts(Summary):
             None if plain else Totals.joined([table.squares or _totals(table.counts) for table in both])[order],
             None if self.outputs is None else Totals.joined([table.summed for table in both])[order],
         )._collapsed()
+
+    def canonical(self) -> Forecasts:
+        """One entry a distinct forecast, in order; squares of weights only where they are not the counts."""
+        table = self._collapsed()
+        plain = table.squares is None or table.squares.same(_totals(table.counts))
+        return dataclasses.replace(table, squares=None) if plain else table
+
+    def faults(self) -> Iterator[str]:
+        """What cannot be: forecasts that are no probabilities, counts below 1, more targets than samples."""
+        yield from super().faults()
+        counts, targets = _totals(self.counts), _totals(self.targets)
+        if not ((self.values >= 0) & (self.values <= 1)).all() or not 0 < self.precision.bits <= 53:
+            yield "values that are no probabilities of their precision"
+        if not (self.counts > 0).all() or targets.negative.any() or (counts - targets).negative.any():
+            yield "counts below 1 or targets outside of 0 to their counts"
 
     @property
     def _question(self) -> Ints:
@@ -198,7 +218,7 @@ class Ladder:
     @classmethod
     def of_replicates(cls, values: Array, labels: Ints, precision: Precision) -> Ladder:
         """Replicates (r, n) of forecasts of an event, and whether it happened."""
-        values, hits = ordered(values, labels)
+        values, hits = kernels.ordered(values, labels)
         running = np.zeros((len(values), values.shape[1] + 1), np.int64)
         np.cumsum(hits, axis=1, out=running[:, 1:])
         totals = Totals.of(values).cumulative(), Totals.whole(running)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Ints
 from calibrant.views import View
@@ -25,20 +26,10 @@ def columns(view: View) -> Iterator[tuple[Array, Array]]:
             yield view.outputs[rows, column, 0], view.targets[rows] == column
 
 
-def ordered(values: Array, hits: Array) -> tuple[Array, Ints]:
-    """Values in order along the last axis, and their hits; the hit rides in the lowest bit, so one sort does."""
-    values = np.ascontiguousarray(values) + values.dtype.type(0)  # -0.0 becomes 0.0
-    unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    keys = (values.view(unsigned) << unsigned.type(1)) | hits.astype(unsigned)
-    keys.sort(axis=-1)
-    return (keys >> unsigned.type(1)).view(values.dtype), (keys & unsigned.type(1)).astype(np.int64)
-
-
 def distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
     """Distinct values in order, their counts and hits."""
-    values, hits = ordered(values, hits)
-    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
-    return values[first], small(np.diff(np.append(first, len(values)))), small(reduced(hits, first))
+    levels, counts, positives = kernels.distinct(values, hits)
+    return levels, small(counts), small(positives)
 
 
 def reduced(array: Array, first: Ints) -> Array:

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant import kernels
-from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.fixed import EqualWidth, codes_by, pooled
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import number, word
 from calibrant.door.arrays import Array
-from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.kernels.totals import Floats, Ints, Totals, column_totals
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
@@ -60,23 +60,23 @@ class KDTree:
 
     def conclude(self, summary: View) -> Bins:
         """Grow a tree for each question."""
-        leaves = [self._leaves(summary, question) for question in range(summary.questions)]
-        width = max(1, max(len(of_one) for of_one in leaves))
-        check_memory(len(leaves), width, summary.d)
+        trees = [self._leaves(summary, question) for question in range(summary.questions)]
+        width = max(1, max(map(len, trees)))
+        check_memory(len(trees), width, summary.d)
         sums = [
-            _leaf_sums(summary, question, rows)
-            for question, of_one in enumerate(leaves)
-            for rows in [*of_one, *[_NO_ROWS] * (width - len(of_one))]
+            _leaf_sums(summary, question, leaf)
+            for question, leaves in enumerate(trees)
+            for leaf in [*leaves, *[_Node.of(summary.outputs[:, 0], _NO_ROWS, None)] * (width - len(leaves))]
         ]
         size, outputs, targets, squares = (
-            Totals.joined(parts).reshape(len(leaves), width, -1) for parts in zip(*sums, strict=True)
+            Totals.joined(parts).reshape(len(trees), width, -1) for parts in zip(*sums, strict=True)
         )
         return Bins(
             summary.about,
             size[:, :, 0],
             outputs,
             targets,
-            np.array([max(1, len(of_one)) for of_one in leaves]),
+            np.array([max(1, len(leaves)) for leaves in trees]),
             squares=None if summary.weight is None else squares[:, :, 0],
         )
 
@@ -84,12 +84,12 @@ class KDTree:
         """The bin of each answer."""
         codes = np.full(view.outputs.shape[:2], -1)
         for question in range(view.questions):
-            for leaf, rows in enumerate(self._leaves(view, question)):
-                codes[rows, question % view.v] = leaf
+            for code, leaf in enumerate(self._leaves(view, question)):
+                codes[leaf.rows, question % view.v] = code
         return codes
 
-    def _leaves(self, view: View, question: int) -> list[Ints]:
-        """The rows of each leaf, left to right."""
+    def _leaves(self, view: View, question: int) -> list[_Node]:
+        """The leaves, left to right."""
         rows = view.rows_of(question)
         if view.weight is not None:
             rows = rows[view.weight[rows] > 0]
@@ -97,16 +97,15 @@ class KDTree:
             return []
         limit = round(self.gamma * int(_count(rows, view.weight)))
         outputs = view.outputs[:, question % view.v]
-        leaves: list[Ints] = []
+        leaves: list[_Node] = []
         nodes = [_Node.of(outputs, rows, view.weight)]
         while nodes:
             node = nodes.pop()
-            below = None if node.count < limit else node.below(outputs, self.threshold, view.weight)
-            if below is None or below.all() or not below.any():
-                leaves.append(node.rows)
+            sides = (node.rows,) if node.count < limit else node.sides(outputs, self.threshold, view.weight)
+            if min(map(len, sides)) == 0 or len(sides) == 1:
+                leaves.append(node)
             else:
-                left, right = node.split(outputs, below, view.weight)
-                nodes += [right, left]  # the left one is popped first
+                nodes += node.split(outputs, *sides, view.weight)
         return leaves
 
     def __str__(self) -> str:
@@ -145,29 +144,10 @@ class Grid:
     def summarise(self, view: View) -> Bins:
         """The occupied cells of a batch."""
         cells, codes = self._cells(view)
-        n, v, d = view.outputs.shape
-        question = np.arange(v) + (0 if view.group is None else view.group[:, None] * v)
-        kept = np.ones((n, v), bool) if view.keep is None else view.keep
-        shape = (view.questions, len(cells))
-        check_memory(*shape, d)
-        place = (question * len(cells) + codes)[kept]
-        weight = None if view.weight is None else np.broadcast_to(view.weight[:, None], (n, v))[kept]
-        truth = view.truth_rows
-        sums = [
-            [_sums(place, array[kept][:, axis], shape, weight) for axis in range(d)] for array in (view.outputs, truth)
-        ]
-        size = _sums(place, np.ones(len(place)), shape, weight)
-        squares = None if weight is None else Totals.of(np.square(weight)).by_code(place, shape[0] * shape[1])
-        outputs, targets = (_stacked(parts) for parts in sums)
-        return Bins(
-            view.about,
-            size,
-            outputs,
-            targets,
-            np.full(view.questions, len(cells)),
-            cells=cells,
-            squares=None if squares is None else squares.reshape(*shape),
-        )
+        check_memory(view.questions, len(cells), view.d)
+        size, outputs, targets, squares = pooled(view, codes, len(cells))
+        requested = np.full(view.questions, len(cells))
+        return Bins(view.about, size, outputs, targets, requested, cells=cells, squares=squares)
 
     def conclude(self, summary: Bins) -> Bins:
         """Nothing is left to do but to count the cells."""
@@ -183,7 +163,7 @@ class Grid:
         """The occupied cells (c, axes), and the cell of each answer (n, v)."""
         axes = max(1, view.d - 1)
         edges = EqualWidth(self.n_bins).edges
-        codes = kernels.scalar_codes(view.outputs[:, :, :axes], edges, self.closed, view.precision)
+        codes = kernels.scalar_codes(view.outputs[:, :, :axes], *codes_by(view, edges, self.closed))
         used = codes if view.keep is None else np.where(view.keep[:, :, None], codes, 0)
         cells, place = np.unique(used.reshape(-1, axes).astype(np.int64), axis=0, return_inverse=True)
         return cells, place.reshape(view.outputs.shape[:2])
@@ -206,53 +186,45 @@ class _Node:
         return cls(
             rows,
             int(_count(rows, weight)),
-            kernels.column_totals(outputs, rows, weight),
-            kernels.column_totals(outputs, rows, weight, square=True),
+            column_totals(outputs, rows, weight),
+            column_totals(outputs, rows, weight, square=True),
         )
 
-    def below(self, outputs: Array, threshold: str, weight: Floats | None) -> Array:
-        """Which rows go left: those below the threshold on the axis of largest variance."""
+    def sides(self, outputs: Array, threshold: str, weight: Floats | None) -> tuple[Ints, Ints]:
+        """The rows below the threshold on the axis of largest variance, and the others."""
         mean = self.total.value / self.count
         variance = self.squares.value / self.count - mean * mean
         axis = int(np.flatnonzero(variance >= variance.max() - _LEVEL)[0])
-        values = outputs[self.rows, axis]
+        middle = self.total.exact(axis) / (self.count << 52)  # integers divide with one rounding
         if threshold == "median":
-            return values < np.median(values if weight is None else np.repeat(values, weight[self.rows].astype(int)))
-        exact = self.total.exact(axis) / (self.count << 52)  # integers divide with one rounding
-        return values < np.float64(exact)
+            values = outputs[self.rows, axis]
+            middle = np.median(values if weight is None else np.repeat(values, weight[self.rows].astype(int)))
+        return kernels.partition(outputs, self.rows, axis, float(middle))
 
-    def split(self, outputs: Array, below: Array, weight: Floats | None) -> tuple[_Node, _Node]:
-        """Both sides; the smaller one is summed, the other is what remains."""
-        sides = self.rows[below], self.rows[~below]
-        small = int(len(sides[1]) < len(sides[0]))
-        summed = _Node.of(outputs, sides[small], weight)
-        rest = _Node(
-            sides[1 - small], self.count - summed.count, self.total - summed.total, self.squares - summed.squares
-        )
-        return (rest, summed) if small else (summed, rest)
+    def split(self, outputs: Array, left: Ints, right: Ints, weight: Floats | None) -> tuple[_Node, _Node]:
+        """Both sides, the right one first; the smaller one is summed, the other is what remains."""
+        small, large = sorted((left, right), key=len)
+        summed = _Node.of(outputs, small, weight)
+        rest = _Node(large, self.count - summed.count, self.total - summed.total, self.squares - summed.squares)
+        return (summed, rest) if small is right else (rest, summed)
 
 
 def _count(rows: Ints, weight: Floats | None) -> int:
     return len(rows) if weight is None else int(weight[rows].sum())
 
 
-def _leaf_sums(view: View, question: int, rows: Ints) -> tuple[Totals, ...]:
-    """Size, outputs, targets and squared weights of some rows."""
-    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
-    return (
-        Totals.of(weight).sum(0).reshape(1),
-        kernels.column_totals(view.outputs[:, question % view.v], rows, view.weight),
-        kernels.column_totals(view.truth_of(question, rows), weight=None if view.weight is None else weight),
-        Totals.of(np.square(weight)).sum(0).reshape(1),
-    )
+def _leaf_sums(view: View, question: int, leaf: _Node) -> tuple[Totals, ...]:
+    """Size, outputs, targets and squared weights of a leaf."""
+    column = question % view.v
+    weight = np.ones(len(leaf.rows)) if view.weight is None else view.weight[leaf.rows]
+    if view.targets.ndim > 1:
+        targets = column_totals(view.targets[:, column], leaf.rows, view.weight)
+    else:
+        coordinate = view.targets[leaf.rows] - column * view.d
+        hit = (coordinate >= 0) & (coordinate < view.d)
+        targets = Totals.of(weight[hit]).by_code(coordinate[hit], view.d)
+    size, squares = (Totals.of(each).sum(0).reshape(1) for each in (weight, np.square(weight)))
+    return size, leaf.total, targets, squares
 
 
 _NO_ROWS: Ints = np.zeros(0, np.int64)
-
-
-def _sums(place: Ints, values: Array, shape: tuple[int, int], weight: Floats | None) -> Totals:
-    return kernels.sums_by_code(place, values, shape[0] * shape[1], weight).reshape(*shape)
-
-
-def _stacked(parts: list[Totals]) -> Totals:
-    return Totals.joined([part.reshape(*part.shape, 1) for part in parts], axis=-1)

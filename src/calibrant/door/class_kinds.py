@@ -109,7 +109,7 @@ class Classes(OneOfSeveral):
 
     def logs_pooled(self, members: list[Ints]) -> Logs | None:
         """Groups of classes."""
-        return Softmax(partial(kernels.pooled, self.values, members)) if self.logits else None
+        return Softmax(partial(kernels.pooled, self.values, tuple(members))) if self.logits else None
 
 
 @dataclass(frozen=True, eq=False)

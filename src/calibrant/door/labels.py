@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.door.arrays import Array, Layout, shown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.totals import Floats, Ints
@@ -14,8 +15,6 @@ TOLERANCE = 1e-6
 """How far outside [0, 1] a probability may lie (it is clipped)."""
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
-BLOCK = 1 << 18
-"""Forecasts that are checked at once: they stay in the cache between the passes."""
 
 
 def event_labels(
@@ -83,29 +82,22 @@ def check_probabilities(
 
     Hints are given for forecasts only: labels are no logits, and no option normalises them.
     """
-    rows = values.reshape(len(values), -1)
-    step = max(1, BLOCK // rows.shape[1])
-    tolerance = max(ROW_TOLERANCE, 2.0**-bits)
-    clip = False
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        low, high = part.min(), part.max()
-        if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
-            refuse_broken(values, parameter, layout)
-            _refuse_outside(values, parameter, layout, forecasts)
-        clip = clip or bool(low < 0 or high > 1)
-        if values.ndim == 2 and whole:
-            totals = part.sum(axis=1)
-            if not (abs(totals.min() - 1) <= tolerance and abs(totals.max() - 1) <= tolerance):
-                row = int(np.argmax(np.abs(totals - 1)))
-                raise CalibrationInputError(
-                    parameter,
-                    "rows must sum to 1",
-                    got=f"{totals[row]:.6g}",
-                    where=layout.place(start + row),
-                    hint="pass normalize=True if that is intended" if forecasts and totals[row] > 0 else None,
-                )
-    return clip
+    rows = values.ndim == 2
+    low, high, *sums = kernels.row_extremes(values) if rows else (values.min(initial=1), values.max(initial=0))
+    if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
+        refuse_broken(values, parameter, layout)
+        _refuse_outside(values, parameter, layout, forecasts)
+    if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
+        totals = values.sum(axis=1)
+        row = int(np.argmax(np.abs(totals - 1)))
+        raise CalibrationInputError(
+            parameter,
+            "rows must sum to 1",
+            got=f"{totals[row]:.6g}",
+            where=layout.place(row),
+            hint="pass normalize=True if that is intended" if forecasts and totals[row] > 0 else None,
+        )
+    return bool(low < 0 or high > 1)
 
 
 def refuse_broken(values: Array, parameter: str, layout: Layout) -> None:

@@ -25,7 +25,8 @@ from calibrant.result import Result
 from calibrant.selections import Selection
 from calibrant.specification.facts import UNKNOWN, Facts, facts_of
 from calibrant.specification.naming import identity, spoken
-from calibrant.views import About, S, Summary, View
+from calibrant.summaries import About, S, Summary
+from calibrant.views import View
 
 Reads = tuple[tuple[str, str], ...]
 

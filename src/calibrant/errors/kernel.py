@@ -124,7 +124,7 @@ class unbiased_blocks:  # noqa: N801 - an estimator reads as a function
         if len(blocks) == 1:
             return np.array([unbiased(alone, kernel)["value"]])
         block, (first, second) = np.arange(len(blocks)), np.triu_indices(self.size, 1)
-        terms = alone.terms(alone, kernel).reshape(blocks.shape + blocks.shape)
+        terms = alone.terms(kernel).reshape(blocks.shape + blocks.shape)
         return terms[block, :, block, :][:, first, second].mean(axis=1)
 
     def __str__(self) -> str:

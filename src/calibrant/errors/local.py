@@ -19,7 +19,7 @@ from calibrant.lenses.events import Classwise, TopLabel
 from calibrant.predictions import Predictions
 from calibrant.selections import Selection
 from calibrant.specification.naming import identity
-from calibrant.views import About
+from calibrant.summaries import About
 
 Balance = Callable[[Floats, Floats], Floats]
 """How the mean labels left and right of each grid point (2, ...) and their weights (2, ...) make one number."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,13 +22,14 @@ from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import identity, spoken
-from calibrant.views import About, Summary, View
+from calibrant.summaries import Sums
+from calibrant.views import View
 
 Score = Callable[[View], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Scores(Summary):
+class Scores(Sums):
     """Summed scores, weights and squared weights of each question, exact; infinite scores are counted apart."""
 
     total: Totals
@@ -35,16 +37,8 @@ class Scores(Summary):
     infinite: Totals
     squares: Totals | None = None
     """Summed squares of the weights; None where every weight was 1, so that they are the size."""
-
-    def _joined(self, other: Scores, about: About) -> Scores:
-        plain = self.squares is None and other.squares is None
-        return Scores(
-            about,
-            self.total + other.total,
-            self.size + other.size,
-            self.infinite + other.infinite,
-            None if plain else (self.squares or self.size) + (other.squares or other.size),
-        )
+    parts: ClassVar[tuple[str, ...]] = ("infinite",)
+    axes: ClassVar[Mapping[str, str]] = {"total": "v", "size": "v", "infinite": "v", "squares": "v"}
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.checks import number
+from calibrant.kernels.pairs import tiled_sums, weighed
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
 Kernel = Callable[[Floats, Floats], Floats]
 """Points (m, d) and (l, d) to their similarities (m, l), positive definite and at most 1."""
-TILE = 512
-"""Pairs are visited in squares of this side, so that memory is bounded."""
 FITTED_ON = 1000
 """At most so many samples make the median distance."""
 
@@ -29,18 +29,16 @@ class Radial(ABC):
     """A similarity that falls with distance, at a scale: a given one, or the median distance of the sample."""
 
     scale: float | None = None
+    shape: ClassVar[str]
+    """How it falls, and of which distance, as kernels know it."""
     facts: ClassVar[Facts] = Facts("kernel", estimator="KernelError")
 
     def __post_init__(self) -> None:
         if self.scale is not None:
             number(self.scale, "scale", "must be finite and above 0, or None", lambda scale: 0 < scale < math.inf)
 
-    @abstractmethod
-    def distances(self, a: Floats, b: Floats) -> Floats:
-        """The distance of each point of a, (m, d), to each of b, (l, d)."""
-
-    @abstractmethod
-    def __call__(self, a: Floats, b: Floats) -> Floats: ...
+    def __call__(self, a: Floats, b: Floats) -> Floats:
+        return kernels.similarities(a, b, self.shape, self.scale or 1.0)
 
     def fitted(self, sample: Residuals) -> Radial:
         """Itself or, where it has no scale, with the median of the positive distances; with 1 if there are none."""
@@ -49,7 +47,7 @@ class Radial(ABC):
         size = min(sample.n, FITTED_ON)
         ranks = np.arange(size) * sample.n // size
         points = sample.points[np.searchsorted(np.cumsum(sample.counts), ranks, side="right")]
-        distances = self.distances(points, points)[np.triu_indices(size, 1)]
+        distances = kernels.distances(points, points, self.shape)[np.triu_indices(size, 1)]
         positive = distances[distances > 0]
         return dataclasses.replace(self, scale=float(np.median(positive)) if len(positive) else 1.0)
 
@@ -69,12 +67,7 @@ class exponential(Radial):  # noqa: N801 - a kernel reads as a function
     [[0.367879]]
     """
 
-    def distances(self, a: Floats, b: Floats) -> Floats:
-        """Half the summed absolute differences; of one coordinate, the whole."""
-        return _distances(a, b, "cityblock") / min(2, a.shape[1])
-
-    def __call__(self, a: Floats, b: Floats) -> Floats:
-        return np.exp(-self.distances(a, b) / (self.scale or 1.0))
+    shape: ClassVar[str] = "exponential"
 
 
 @dataclass(frozen=True)
@@ -86,12 +79,7 @@ class gaussian(Radial):  # noqa: N801 - a kernel reads as a function
     [[0.367879]]
     """
 
-    def distances(self, a: Floats, b: Floats) -> Floats:
-        """Euclidean distances."""
-        return _distances(a, b, "euclidean")
-
-    def __call__(self, a: Floats, b: Floats) -> Floats:
-        return np.exp(-np.square(self.distances(a, b) / (self.scale or 1.0)) / 2)
+    shape: ClassVar[str] = "gaussian"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,27 +117,12 @@ class Residuals:
         """The largest squared length that a residual can have: 1 for an event, 2 on the simplex."""
         return min(2, self.points.shape[1])
 
-    def terms(self, other: Residuals, kernel: Kernel) -> Floats:
-        """h(i, j) for each of these samples and each of the others."""
-        across = np.ascontiguousarray(other.residuals.T)
-        inner = np.einsum("ic,cj->ij", self.residuals, across)  # unlike @, the same bits for any number of threads
-        return kernel(self.points, other.points) * inner
+    def terms(self, kernel: Kernel) -> Floats:
+        """h(i, j) for each pair of these samples."""
+        return weighed(kernel(self.points, self.points), self.residuals, self.residuals)
 
     def sums(self, kernel: Kernel) -> tuple[float, float]:
         """The sums of h over all n^2 ordered pairs, and over the n samples paired with themselves."""
-        heavy = dataclasses.replace(self, residuals=self.residuals * self.counts[:, None])
-        every = np.arange(len(self.counts))
-        tiles = [heavy.some(every[start : start + TILE]) for start in range(0, len(every), TILE)]
-        pairs, selves = [], []
-        for index, tile in enumerate(tiles):
-            terms = tile.terms(tile, kernel)
-            pairs.append(terms.sum())
-            selves.append((terms.diagonal() / tile.counts).sum())
-            pairs += [2 * tile.terms(other, kernel).sum() for other in tiles[index + 1 :]]  # h is symmetric
-        return math.fsum(pairs), math.fsum(selves)
-
-
-def _distances(a: Floats, b: Floats, metric: str) -> Floats:
-    from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
-
-    return cdist(a, b, metric)
+        if isinstance(kernel, Radial):
+            return kernels.pair_sums(self.points, self.residuals, self.counts, kernel.shape, kernel.scale or 1.0)
+        return tiled_sums(self.points, self.residuals, self.counts, kernel)

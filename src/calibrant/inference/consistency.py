@@ -19,7 +19,8 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
 from calibrant.specification.facts import Facts, facts_of
-from calibrant.views import Summary, View
+from calibrant.summaries import Summary
+from calibrant.views import View
 
 
 @dataclass(frozen=True, eq=False)

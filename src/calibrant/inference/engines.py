@@ -19,7 +19,8 @@ from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import facts_of
-from calibrant.views import Summary, View
+from calibrant.summaries import Summary
+from calibrant.views import View
 
 _LOW_WORD = 0 if sys.byteorder == "little" else 1
 Engine = Callable[[Iterable[Ints]], Floats]

@@ -1,16 +1,86 @@
-"""Kernels of logits: log-sum-exps of some classes and of the others, each from its own maximum: none underflows."""
+"""Kernels of logits in NumPy: softmax, and log-sum-exps each from its own maximum, so that none underflows."""
 
 from __future__ import annotations
 
+import itertools
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels.numpy import blocks
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.blocks import blocks, most_rows
 
 Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def normalisers(logits: Array) -> tuple[Floats, Floats]:
+    """The maximum of each row, and the sum of exp(z - maximum) over the other classes."""
+    top, rest = np.empty((2, len(logits)))
+    for rows in blocks(*logits.shape):
+        block = logits[rows].astype(np.float64, order="C")  # sums along rows depend on nothing but the row
+        first = np.arange(len(block)), block.argmax(axis=1)
+        top[rows] = block[first]
+        with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
+            block -= top[rows, None]
+        block[first] = -np.inf
+        rest[rows] = np.exp(block, out=block).sum(axis=1)
+    return top, rest
+
+
+def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
+    """exp(z - maximum) / (1 + rest), in float64 whatever the logits are."""
+    with np.errstate(over="ignore"):
+        scores = np.subtract(logits, top[:, None], dtype=np.float64)
+    np.exp(scores, out=scores)
+    scores /= 1.0 + rest[:, None]
+    return scores
+
+
+def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
+    """Log loss of softmax(z * inverse) in each row, and its first and second derivative by the inverse temperature.
+
+    The derivatives are nan where they are not asked for. Large float32 matrices are exponentiated in float32, all else
+    in float64. Rows are shared out among threads.
+    """
+    dtype = np.dtype(np.float32 if logits.dtype == np.float32 and logits.size > 1 << 22 else np.float64)
+    derivatives = np.full((3, len(logits)), np.nan)
+
+    def work(part: slice) -> None:
+        width = logits.shape[1]
+        shifted, raised = np.empty((2, most_rows(part.stop - part.start, width), width), dtype)
+        for rows in blocks(part.stop - part.start, width):
+            rows = slice(part.start + rows.start, part.start + rows.stop)
+            u, e, block = shifted[: rows.stop - rows.start], raised[: rows.stop - rows.start], logits[rows]
+            np.subtract(block, block.max(axis=1, keepdims=True), out=u, dtype=dtype)
+            np.multiply(u, dtype.type(inverse), out=e)
+            total = np.exp(e, out=e).sum(axis=1)
+            true = u[np.arange(len(u)), labels[rows]].astype(np.float64)
+            derivatives[0, rows] = np.log(total) - inverse * true
+            if not slopes:
+                continue
+            mean = np.multiply(e, u, out=e).sum(axis=1) / total
+            derivatives[1, rows] = mean - true
+            derivatives[2, rows] = np.einsum("ij,ij->i", e, u) / total - np.square(mean)
+
+    _in_threads(work, len(logits), logits.size)
+    return derivatives[0], derivatives[1], derivatives[2]
+
+
+def _in_threads(work: Callable[[slice], None], n: int, size: int) -> None:
+    """Call work on shares of the rows, in as many threads as there are processors, if there is enough of it."""
+    count = min(len(os.sched_getaffinity(0)), 8) if hasattr(os, "sched_getaffinity") else 1
+    if count < 2 or size < 1 << 20:
+        work(slice(0, n))
+        return
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    ends = [n * share // count for share in range(count + 1)]
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(work, (slice(low, high) for low, high in itertools.pairwise(ends))))
 
 
 def softplus(values: Array) -> Floats:
@@ -53,7 +123,7 @@ def every_log_odds(logits: Array) -> Floats:
     return odds
 
 
-def pooled(logits: Array, members: list[Ints]) -> Floats:
+def pooled(logits: Array, members: tuple[Ints, ...]) -> Floats:
     """The log-sum-exp of each group of classes, (n, groups), less the row's maximum."""
     sums = np.empty((len(logits), len(members)))
     for rows in blocks(*logits.shape):

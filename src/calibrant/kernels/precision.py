@@ -33,14 +33,22 @@ class Precision:
         significand, exponent = np.frexp(edges)
         return np.ldexp(np.rint(np.ldexp(significand, self.bits)), exponent - self.bits)
 
+    @property
+    def grain(self) -> float:
+        """Sums are compared in multiples of 1 / grain; 0 where values are compared as they are."""
+        return 2.0 ** (self.bits * 5 // 6) if self.summed else 0.0
+
+    def borders(self, edges: NDArray[np.float64], dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
+        """Edges as they are compared with values of a type."""
+        if self.summed:
+            return np.rint(edges * self.grain)
+        return self.edges(edges).astype(dtype)  # exact: the values hold at least `bits` bits
+
     def comparable(
         self, values: NDArray[np.floating], edges: NDArray[np.float64]
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Values and edges that may be compared with <, <= and ==."""
-        if self.summed:
-            grain = 2.0 ** (self.bits * 5 // 6)
-            return np.rint(values * grain), np.rint(edges * grain)
-        return values, self.edges(edges).astype(values.dtype)  # exact: the values hold at least `bits` bits
+        return np.rint(values * self.grain) if self.summed else values, self.borders(edges, values.dtype)
 
 
 DOUBLE = Precision(53)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import kernels
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.blocks import blocks
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -154,6 +156,20 @@ class Totals:
         """The whole parts of the sums."""
         return (self.hi >> HALF) + (0 if self.top is None else self.top << HIGH - HALF)
 
+    @property
+    def negative(self) -> NDArray[np.bool_]:
+        """Which sums lie below 0."""
+        return (self.hi if self.top is None else self.top) < 0
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether the limbs are the one form of their sums: carried, and as few as do."""
+        if self.top is None:
+            return self.hi.shape == self.lo.shape and Totals.normal(self.hi, self.lo).same(self)
+        return self.hi.shape == self.lo.shape == self.top.shape and Totals._narrowed(
+            self.hi & _REST, self.lo & _MASK, self.top
+        ).same(self)
+
     def __add__(self, other: Totals) -> Totals:
         return self._joined(other, 1)
 
@@ -187,10 +203,7 @@ class Totals:
             units = np.zeros(count, object)
             np.add.at(units, codes, self.units)
             return Totals.exactly(units)
-        sums = Totals.zeros(count)
-        np.add.at(sums.hi, codes, self.hi)
-        np.add.at(sums.lo, codes, self.lo)
-        return Totals.normal(sums.hi, sums.lo)
+        return Totals.normal(*(kernels.sums_by_code(codes, limb, count) for limb in (self.hi, self.lo)))
 
     def reduced(self, first: Ints) -> Totals:
         """Exact sums of the stretches of a 1-D array that begin at these places."""
@@ -262,6 +275,8 @@ class Totals:
     @staticmethod
     def joined(parts: Sequence[Totals], axis: int = 0) -> Totals:
         """Totals one behind the other along an axis that they have."""
+        if len(parts) == 1:
+            return parts[0]
         if any(part.top is not None for part in parts):
             return Totals.exactly(np.concatenate([part.units for part in parts], axis))
         hi, lo = (np.concatenate([getattr(part, limb) for part in parts], axis) for limb in ("hi", "lo"))
@@ -270,8 +285,22 @@ class Totals:
     @staticmethod
     def stack(rows: Sequence[Totals], width: int) -> Totals:
         """1-D totals as the rows of a table, padded with zeros to one width."""
-        padded = [Totals.joined([row, Totals.zeros(width - len(row.hi))]).reshape(1, width) for row in rows]
-        return Totals.joined(padded)
+        missing = [() if len(row.hi) == width else (Totals.zeros(width - len(row.hi)),) for row in rows]
+        padded = [Totals.joined([row, *zeros]) for row, zeros in zip(rows, missing, strict=True)]
+        return Totals.joined([row.reshape(1, width) for row in padded])
+
+
+def column_totals(
+    values: NDArray[Any], rows: Ints, weight: NDArray[Any] | None = None, *, square: bool = False
+) -> Totals:
+    """Exact sums of the columns of a matrix of values in [0, 1] over some of its rows, or of their squares."""
+    if weight is None:
+        return Totals(*(kernels.square_sums if square else kernels.column_sums)(values, rows))
+    total = Totals.zeros(values.shape[1])
+    for part in blocks(len(rows), values.shape[1]):
+        block = values[rows[part]]
+        total += Totals.of(np.square(block, dtype=np.float64) if square else block, weight[rows[part], None]).sum(0)
+    return total
 
 
 def _largest(limbs: Ints) -> int:

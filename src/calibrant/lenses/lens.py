@@ -13,7 +13,8 @@ from calibrant.door.logs import Logs
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import Facts
-from calibrant.views import About, View
+from calibrant.summaries import About
+from calibrant.views import View
 
 Lens = Callable[[Predictions], View]
 OF_FORECASTS = Facts("lens", looks_at_labels=False, outcomes="disjoint")

@@ -14,7 +14,6 @@ from calibrant.binning.fixed import EqualWidth
 from calibrant.checks import whole
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.precision import DOUBLE
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.fitting.certificate import Ending
@@ -171,7 +170,7 @@ def errors_by_gamma(
         for index, gamma in enumerate(GAMMAS):
             np.divide(columns, temperatures(temperature, gamma, scores)[:, None], out=work)
             confidence, hits = _answers(work, labels[rows])
-            cells = kernels.scalar_codes(confidence, edges, "right", DOUBLE)
+            cells = kernels.scalar_codes(confidence, edges[1:-1], "right", 0.0)
             gaps[index] += np.bincount(cells, (confidence - hits) * weight[rows], n_bins)
             right[index] += hits @ weight[rows]
     return np.abs(gaps).sum(axis=1) / weight.sum(), right / weight.sum()

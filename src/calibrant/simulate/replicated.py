@@ -15,7 +15,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.simulate.sampling import Samples
 from calibrant.specification.facts import facts_of
-from calibrant.views import About
+from calibrant.summaries import About
 
 
 def values_of(metric: Metric, samples: Samples) -> Floats:
