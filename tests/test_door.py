@@ -512,7 +512,8 @@ MATRICES = {
 
 @pytest.mark.parametrize("case", MATRICES)
 def test_a_matrix_of_any_kind_counts_as_its_plain_copy(case):
-    assert_same(Predictions.from_probs(Y, MATRICES[case]()), Predictions.from_probs(Y, np.array(M)))
+    names = NAMES if case in ("pandas", "pyarrow table") else None
+    assert_same(Predictions.from_probs(Y, MATRICES[case]()), Predictions.from_probs(Y, np.array(M), classes=names))
 
 
 @pytest.mark.parametrize("case", MATRICES)
@@ -919,10 +920,15 @@ def test_an_unknown_column_is_told_the_closest_one():
     assert refusal("column: is unknown, got 'regoin'", made.column, "regoin").hint == "did you mean 'region'?"
 
 
-def test_confidences_may_have_columns_of_any_name():
-    made = Predictions.from_confidence(E, P, y_true=[1, 2, 3, 4], classes=list("abcd"))
+def test_confidences_may_have_columns_of_the_names_of_other_parameters():
+    made = Predictions.from_confidence(E, P, y_true=[1, 2, 3, 4], logits=list("abcd"))
     assert made.columns["y_true"].tolist() == [1, 2, 3, 4]
-    assert made.columns["classes"].tolist() == list("abcd")
+    assert made.columns["logits"].tolist() == list("abcd")
+
+
+@pytest.mark.parametrize("option", ["classes", "class_axis", "normalize"])
+def test_an_option_that_confidences_do_not_have_is_never_a_column(option):
+    refusal(f"{option}: is no option of confidence", Predictions.from_confidence, E, P, **{option: list("abcd")})
 
 
 # ---- ignored labels --------------------------------------------------------------------------------------------------
@@ -956,7 +962,7 @@ def test_a_class_may_be_ignored():
 
 
 def test_labels_that_are_all_ignored_are_refused():
-    refusal("y_true: has no row left, got only ignore_index=-1", Predictions.from_probs, [-1] * 4, M, ignore_index=-1)
+    refusal("y_true: has no row left, got only label -1", Predictions.from_probs, [-1] * 4, M, ignore_index=-1)
 
 
 def test_other_wrong_labels_are_still_refused_beside_ignored_ones():

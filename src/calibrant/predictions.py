@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -68,19 +68,25 @@ class Predictions:
         y_true: Any,
         y_proba: Any,
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
         ignore_index: float | None = None,
         class_axis: int | None = None,
         normalize: bool = False,
+        missing: str = "error",
         copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Probabilities: 1-D for one event, (n, K) for classes; other keywords are sample columns.
 
         `class_axis` says where the classes are when there are more than two axes (segmentation
-        maps); `ignore_index` is a label whose rows are left out; `normalize` divides each row by
-        its sum.
+        maps); without it, forecasts of more than two axes are of one event, and labels have their
+        shape. `ignore_index` is a label whose rows are left out; `normalize` divides each row by
+        its sum; `missing="drop"` leaves out rows where a label, a forecast or a weight is missing
+        (None, nan, NA, NaT, null or masked), and counts them.
+
+        Columns of a frame that have names are classes of these names. Rows of pandas that have an
+        index must have the same one everywhere.
 
         Arrays are copied, so that later changes of them change nothing here, and a buffer can be
         used again for the next batch. With `copy=False` no more is copied than a conversion needs:
@@ -91,14 +97,16 @@ class Predictions:
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
         Predictions(n=2, one event, probabilities)
         """
-        door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis)
+        door = Door(
+            y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis, missing=missing, sample_weight=sample_weight
+        )
         values, flags = door.probabilities(normalize)
         flags |= leaks.flags(y_proba, door.n)
         truth = door.labels(classes, ignore_index)
         known = {"precision": Precision(door.bits), "flags": flags}
         predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
         leaks.follow(y_proba, predictions.values)
-        return predictions._without(truth.kept, ignore_index)
+        return predictions._without(truth)
 
     @classmethod
     def from_logits(
@@ -106,48 +114,62 @@ class Predictions:
         y_true: Any,
         logits: Any,
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
         ignore_index: float | None = None,
         class_axis: int | None = None,
+        normalize: bool = False,
+        missing: str = "error",
         copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
 
-        The other options are as in `from_probs`.
+        The other options are as in `from_probs`; `normalize` is refused, because there is nothing to normalise.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_logits([0, 1], [[2., 0.], [0., 1.]])
         >>> p.probabilities.round(3).tolist()
         [[0.881, 0.119], [0.269, 0.731]]
         """
-        door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
-        values = door.logits()
+        door = Door(
+            y_true, logits, ("y_true", "logits"), class_axis=class_axis, missing=missing, sample_weight=sample_weight
+        )
+        values = door.logits(normalize)
         truth = door.labels(classes, ignore_index)
         flags = leaks.flags(logits, door.n)
         predictions = cls._through(door, values, truth, columns, sample_weight, copy, logits=True, flags=flags)
         leaks.follow(logits, predictions.values)
-        return predictions._without(truth.kept, ignore_index)
+        return predictions._without(truth)
 
     @classmethod
     def from_confidence(
-        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, copy: bool = True, **columns: Any
+        cls,
+        correct: Any,
+        confidence: Any,
+        *,
+        sample_weight: Any = None,
+        ignore_index: float | None = None,
+        missing: str = "error",
+        copy: bool = True,
+        **columns: Any,
     ) -> Predictions:
         """Only the top answer was kept: was it right, and how sure was the model of it?
 
-        Arrays are copied, or not, as in `from_probs`.
+        Arrays are copied, or not, as in `from_probs`; so are the options.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
         Predictions(n=2, the top answer, probabilities)
         """
-        door = Door(correct, confidence, ("correct", "confidence"), event=True)
+        door = Door(
+            correct, confidence, ("correct", "confidence"), event=True, missing=missing, sample_weight=sample_weight
+        )
         values, flags = door.probabilities()
-        truth = door.labels(None, None)
+        truth = door.labels(None, ignore_index)
         known = {"precision": Precision(door.bits), "flags": flags}
         predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
-        return dataclasses.replace(predictions, kind="confidence")
+        return dataclasses.replace(predictions._without(truth), kind="confidence")
 
     @classmethod
     def _through(
@@ -157,7 +179,7 @@ class Predictions:
             hint = "a sample column needs another name"
             raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
         columns = {name: door.column(name, data) for name, data in arrays.items()}
-        if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
+        if copy and truth.kept is None:  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
         return cls(
             values=values,
@@ -170,13 +192,17 @@ class Predictions:
             **known,
         )
 
-    def _without(self, kept: Array | None, ignored: float | None) -> Predictions:
-        if kept is None or kept.all():
+    def _without(self, truth: Truth) -> Predictions:
+        kept = truth.kept
+        if kept is None:
             return self
-        near = np.minimum(np.cumsum(kept), kept.sum() - 1)[~kept]  # each is told of by the next row that stays
-        left_out = np.bincount(near, minlength=kept.sum())
+        near = np.minimum(np.cumsum(kept), kept.sum() - 1)  # each is told of by the next row that stays
+        told = {
+            f"left out: {words}": np.bincount(near[rows], minlength=kept.sum())
+            for words, rows in truth.left_out.items()
+        }
         rows = self[kept]
-        return dataclasses.replace(rows, flags={**rows.flags, f"left out: label {shown(ignored)}": left_out})
+        return dataclasses.replace(rows, flags={**rows.flags, **told})
 
     def __len__(self) -> int:
         return len(self.values)

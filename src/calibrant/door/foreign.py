@@ -68,6 +68,8 @@ def from_arrow(data: Any) -> Any:
 
 def _from_frame(data: Any) -> Any:
     array = data.to_numpy()
-    if array.dtype.kind == "O" and array.ndim == 2 and hasattr(data, "iloc"):  # nullable columns: each knows its own type
+    if (
+        array.dtype.kind == "O" and array.ndim == 2 and hasattr(data, "iloc")
+    ):  # nullable columns: each knows its own type
         return np.column_stack([data.iloc[:, column].to_numpy() for column in range(array.shape[1])])
     return read_only(array)

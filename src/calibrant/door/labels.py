@@ -16,6 +16,8 @@ ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 BLOCK = 1 << 18
 """Forecasts that are checked at once: they stay in the cache between the passes."""
+DROP = 'pass missing="drop" to leave such rows out'
+"""What to do about missing values."""
 
 
 def event_labels(
@@ -77,7 +79,7 @@ def class_labels(
 
 
 def check_probabilities(
-    values: Array, parameter: str, layout: Layout, *, bits: int = 53, forecasts: bool = True
+    values: Array, parameter: str, layout: Layout, *, bits: int = 53, forecasts: bool = True, advice: str = DROP
 ) -> bool:
     """Refuse what is no probability and rows that do not sum to 1; say whether anything needs clipping.
 
@@ -91,7 +93,7 @@ def check_probabilities(
         part = rows[start : start + step]
         low, high = part.min(), part.max()
         if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
-            refuse_broken(values, parameter, layout)
+            refuse_broken(values, parameter, layout, advice)
             _refuse_outside(values, parameter, layout, forecasts)
         clip = clip or bool(low < 0 or high > 1)
         if values.ndim == 2:
@@ -108,16 +110,17 @@ def check_probabilities(
     return clip
 
 
-def refuse_broken(values: Array, parameter: str, layout: Layout) -> None:
-    """Refuse nan and infinities, by the first of them."""
+def refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
+    """Refuse nan and infinities, by the first of them; advice is for nan."""
     broken = np.argwhere(~np.isfinite(values))
     if len(broken):
+        count = f"{len(broken)} such values in all"
         raise CalibrationInputError(
             parameter,
             "must be finite",
             got=str(values[tuple(broken[0])]),
             where=layout.place(*broken[0]),
-            hint=f"{len(broken)} such values in all",
+            hint=f"{count}; {advice}" if advice and np.isnan(values[tuple(broken[0])]) else count,
         )
 
 
@@ -184,4 +187,5 @@ def _indices(labels: Array, keys: Any, parameter: str, layout: Layout) -> Ints:
 def _refuse_missing(labels: Array, parameter: str, layout: Layout) -> None:
     missing = np.flatnonzero(labels != labels)  # nan alone differs from itself
     if missing.size:
-        raise CalibrationInputError(parameter, "must have no missing values", got="nan", where=layout.place(missing[0]))
+        where = layout.place(missing[0])
+        raise CalibrationInputError(parameter, "must have no missing values", got="nan", where=where, hint=DROP)
