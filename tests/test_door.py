@@ -1323,7 +1323,7 @@ def test_metrics_and_pictures_of_bare_arrays_copy_nothing():
 
     forecasts = np.array(M)
     assert np.shares_memory(Door()(Y, forecasts).values, forecasts)
-    assert np.shares_memory(checked(Y, forecasts).values, forecasts)  # what pictures take, too
+    assert np.shares_memory(checked(Y, forecasts, {}, checked).values, forecasts)  # what pictures take, too
 
 
 def arrays_of(made):

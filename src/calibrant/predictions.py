@@ -14,7 +14,7 @@ import numpy as np
 from calibrant import kernels
 from calibrant.checks import class_name, is_whole
 from calibrant.door import leaks
-from calibrant.door.arrays import Array, shown
+from calibrant.door.arrays import Array
 from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.precision import DOUBLE, Precision
@@ -80,13 +80,9 @@ class Predictions:
         """Probabilities: 1-D for one event, (n, K) for classes; other keywords are sample columns.
 
         `class_axis` says where the classes are when there are more than two axes (segmentation
-        maps); without it, forecasts of more than two axes are of one event, and labels have their
-        shape. `ignore_index` is a label whose rows are left out; `normalize` divides each row by
-        its sum; `missing="drop"` leaves out rows where a label, a forecast or a weight is missing
-        (None, nan, NA, NaT, null or masked), and counts them.
-
-        Columns of a frame that have names are classes of these names. Rows of pandas that have an
-        index must have the same one everywhere.
+        maps); maps of one event need none. `ignore_index` is a label whose rows are left out;
+        `normalize` divides each row by its sum; `missing="drop"` leaves out rows where a label, a
+        forecast or a weight is missing. Named columns of a frame are classes of these names.
 
         Arrays are copied, so that later changes of them change nothing here, and a buffer can be
         used again for the next batch. With `copy=False` no more is copied than a conversion needs:
@@ -97,16 +93,9 @@ class Predictions:
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
         Predictions(n=2, one event, probabilities)
         """
-        door = Door(
-            y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis, missing=missing, sample_weight=sample_weight
-        )
-        values, flags = door.probabilities(normalize)
-        flags |= leaks.flags(y_proba, door.n)
-        truth = door.labels(classes, ignore_index)
-        known = {"precision": Precision(door.bits), "flags": flags}
-        predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
-        leaks.follow(y_proba, predictions.values)
-        return predictions._without(truth)
+        door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis, missing, sample_weight)
+        forecasts, truth = door.probabilities(normalize), door.labels(classes, ignore_index)
+        return cls._through(door, forecasts, truth, columns, copy, y_proba, precision=Precision(door.bits))
 
     @classmethod
     def from_logits(
@@ -132,15 +121,9 @@ class Predictions:
         >>> p.probabilities.round(3).tolist()
         [[0.881, 0.119], [0.269, 0.731]]
         """
-        door = Door(
-            y_true, logits, ("y_true", "logits"), class_axis=class_axis, missing=missing, sample_weight=sample_weight
-        )
-        values = door.logits(normalize)
-        truth = door.labels(classes, ignore_index)
-        flags = leaks.flags(logits, door.n)
-        predictions = cls._through(door, values, truth, columns, sample_weight, copy, logits=True, flags=flags)
-        leaks.follow(logits, predictions.values)
-        return predictions._without(truth)
+        door = Door(y_true, logits, ("y_true", "logits"), class_axis, missing, sample_weight)
+        forecasts, truth = door.logits(normalize), door.labels(classes, ignore_index)
+        return cls._through(door, (forecasts, {}), truth, columns, copy, logits, logits=True)
 
     @classmethod
     def from_confidence(
@@ -162,47 +145,36 @@ class Predictions:
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
         Predictions(n=2, the top answer, probabilities)
         """
-        door = Door(
-            correct, confidence, ("correct", "confidence"), event=True, missing=missing, sample_weight=sample_weight
-        )
-        values, flags = door.probabilities()
-        truth = door.labels(None, ignore_index)
-        known = {"precision": Precision(door.bits), "flags": flags}
-        predictions = cls._through(door, values, truth, columns, sample_weight, copy, **known)
-        return dataclasses.replace(predictions._without(truth), kind="confidence")
+        door = Door(correct, confidence, ("correct", "confidence"), None, missing, sample_weight, event=True)
+        forecasts, truth, precision = door.probabilities(), door.labels(None, ignore_index), Precision(door.bits)
+        predictions = cls._through(door, forecasts, truth, columns, copy, None, precision=precision)
+        return dataclasses.replace(predictions, kind="confidence")
 
     @classmethod
     def _through(
-        cls, door: Door, values: Array, truth: Truth, arrays: Mapping[str, Any], weight: Any, copy: Any, **known: Any
+        cls, door: Door, forecasts: Any, truth: Truth, arrays: Mapping[str, Any], copy: Any, source: Any, **known: Any
     ) -> Predictions:
         if not isinstance(copy, (bool, np.bool_)):
             hint = "a sample column needs another name"
             raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
+        values, flags = forecasts
         columns = {name: door.column(name, data) for name, data in arrays.items()}
         if copy and truth.kept is None:  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
-        return cls(
+        predictions = cls(
             values=values,
             labels=truth.labels,
             soft=truth.soft,
             kind="classes" if door.width else "event",
             classes=truth.classes,
             columns=columns,
-            weight=None if weight is None else door.weight(weight, truth.kept),
+            weight=door.weight(truth.kept),
+            flags={**flags, **leaks.flags(source, door.n)},
             **known,
         )
-
-    def _without(self, truth: Truth) -> Predictions:
-        kept = truth.kept
-        if kept is None:
-            return self
-        near = np.minimum(np.cumsum(kept), kept.sum() - 1)  # each is told of by the next row that stays
-        told = {
-            f"left out: {words}": np.bincount(near[rows], minlength=kept.sum())
-            for words, rows in truth.left_out.items()
-        }
-        rows = self[kept]
-        return dataclasses.replace(rows, flags={**rows.flags, **told})
+        leaks.follow(source, predictions.values)
+        rows = predictions if truth.kept is None else predictions[truth.kept]
+        return dataclasses.replace(rows, flags={**rows.flags, **truth.told})
 
     def __len__(self) -> int:
         return len(self.values)

@@ -19,6 +19,8 @@ _BITS = {2: 11, 4: 24, 8: 53}
 _PLAIN = (bool, int, float, np.bool_, np.integer, np.floating)
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None), *np.sctypeDict.values()})
 """Types of entries that hide no mask."""
+DROP = 'pass missing="drop" to leave such rows out'
+"""What to do about missing values."""
 MISSING = "\0missing"
 """What stands for a missing value among text; among numbers nan does."""
 
@@ -66,13 +68,13 @@ class Layout:
         return f"index {tuple(where)}" if len(where) > 1 else f"row {where[0]}"
 
 
-def as_array(data: Any, parameter: str, *, drop: bool = False) -> tuple[Array, int]:
+def as_array(data: Any, parameter: str, *, drop: bool | None = None) -> tuple[Array, int]:
     """A NumPy array in native byte order, and the significand bits its numbers were given with.
 
     NumPy, lists, pandas, polars, pyarrow and torch (on any device, with or without gradients)
     are read without importing those packages; text is read as `str`. What may share memory with
     the data is read-only; what was converted can be written to, and is the reader's own. Missing values are refused,
-    except nan, or with `drop` stand as nan or MISSING: `absent` finds them.
+    except nan, or with `drop` stand as nan or MISSING: `absent` finds them. Refusals name the option if drop is False.
 
     >>> array, bits = as_array([0.5, 1], "y_proba")
     >>> array, bits
@@ -94,7 +96,7 @@ def as_array(data: Any, parameter: str, *, drop: bool = False) -> tuple[Array, i
     return array, bits or _BITS.get(array.dtype.itemsize if array.dtype.kind == "f" else 8, 53)
 
 
-def as_numbers(data: Any, parameter: str, *, hint: str | None = None, drop: bool = False) -> tuple[Array, int]:
+def as_numbers(data: Any, parameter: str, *, hint: str | None = None, drop: bool | None = None) -> tuple[Array, int]:
     """As `as_array`, for floats in C order: float16 becomes float32, whole numbers become float64.
 
     The hint is for those who gave names.
@@ -148,7 +150,7 @@ def _refuse_what_is_no_array(data: Any, parameter: str) -> None:
         raise CalibrationInputError(parameter, "must be an array", got=f"a {type(data).__name__}")
 
 
-def _read(data: Any, parameter: str, drop: bool) -> tuple[Array, int | None]:
+def _read(data: Any, parameter: str, drop: bool | None) -> tuple[Array, int | None]:
     try:
         data, bits = from_elsewhere(data)
         data = _unmasked(data, parameter, drop)
@@ -188,12 +190,15 @@ def _is_missing(item: Any) -> bool:
     return isinstance(item, (float, np.floating)) and bool(item != item)
 
 
-def _unmasked(data: Any, parameter: str, drop: bool) -> Any:
+def _unmasked(data: Any, parameter: str, drop: bool | None) -> Any:
     """The data as they are, where nothing is masked; masked entries are refused, or become missing values."""
     masked = _masked_entries(data)
     if masked and not drop:
         raise CalibrationInputError(
-            parameter, "must have no masked entries", got=f"{masked} of them", hint="drop those rows first"
+            parameter,
+            "must have no masked entries",
+            got=f"{masked} of them",
+            hint="drop those rows first" if drop is None else DROP,
         )
     return _without_masks(data) if masked else data
 
@@ -202,7 +207,7 @@ def _without_masks(data: Any) -> Any:
     if isinstance(data, np.ma.MaskedArray):
         if data.dtype.kind not in "fiub":
             return data.tolist()  # None for what is masked
-        return data.astype(np.result_type(data.dtype, np.float16)).filled(np.nan)
+        return np.ma.filled(data.astype(np.result_type(data.dtype, np.float16)), np.nan)
     if isinstance(data, (str, bytes)) or not (isinstance(data, Sequence) or hasattr(data, "__array__")):
         return data
     inside = data if isinstance(data, Sequence) else from_elsewhere(data)[0]
@@ -234,15 +239,14 @@ def _uneven_row(data: Any) -> str | None:
     return next((f"row {row}" for row, length in enumerate(lengths) if length != lengths[0]), None)
 
 
-def _plain(array: Array, parameter: str, drop: bool) -> Array:
+def _plain(array: Array, parameter: str, drop: bool | None) -> Array:
     """Objects as what they are, all numbers or all text; a missing value and anything else is named."""
     entries: list[Any] = list(array.flat)
     gaps = {index for index, item in enumerate(entries) if _is_missing(item)}
     if gaps and not drop:
-        first = min(gaps)
-        raise CalibrationInputError(
-            parameter, "must have no missing values", got=repr(entries[first]), where=place(first, array.shape)
-        )
+        got, where = repr(entries[min(gaps)]), place(min(gaps), array.shape)
+        hint = None if drop is None else DROP
+        raise CalibrationInputError(parameter, "must have no missing values", got=got, where=where, hint=hint)
     text = isinstance(next((item for index, item in enumerate(entries) if index not in gaps), None), str)
     for index, item in enumerate(entries):
         if index in gaps:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.door.arrays import Array, Layout, shown
+from calibrant.door.arrays import DROP, Array, Layout, shown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.totals import Floats, Ints
 
@@ -16,8 +16,6 @@ ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 BLOCK = 1 << 18
 """Forecasts that are checked at once: they stay in the cache between the passes."""
-DROP = 'pass missing="drop" to leave such rows out'
-"""What to do about missing values."""
 
 
 def event_labels(

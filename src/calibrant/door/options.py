@@ -1,4 +1,4 @@
-"""Options: what may stand beside labels and forecasts, in every place that takes those."""
+"""DoorOptions: what may stand beside labels and forecasts, in every place that takes those."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from typing import TypedDict
 
 from calibrant.exceptions import CalibrationInputError, nearest
 
+Call = Callable[..., object]
+
 
 class ScoreOptions(TypedDict, total=False):
-    """Options of forecasts alone."""
+    """DoorOptions of forecasts alone."""
 
     class_axis: int | None
     normalize: bool
 
 
 class LabelOptions(ScoreOptions, total=False):
-    """Options of labels and forecasts."""
+    """DoorOptions of labels and forecasts."""
 
     classes: Iterable[object] | None
     ignore_index: float | None
     missing: str
 
 
-class Options(LabelOptions, total=False):
-    """Options of labels, forecasts and weights: all there are."""
+class DoorOptions(LabelOptions, total=False):
+    """DoorOptions of labels, forecasts and weights: all there are."""
 
     sample_weight: object
 
@@ -53,9 +55,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
 """Every option, in the order in which documentation tells them."""
 
 
-def refuse_unknown(
-    options: Mapping[str, object], call: Callable[..., object], known: Collection[str] = OPTIONS.keys()
-) -> None:
+def refuse_unknown(options: Mapping[str, object], call: Call, known: Collection[str] = OPTIONS.keys()) -> None:
     """Refuse what is no option, and name the nearest one, or the nearest keyword of the call itself.
 
     >>> def measured(y, p, *, metric=None, **options):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.checks import number, whole, word
-from calibrant.door.arrays import Array, Layout, absent, as_array, as_numbers, shown
+from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_numbers, shown
 from calibrant.door.frames import column_keys, refuse_other_rows, row_labels
-from calibrant.door.labels import DROP, ROW_TOLERANCE, check_probabilities, class_labels, event_labels, refuse_broken
+from calibrant.door.labels import ROW_TOLERANCE, check_probabilities, class_labels, event_labels, refuse_broken
 from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
@@ -34,6 +34,15 @@ class Truth:
     left_out: Mapping[str, Array] = field(default_factory=dict)
     """Which rows do not stay, by the reason in words."""
 
+    @property
+    def told(self) -> dict[str, Ints]:
+        """Of how many rows that do not stay each row that stays tells: of those between the one before and itself."""
+        if self.kept is None:
+            return {}
+        near = np.minimum(np.cumsum(self.kept), self.kept.sum() - 1)
+        count = int(self.kept.sum())
+        return {f"left out: {words}": np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
+
 
 class Door:
     """Truth and forecasts with one row per sample, under the names that their giver knows them by."""
@@ -43,16 +52,16 @@ class Door:
         truth: Any,
         forecasts: Any,
         names: tuple[str, str],
-        *,
         class_axis: Any = None,
-        event: bool = False,
         missing: Any = "error",
         sample_weight: Any = None,
+        *,
+        event: bool = False,
     ) -> None:
         """`missing` is None where rows without a value cannot be left out."""
         if missing is not None:
             word(missing, "missing", "error", "drop")
-        self.drop, self.advice = missing == "drop", "" if missing is None else DROP
+        self.drop = None if missing is None else missing == "drop"
         self.truth_name, self.name = names
         self._indexed: tuple[str, Any] | None = None
         hint = "names are labels, and the truth comes first"
@@ -73,7 +82,8 @@ class Door:
             )
         self.truth = self._matched(labels)
         self._columns = self._column_keys(truth, forecasts)
-        self._gaps = self._filled(sample_weight) if self.drop else None
+        self._weight = None if sample_weight is None else self._weights(sample_weight)
+        self._gaps = self._filled() if self.drop else None
 
     def probabilities(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
         """The forecasts as probabilities, and what was done to which rows."""
@@ -81,7 +91,7 @@ class Door:
         if normalize:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
-        if check_probabilities(values, self.name, self.layout, bits=self.bits, advice=self.advice):
+        if check_probabilities(values, self.name, self.layout, bits=self.bits, advice=self._advice):
             rows = values.reshape(self.n, -1)
             flags["clipped: probabilities within 1e-6 of [0, 1]"] = ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
             values = np.clip(values, 0.0, 1.0)
@@ -93,7 +103,7 @@ class Door:
             hint = "the softmax gives rows that sum to 1"
             raise CalibrationInputError("normalize", "needs probabilities", got="logits", hint=hint)
         if not (np.isfinite(self.values.min()) and np.isfinite(self.values.max())):
-            refuse_broken(self.values, self.name, self.layout, self.advice)
+            refuse_broken(self.values, self.name, self.layout, self._advice)
         return self.values
 
     def keys(self, classes: Any) -> tuple[Any, ...] | None:
@@ -110,8 +120,9 @@ class Door:
         if ignore_index is not None:
             number(ignore_index, "ignore_index", "must be a number", np.isfinite)
             if self.truth.ndim == 1 and self.truth.dtype.kind != "U":
-                left_out[f"label {shown(ignore_index)}"] = self.truth == ignore_index
-        kept = ~np.any([*left_out.values()], axis=0) if left_out else np.True_
+                ignored = self.truth == ignore_index
+                left_out[f"label {shown(ignore_index)}"] = ignored if self._gaps is None else ignored & ~self._gaps
+        kept: Any = ~np.any([*left_out.values()], axis=0) if left_out else np.True_
         if not kept.any():
             reasons = " and ".join(words for words, rows in left_out.items() if rows.any())
             raise CalibrationInputError(self.truth_name, "has no row left", got=f"only {reasons}")
@@ -133,10 +144,11 @@ class Door:
             raise CalibrationInputError(name, expected, got=repr(data), hint=hint)
         return self._spread(as_array(self._aligned(data, name), name)[0], name, hint)
 
-    def weight(self, data: Any, kept: Array | None) -> Floats:
+    def weight(self, kept: Array | None) -> Floats | None:
         """Weights that are finite and not negative; those of the rows that stay have a sum to divide by."""
-        weight = self._weights(data)
-        weight = weight if self._gaps is None else np.where(self._gaps, 0.0, weight)
+        if self._weight is None:
+            return None
+        weight = self._weight if self._gaps is None else np.where(self._gaps, 0.0, self._weight)
         wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         if wrong.size:
             raise CalibrationInputError(
@@ -168,18 +180,22 @@ class Door:
             self.truth_name, f"must match {self.name} of shape {self.layout.shape}", got=f"shape {truth.shape}"
         )
 
+    @property
+    def _advice(self) -> str:
+        return "" if self.drop is None else DROP
+
     def _weights(self, data: Any) -> Floats:
         numbers, _ = as_numbers(self._aligned(data, "sample_weight"), "sample_weight", drop=self.drop)
         return self._spread(numbers, "sample_weight").astype(np.float64)
 
-    def _filled(self, sample_weight: Any) -> Array:
+    def _filled(self) -> Array:
         """Which rows have missing values; their forecasts are made harmless."""
-        gaps = absent(self.values).reshape(self.n, -1).any(axis=1)
+        gaps: Any = absent(self.values).reshape(self.n, -1).any(axis=1)
         if gaps.any():
             self.values = self.values.copy()
             self.values[gaps] = 1 / (self.width or 2)
         gaps |= absent(self.truth).reshape(self.n, -1).any(axis=1)
-        return gaps if sample_weight is None else gaps | absent(self._weights(sample_weight))
+        return gaps if self._weight is None else gaps | absent(self._weight)
 
     def _harmless(self, gone: Array, keys: tuple[Any, ...] | None) -> Array:
         """The truth with labels of rows that do not stay made harmless."""

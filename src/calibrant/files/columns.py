@@ -21,9 +21,11 @@ class Columns(Mapping[str, Array]):
         raw: Mapping[str, Any],
         read: Callable[[str], Array],
         read_numbers: Callable[[str], Array] | None = None,
+        read_present: Callable[[str, bool], tuple[Array, list[bool]]] | None = None,
     ) -> None:
         self.path, self.raw, self.read = path, raw, read
         self.read_numbers = read_numbers or read
+        self.read_present = read_present
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)
@@ -35,6 +37,18 @@ class Columns(Mapping[str, Array]):
         if name not in self.raw:
             raise KeyError(name)
         return self.read(name)
+
+    def sparse(self, name: str, *, numeric: bool = False) -> Array:
+        """A column in which values may be missing: they are nan among numbers, and None among text."""
+        if self.read_present is None or name not in self.raw:
+            return self.read_numbers(name) if numeric else self[name]
+        values, present = self.read_present(name, numeric)
+        if all(present):
+            return values
+        text = values.dtype.kind == "U"
+        column = np.full((len(present), *values.shape[1:]), None if text else np.nan, object if text else np.float64)
+        column[np.array(present)] = values
+        return column
 
     def loose(self, name: str, n: int) -> Array | None:
         """A column of n values as numbers or else as text; None where it is no such column."""
