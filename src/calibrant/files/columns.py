@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.door.arrays import Array
+from calibrant.door.arrays import MISSING, Array
 from calibrant.exceptions import CalibrationInputError
 
 
@@ -30,6 +30,9 @@ class Columns(Mapping[str, Array]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)
 
+    def __contains__(self, name: object) -> bool:  # without reading the column
+        return name in self.raw
+
     def __len__(self) -> int:
         return len(self.raw)
 
@@ -39,14 +42,14 @@ class Columns(Mapping[str, Array]):
         return self.read(name)
 
     def sparse(self, name: str, *, numeric: bool = False) -> Array:
-        """A column in which values may be missing: they are nan among numbers, and None among text."""
+        """A column in which values may be missing: they are nan among numbers, and MISSING among text."""
         if self.read_present is None or name not in self.raw:
             return self.read_numbers(name) if numeric else self[name]
         values, present = self.read_present(name, numeric)
         if all(present):
             return values
-        text = values.dtype.kind == "U"
-        column = np.full((len(present), *values.shape[1:]), None if text else np.nan, object if text else np.float64)
+        filler = np.array(MISSING if values.dtype.kind == "U" else np.nan)
+        column = np.full((len(present), *values.shape[1:]), filler, np.result_type(values, filler))
         column[np.array(present)] = values
         return column
 

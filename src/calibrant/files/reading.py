@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant.door.arrays import Array
+from calibrant.door.arrays import MISSING, Array, absent
 from calibrant.door.options import OPTIONS, LabelOptions, changed, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files.columns import Columns
@@ -131,7 +131,7 @@ class _Finder:
             for name in {*changed(options)} - {"classes", "ignore_index", "missing"}:
                 raise CalibrationInputError(name, "is no option of confidence", got=str(self.path))
             ignored, missing = options.get("ignore_index"), options.get("missing", "error")
-            known = {"sample_weight": heavy, "ignore_index": ignored, "missing": missing, "copy": False}
+            known: dict[str, Any] = {"sample_weight": heavy, "ignore_index": ignored, "missing": missing, "copy": False}
             return Predictions.from_confidence(correct, confidence, **known, **columns)
         truth = self._truth(label)
         forecasts, names, raw = self._forecasts(probs, logits)
@@ -202,11 +202,12 @@ class _Finder:
 
     def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
         """Labels as names where numbers name the columns: p_3, p_5 with labels 3 and 5."""
-        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iub":
+        gaps = absent(truth)
+        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iubf"[: 3 + gaps.any()]:
             return truth
-        spelled = truth.astype(np.int64).astype(str)
-        if set(np.unique(spelled).tolist()) <= set(names):
-            return spelled
+        spelled = np.where(gaps, 0, truth).astype(np.int64).astype(str)
+        if set(np.unique(spelled[~gaps]).tolist()) <= set(names):
+            return np.where(gaps, MISSING, spelled)
         if all(name.isdigit() for name in names):
             raise CalibrationInputError(
                 str(self.path),
@@ -244,9 +245,10 @@ class _Finder:
 
 def _outcomes(truth: Array) -> Array:
     """Outcomes of an event in words, true and false, as Python and spreadsheets write them."""
-    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth), ("true", "false")).all():
+    gaps = absent(truth)
+    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth[~gaps]), ("true", "false")).all():
         return truth
-    return np.char.lower(truth) == "true"
+    return np.where(gaps, np.nan, np.char.lower(truth) == "true") if gaps.any() else np.char.lower(truth) == "true"
 
 
 def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:
