@@ -162,6 +162,8 @@ def _read(data: Any, parameter: str, drop: bool | None) -> tuple[Array, int | No
             array = read_only(array)  # a buffer, such as an array.array
         if array.dtype.kind == "O" and array.ndim == 1:
             array = np.asarray(_whole_rows(array))
+        if array.dtype.kind == "U" and not hasattr(data, "__array__") and any(map(_is_missing, data)):
+            array = np.array(data, object)  # NumPy would call a missing name 'nan'
     except CalibrationInputError:
         raise
     except (ValueError, TypeError, RuntimeError) as reason:
@@ -204,6 +206,8 @@ def _unmasked(data: Any, parameter: str, drop: bool | None) -> Any:
 
 
 def _without_masks(data: Any) -> Any:
+    if data is np.ma.masked:
+        return None
     if isinstance(data, np.ma.MaskedArray):
         if data.dtype.kind not in "fiub":
             return data.tolist()  # None for what is masked
