@@ -1667,6 +1667,10 @@ def test_rows_with_missing_forecasts_or_soft_labels_are_left_out(rows):
 def test_missing_names_are_left_out(absent):
     made = Predictions.from_probs(["owl", absent, "dog", "cat"], M, classes=NAMES, missing="drop")
     assert made.labels.tolist() == [2, 1, 0]
+    longer = Predictions.from_probs(["a", absent, "b", "a"], M, classes=["elephant", "a", "b"], missing="drop")
+    assert longer.labels.tolist() == [1, 2, 1]
+    small = np.array([255, 1, 1, 1], np.uint8)
+    assert Predictions.from_probs(small, P, classes=[300, 1], ignore_index=255).labels.tolist() == [1, 1, 1]
     assert Predictions.from_probs([absent, 1, 0, 2], M, missing="drop").labels.tolist() == [1, 0, 2]
     assert Predictions.from_probs([absent, 5, 3, 5], P, classes=[3, 5], missing="drop").labels.tolist() == [1, 0, 1]
 

@@ -136,7 +136,7 @@ def _refuse_outside(values: Array, parameter: str, layout: Layout, forecasts: bo
 def _what_are_these(values: Array) -> str | None:
     """Percentages and logits are recognised, to be named in the error; never to be converted."""
     low, high = float(values.min()), float(values.max())
-    if values.ndim == 2 and np.allclose(values.sum(axis=1), 100, atol=1):
+    if values.ndim == 2 and high <= 101 and np.allclose(values.sum(axis=1), 100, atol=1):
         return "these look like percentages: divide by 100"
     if values.ndim == 1 and low >= 0 and 1 < high <= 100 and np.any(values > 2):
         return "if these are percentages, divide by 100; if they are logits, use Predictions.from_logits"

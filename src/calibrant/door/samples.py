@@ -39,8 +39,8 @@ class Truth:
         """Of how many rows that do not stay each row that stays tells: of those between the one before and itself."""
         if self.kept is None:
             return {}
-        near = np.minimum(np.cumsum(self.kept), self.kept.sum() - 1)
         count = int(self.kept.sum())
+        near = np.minimum(np.cumsum(self.kept), count - 1)
         return {f"left out: {words}": np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
 
 
@@ -199,14 +199,12 @@ class Door:
 
     def _harmless(self, gone: Array, keys: tuple[Any, ...] | None) -> Array:
         """The truth with labels of rows that do not stay made harmless."""
-        truth = self.truth.copy()
+        truth, harmless = self.truth, np.asarray(0 if keys is None or isinstance(keys[0], str) else keys[0])
         if truth.dtype.kind == "U":
-            truth[gone] = truth[~gone].flat[0] if keys is None else str(keys[0])
+            harmless = np.asarray(truth[~gone].flat[0] if keys is None else str(keys[0]))
         elif truth.ndim == 2:
-            truth[gone] = np.eye(truth.shape[1], dtype=truth.dtype)[0]
-        else:
-            truth[gone] = 0 if keys is None or isinstance(keys[0], str) else keys[0]
-        return truth
+            harmless = np.eye(truth.shape[1])[0]
+        return np.where(gone.reshape(-1, *([1] * (truth.ndim - 1))), harmless, truth)
 
     def _aligned(self, data: Any, name: str) -> Any:
         """The data, refused where rows are labelled otherwise than those of what was read before."""
@@ -239,7 +237,8 @@ class Door:
     def _normalised(self) -> Array:
         if not self.width:
             raise CalibrationInputError("normalize", "needs rows of classes", got="forecasts of one event")
-        totals = self.values.sum(axis=1, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            totals = self.values.sum(axis=1, dtype=np.float64)
         wrong = np.flatnonzero(~((totals > 0) & np.isfinite(totals)) | (self.values.min(axis=1) < 0))
         if wrong.size:
             raise CalibrationInputError(
