@@ -2,6 +2,8 @@
 
 import inspect
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +108,13 @@ def test_there_is_one_list():
         }
         assert keywords == {name: option.default for name, option in OPTIONS.items()}
     assert set(OPTIONS) <= set(inspect.signature(as_lesson).parameters)
+
+
+def test_the_guide_tells_every_option():
+    page = Path(__file__).parents[1].joinpath("docs", "index.md").read_text(encoding="utf-8")
+    for name, option in OPTIONS.items():
+        default = repr(option.default).replace("'", '"')
+        assert f"| `{name}` | `{default}` | {option.meaning} |" in page
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -263,8 +272,6 @@ def test_missing_cells_of_files_can_be_left_out(kind, tmp_path):
     if kind == "csv":
         path.write_text("label,p_cat,p_dog,site\ncat,.25,.75,a\n,.5,.5,\ndog,NA,.5,b\ndog,.75,.25,c\n")
     elif kind == "jsonl":
-        import json
-
         rows = zip(labels, forecasts, site, strict=True)
         path.write_text(
             "".join(
