@@ -1770,11 +1770,14 @@ def test_maps_of_one_event_may_be_tensors():
 def test_maps_that_may_be_of_classes_are_refused_and_the_axis_is_named():
     one_hot = np.moveaxis(np.eye(3)[PIXELS], -1, 1)
     for truth in (one_hot, FIRST):
-        error = refusal("y_proba: must be of one event, got what sums to 1", Predictions.from_probs, truth, FIRST)
-        assert "class_axis=1" in error.hint
+        for make in (Predictions.from_probs, Predictions.from_logits):
+            error = refusal("must be of one event where .* got labels that sum to 1 along axis 1", make, truth, FIRST)
+            assert "class_axis=1" in error.hint
         assert len(Predictions.from_probs(truth, FIRST, class_axis=1)) == PIXELS.size
     refusal(r"must be \(n,\) or \(n, K\)", Predictions.from_probs, MARKED.ravel(), SHADES)
     refusal("outcomes of an event must be 0 or 1, got 2", Predictions.from_probs, MARKED + 1, SHADES)
+    named = Predictions.from_probs(np.where(MARKED, "tumour", "none"), SHADES, classes=["none", "tumour"])
+    assert np.array_equal(named.labels, MARKED.ravel())
 
 
 # ---- rows and columns of frames --------------------------------------------------------------------------------------

@@ -262,14 +262,13 @@ def _checked_axis(class_axis: Any, values: Array, truth: Array, name: str) -> in
     if truth.shape != values.shape:
         hint = "pass class_axis=... for maps of classes; maps of one event need labels of the same shape"
         raise CalibrationInputError(name, "must be (n,) or (n, K)", got=f"shape {values.shape}", hint=hint)
-    axis = next((axis for axis in range(values.ndim) if _are_shares(truth, axis) and _are_shares(values, axis)), None)
-    if axis is not None:
-        raise CalibrationInputError(
-            name,
-            "must be of one event",
-            got=f"what sums to 1 along axis {axis}, as its labels do",
-            hint=f"pass class_axis={axis}, or both flat if these are no classes",
-        )
+    for axis in range(values.ndim):
+        if _are_shares(truth, axis):
+            got, hint = (
+                f"labels that sum to 1 along axis {axis}",
+                f"pass class_axis={axis}, or both flat if it is one event",
+            )
+            raise CalibrationInputError(name, "must be of one event where class_axis is not given", got=got, hint=hint)
     return None
 
 
