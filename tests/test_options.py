@@ -255,6 +255,16 @@ def test_files_and_commands_take_what_arrays_take(option, tmp_path):
     assert repr(cal.ECE(known).value) in ended.stdout
 
 
+def test_a_saved_map_is_applied_to_rows_that_are_normalised(tmp_path):
+    np.savez(tmp_path / "three.npz", probs=3 * P)
+    (tmp_path / "map.json").write_text(cal.TemperatureScaling(input="probabilities").fit(P, Y).to_json())
+    command = ["recalibrate", "apply", str(tmp_path / "map.json"), str(tmp_path / "three.npz")]
+    output = ["-o", str(tmp_path / "out.npz")]
+    assert CliRunner().invoke(group, [*command, *output]).exit_code != 0
+    ended = CliRunner().invoke(group, [*command, *output, "--normalize"])
+    assert ended.exit_code == 0, ended.output
+
+
 def test_options_that_a_file_does_not_take_are_refused(tmp_path):
     np.savez(tmp_path / "it.npz", label=Y, probs=P)
     with pytest.raises(CalibrationInputError, match="did you mean 'normalize'"):

@@ -186,8 +186,8 @@ def _whole_rows(data: Any) -> Any:
 
 
 def _is_missing(item: Any) -> bool:
-    """Whether an entry says that there is none: None, nan, NA, NaT or masked."""
-    if item is None or item is np.ma.masked or type(item).__name__ in ("NAType", "NaTType"):
+    """Whether an entry says that there is none: None, nan, NA or NaT."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, (float, np.floating)) and bool(item != item)
 
