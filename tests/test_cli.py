@@ -110,7 +110,7 @@ def folder(tmp_path_factory):
         region=REGION,
         weight=WEIGHT,
         fraction=WEIGHT / 7,
-        missing=np.where(WEIGHT == 1, np.nan, WEIGHT),
+        gaps=np.where(WEIGHT == 1, np.nan, WEIGHT),
     )
     np.savez(folder / "logits.npz", y=LABELS, logits=LOGITS, classes=np.array(NAMES))
     np.savez(folder / "other.npz", truth=LABELS, forecast=PROBS, scores=LOGITS, classes=np.array(NAMES))
@@ -409,7 +409,7 @@ def test_by_measures_all_rows_and_those_of_each_value(command, column):
 
 
 def test_rows_without_a_value_in_the_column_are_a_group_and_not_lost(command):
-    ended = command("measure", "probs.npz", "--by", "missing", "-m", "ece", "--format", "csv")
+    ended = command("measure", "probs.npz", "--by", "gaps", "-m", "ece", "--format", "csv")
     sizes = {row[0]: int(row[1]) for row in ended.rows[1:]}
     assert sizes.pop("all") == sum(sizes.values()) == N
     assert sizes["nan"] == (WEIGHT == 1).sum()

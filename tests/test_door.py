@@ -512,7 +512,8 @@ MATRICES = {
 
 @pytest.mark.parametrize("case", MATRICES)
 def test_a_matrix_of_any_kind_counts_as_its_plain_copy(case):
-    assert_same(Predictions.from_probs(Y, MATRICES[case]()), Predictions.from_probs(Y, np.array(M)))
+    names = NAMES if case in ("pandas", "pyarrow table") else None
+    assert_same(Predictions.from_probs(Y, MATRICES[case]()), Predictions.from_probs(Y, np.array(M), classes=names))
 
 
 @pytest.mark.parametrize("case", MATRICES)
@@ -919,10 +920,15 @@ def test_an_unknown_column_is_told_the_closest_one():
     assert refusal("column: is unknown, got 'regoin'", made.column, "regoin").hint == "did you mean 'region'?"
 
 
-def test_confidences_may_have_columns_of_any_name():
-    made = Predictions.from_confidence(E, P, y_true=[1, 2, 3, 4], classes=list("abcd"))
+def test_confidences_may_have_columns_of_the_names_of_other_parameters():
+    made = Predictions.from_confidence(E, P, y_true=[1, 2, 3, 4], logits=list("abcd"))
     assert made.columns["y_true"].tolist() == [1, 2, 3, 4]
-    assert made.columns["classes"].tolist() == list("abcd")
+    assert made.columns["logits"].tolist() == list("abcd")
+
+
+@pytest.mark.parametrize("option", ["classes", "class_axis", "normalize"])
+def test_an_option_that_confidences_do_not_have_is_never_a_column(option):
+    refusal(f"{option}: is no option of confidence", Predictions.from_confidence, E, P, **{option: list("abcd")})
 
 
 # ---- ignored labels --------------------------------------------------------------------------------------------------
@@ -956,7 +962,7 @@ def test_a_class_may_be_ignored():
 
 
 def test_labels_that_are_all_ignored_are_refused():
-    refusal("y_true: has no row left, got only ignore_index=-1", Predictions.from_probs, [-1] * 4, M, ignore_index=-1)
+    refusal("y_true: has no row left, got only label -1", Predictions.from_probs, [-1] * 4, M, ignore_index=-1)
 
 
 def test_other_wrong_labels_are_still_refused_beside_ignored_ones():
@@ -1317,7 +1323,7 @@ def test_metrics_and_pictures_of_bare_arrays_copy_nothing():
 
     forecasts = np.array(M)
     assert np.shares_memory(Door()(Y, forecasts).values, forecasts)
-    assert np.shares_memory(checked(Y, forecasts).values, forecasts)  # what pictures take, too
+    assert np.shares_memory(checked(Y, forecasts, {}, checked).values, forecasts)  # what pictures take, too
 
 
 def arrays_of(made):
@@ -1593,3 +1599,359 @@ def test_a_tensor_on_a_device_counts_as_its_array(torch):
         pytest.skip("no device")
     made = Predictions.from_probs(torch.tensor(Y, device="cuda"), torch.tensor(M, device="cuda", requires_grad=True))
     assert_same(made, Predictions.from_probs(Y, np.array(M, np.float32)))
+
+
+# ---- missing values --------------------------------------------------------------------------------------------------
+
+ABSENT = {
+    "None": lambda values: [None, *values[1:]],
+    "nan": lambda values: [math.nan, *values[1:]],
+    "array": lambda values: np.array([math.nan, *values[1:]]),
+    "objects": lambda values: np.array([math.nan, *values[1:]], object),
+    "masked array": lambda values: np.ma.array(values, mask=[1, *[0] * (len(values) - 1)]),
+    "masked entry": lambda values: [np.ma.masked, *values[1:]],
+    "wrapped mask": lambda values: Wrapped(np.ma.array(values, mask=[1, *[0] * (len(values) - 1)])),
+    "pandas": lambda values: need("pandas").Series([math.nan, *values[1:]]),
+    "pandas NA": lambda values: need("pandas").Series([need("pandas").NA, *values[1:]], dtype="Float64"),
+    "pandas objects": lambda values: need("pandas").Series([need("pandas").NaT, *values[1:]], dtype=object),
+    "polars": lambda values: need("polars").Series([None, *values[1:]]),
+    "pyarrow": lambda values: need("pyarrow").array([None, *values[1:]]),
+    "pyarrow chunks": lambda values: need("pyarrow").chunked_array([[None, values[1]], values[2:]]),
+    "torch": lambda values: need("torch").tensor([math.nan, *values[1:]], dtype=need("torch").float64),
+}
+
+
+@pytest.mark.parametrize("door", ["from_probs", "from_logits", "from_confidence"])
+@pytest.mark.parametrize("case", ABSENT)
+def test_missing_values_of_any_kind_are_refused_or_left_out_alike(door, case):
+    make, absent = DOORS[door], ABSENT[case]
+    rest = make(E[1:], P[1:], sample_weight=[2.0, 3.0, 4.0])
+    weight = [1.0, 2.0, 3.0, 4.0]
+    for truth, forecasts, weights in ((absent(E), P, weight), (E, absent(P), weight), (E, P, absent(weight))):
+        refusal("missing|masked|finite", make, truth, forecasts, sample_weight=weights)
+        made = make(truth, forecasts, sample_weight=weights, missing="drop")
+        assert made.notes == ("1 row was left out: missing values",)
+        assert np.array_equal(made.values, rest.values)
+        assert np.array_equal(made.labels, rest.labels)
+        assert np.array_equal(made.weight, rest.weight)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda: [[None, 0.2, 0.1], *M[1:]],
+        lambda: [None, *M[1:]],
+        lambda: np.array([[math.nan] * 3, *M[1:]]),
+        lambda: np.ma.array(M, mask=[[0, 1, 0]] + [[0, 0, 0]] * 3),
+        lambda: [np.ma.array(M[0], mask=[0, 0, 1]), *M[1:]],
+        lambda: need("pandas").DataFrame([[None, 0.2, 0.1], *M[1:]]),
+        lambda: need("pandas").DataFrame([[None, 0.2, 0.1], *M[1:]]).astype("Float64"),
+        lambda: need("pandas").Series([None, *M[1:]]),
+        lambda: need("polars").DataFrame([[None, 0.2, 0.1], *M[1:]], orient="row"),
+        lambda: need("polars").Series([None, *M[1:]]),
+        lambda: need("pyarrow").array([None, *M[1:]]),
+        lambda: need("pyarrow").array([[None, 0.2, 0.1], *M[1:]]),
+    ],
+)
+def test_rows_with_missing_forecasts_or_soft_labels_are_left_out(rows):
+    refusal("missing|masked|finite|rectangular", Predictions.from_probs, Y, rows())
+    made = Predictions.from_probs(Y, rows(), missing="drop", site=list("abcd"))
+    assert np.array_equal(made.values, M[1:])
+    assert made.labels.tolist() == Y[1:]
+    assert made.columns["site"].tolist() == list("bcd")
+    soft = Predictions.from_probs(rows(), M, missing="drop")
+    assert np.array_equal(soft.soft, M[1:])
+
+
+@pytest.mark.parametrize("absent", [None, math.nan, np.ma.masked])
+def test_missing_names_are_left_out(absent):
+    made = Predictions.from_probs(["owl", absent, "dog", "cat"], M, classes=NAMES, missing="drop")
+    assert made.labels.tolist() == [2, 1, 0]
+    longer = Predictions.from_probs(["a", absent, "b", "a"], M, classes=["elephant", "a", "b"], missing="drop")
+    assert longer.labels.tolist() == [1, 2, 1]
+    small = np.array([255, 1, 1, 1], np.uint8)
+    assert Predictions.from_probs(small, P, classes=[300, 1], ignore_index=255).labels.tolist() == [1, 1, 1]
+    assert Predictions.from_probs([absent, 1, 0, 2], M, missing="drop").labels.tolist() == [1, 0, 2]
+    assert Predictions.from_probs([absent, 5, 3, 5], P, classes=[3, 5], missing="drop").labels.tolist() == [1, 0, 1]
+
+
+def test_single_precision_with_missing_values_stays_single_precision():
+    forecasts = np.array(P, np.float32)
+    for data in (np.ma.array(forecasts, mask=[1, 0, 0, 0]), np.where([1, 0, 0, 0], np.float32(np.nan), forecasts)):
+        made = Predictions.from_probs(E, data, missing="drop")
+        plain = Predictions.from_probs(E[1:], forecasts[1:])
+        assert made.values.dtype == np.float32
+        assert made.precision == plain.precision
+        assert np.array_equal(made.values, plain.values)
+
+
+def test_what_is_left_out_for_missing_values_does_not_hide_other_errors():
+    error = refusal(r"must lie in 0\.\.2, got 7", Predictions.from_probs, [0, None, 7, 1], M, missing="drop")
+    assert error.where == "row 2"
+    forecasts = np.array(P)
+    forecasts[:2] = np.nan, np.inf
+    refusal("must be finite, got inf at row 1", Predictions.from_probs, E, forecasts, missing="drop")
+    refusal("must be finite, got inf at row 1", Predictions.from_logits, E, forecasts, missing="drop")
+    refusal(
+        "sample_weight: must be finite", Predictions.from_probs, E, P, missing="drop", sample_weight=[1, math.inf, 1, 1]
+    )
+    refusal("age: must have no missing values", Predictions.from_probs, E, P, missing="drop", age=[1, None, 1, 1])
+
+
+def test_nothing_left_is_an_error():
+    refusal("y_true: has no row left, got only missing values", Predictions.from_probs, [None] * 4, P, missing="drop")
+    refusal("y_true: has no row left", Predictions.from_probs, E, [math.nan] * 4, missing="drop")
+    refusal(
+        "has no row left, got only missing values and label 1",
+        Predictions.from_probs, [1, None, 1, 1], P, missing="drop", ignore_index=1,
+    )  # fmt: skip
+
+
+def test_missing_is_one_of_two_words():
+    refusal('missing: must be "error" or "drop", got \'skip\'', Predictions.from_probs, E, P, missing="skip")
+
+
+def test_a_refusal_of_missing_values_names_the_option():
+    for truth, forecasts in (([None, 1], [0.5, 0.5]), ([0, 1], [None, 0.5]), ([0, 1], [math.nan, 0.5])):
+        assert 'missing="drop"' in refusal("must", Predictions.from_probs, truth, forecasts).hint
+    assert "missing" not in str(
+        refusal("groups", cal.cross_fit, cal.TemperatureScaling(), P, E, groups=[None] * 4).hint
+    )
+
+
+def test_nothing_is_copied_to_look_for_missing_values_where_there_are_none():
+    forecasts = np.array(M)
+    made = Predictions.from_probs(Y, forecasts, missing="drop", copy=False)
+    assert np.shares_memory(made.values, forecasts)
+    assert made.notes == ()
+
+
+# ---- maps of one event -----------------------------------------------------------------------------------------------
+
+SHADES = np.random.default_rng(8).random((2, 4, 5))
+MARKED = (np.random.default_rng(9).random((2, 4, 5)) < SHADES).astype(int)
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+def test_maps_of_one_event_count_as_their_pixels(door):
+    made, plain = DOORS[door](MARKED, SHADES), DOORS[door](MARKED.ravel(), SHADES.ravel())
+    if door == "ECE":
+        assert made.value == plain.value
+    else:
+        assert_same(made, plain)
+        assert made.kind == "event"
+
+
+def test_maps_of_one_event_have_ignored_pixels_columns_weights_and_soft_labels():
+    labels = MARKED.copy()
+    labels[0, 1] = 255
+    made = Predictions.from_probs(labels, SHADES, ignore_index=255, site=["a", "b"], sample_weight=[1, 3])
+    assert made.notes == ("5 rows were left out: label 255",)
+    assert made.columns["site"].tolist() == ["a"] * 15 + ["b"] * 20
+    assert made.weight.tolist() == [1.0] * 15 + [3.0] * 20
+    depth = np.arange(40.0).reshape(2, 4, 5)
+    made = Predictions.from_probs(SHADES, SHADES, depth=depth, sample_weight=depth + 1)
+    assert np.array_equal(made.soft, SHADES.ravel())
+    assert np.array_equal(made.columns["depth"], depth.ravel())
+    assert np.array_equal(made.weight, depth.ravel() + 1)
+    forecasts = SHADES.copy()
+    forecasts[1, 2, 3] = np.nan
+    error = refusal("y_proba: must be finite, got nan", Predictions.from_probs, MARKED, forecasts)
+    assert error.where == "index (1, 2, 3)"
+    assert len(Predictions.from_probs(MARKED, forecasts, missing="drop")) == 39
+
+
+def test_maps_of_one_event_may_be_tensors():
+    torch = need("torch")
+    made = Predictions.from_probs(torch.tensor(MARKED), torch.tensor(SHADES))
+    assert_same(made, Predictions.from_probs(MARKED.ravel(), SHADES.ravel()))
+
+
+def test_maps_that_may_be_of_classes_are_refused_and_the_axis_is_named():
+    one_hot = np.moveaxis(np.eye(3)[PIXELS], -1, 1)
+    for truth in (one_hot, FIRST):
+        for make in (Predictions.from_probs, Predictions.from_logits):
+            error = refusal("must be of one event where .* got labels that sum to 1 along axis 1", make, truth, FIRST)
+            assert "class_axis=1" in error.hint
+        assert len(Predictions.from_probs(truth, FIRST, class_axis=1)) == PIXELS.size
+    refusal(r"must be \(n,\) or \(n, K\)", Predictions.from_probs, MARKED.ravel(), SHADES)
+    refusal("outcomes of an event must be 0 or 1, got 2", Predictions.from_probs, MARKED + 1, SHADES)
+    named = Predictions.from_probs(np.where(MARKED, "tumour", "none"), SHADES, classes=["none", "tumour"])
+    assert np.array_equal(named.labels, MARKED.ravel())
+
+
+# ---- rows and columns of frames --------------------------------------------------------------------------------------
+
+ROWS = ["r", "s", "t", "u"]
+
+
+def series(values, index=None):
+    return need("pandas").Series(values, index=index)
+
+
+def frame(columns=None, index=None, values=M):
+    return need("pandas").DataFrame(values, columns=columns, index=index)
+
+
+def test_indexes_that_agree_and_rows_that_are_counted_are_taken_by_position():
+    plain = Predictions.from_probs(Y, M)
+    assert_same(Predictions.from_probs(series(Y, ROWS), frame(index=ROWS)), plain)
+    assert_same(Predictions.from_probs(series(Y), frame(index=ROWS)), plain)
+    assert_same(Predictions.from_probs(series(Y, ROWS), frame()), plain)
+    assert_same(Predictions.from_probs(series(Y, [3, 1, 0, 2]), np.array(M)), plain)
+    assert_same(
+        Predictions.from_probs(series(Y, [7.0, math.nan, 1.0, 1.0]), frame(index=[7.0, math.nan, 1.0, 1.0])), plain
+    )
+
+
+@pytest.mark.parametrize("door", OF_CLASSES)
+def test_the_same_rows_in_another_order_are_refused(door):
+    error = refusal(
+        f"y_true: must have the index of {FORECAST[door]}, got the same labels in another order: 's' where",
+        DOORS[door], series(Y, ["s", "r", "t", "u"]), frame(index=ROWS),
+    )  # fmt: skip
+    assert error.where == "row 0"
+    assert "to_numpy" in error.hint
+
+
+def test_other_rows_are_refused_in_weights_and_columns_too():
+    other = ["r", "s", "t", "x"]
+    match = "must have the index of y_proba, got other labels: 'x' where y_proba has 'u' at row 3"
+    refusal(f"y_true: {match}", Predictions.from_probs, series(Y, other), frame(index=ROWS))
+    for name in ("sample_weight", "region"):
+        refusal(f"{name}: {match}", Predictions.from_probs, Y, frame(index=ROWS), **{name: series([1.0] * 4, other)})
+    refusal(
+        "region: must have the index of y_true",
+        Predictions.from_probs, series(Y, ROWS), M, region=series(list("abcd"), other),
+    )  # fmt: skip
+    shifted = series(E, range(1, 5))
+    refusal("correct: must have the index of confidence", Predictions.from_confidence, shifted, series(P, ROWS))
+
+
+FRAMES = {
+    "pandas": lambda columns: frame(columns),
+    "polars": lambda columns: need("polars").DataFrame(M, schema=columns, orient="row"),
+    "pyarrow": lambda columns: need("pyarrow").table(np.transpose(M).tolist(), names=columns),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_names_of_columns_are_classes(case):
+    made = Predictions.from_probs(["cat", "owl", "dog", "owl"], FRAMES[case](NAMES))
+    assert_same(made, Predictions.from_probs(Y, M, classes=NAMES))
+    assert_same(Predictions.from_probs(Y, FRAMES[case](NAMES), classes=NAMES), made)
+    refusal("must name one of the classes, got 'cow'", Predictions.from_probs, ["cow"] * 4, FRAMES[case](NAMES))
+    for classes in (["dog", "cat", "owl"], ["a", "b", "c"]):
+        error = refusal(
+            "classes: must be the columns of y_proba, in their order: cat, dog, owl, got " + ", ".join(classes),
+            Predictions.from_probs, Y, FRAMES[case](NAMES), classes=classes,
+        )  # fmt: skip
+        assert "to_numpy" in error.hint
+    digits = Predictions.from_probs([3, 7, 5, 7], FRAMES[case](["3", "5", "7"]))
+    assert digits.labels.tolist() == Y
+    assert digits.classes == ("3", "5", "7")
+    assert Predictions.from_probs([3, 7, -1, 7], FRAMES[case](["3", "5", "7"]), ignore_index=-1).labels.tolist() == [
+        0,
+        2,
+        2,
+    ]
+
+
+def test_numbers_of_columns_are_places_or_labels():
+    assert Predictions.from_probs(Y, frame()).classes == ("0", "1", "2")
+    assert Predictions.from_probs(Y, frame(["0", "1", "2"])).classes == ("0", "1", "2")
+    assert Predictions.from_probs(Y, frame(), classes=NAMES).classes == tuple(NAMES)
+    assert Predictions.from_probs([3, 7, 5, 7], frame([3, 5, 7])).labels.tolist() == Y
+    assert Predictions.from_probs([2, 1, 0, 1], frame([2, 0, 1])).labels.tolist() == Y
+    assert Predictions.from_probs(Y, frame([("a", 1), ("a", 2), ("b", 1)])).classes == ("0", "1", "2")
+    assert Predictions.from_probs(Y, need("polars").DataFrame(np.array(M))).classes == ("0", "1", "2")
+
+
+def test_columns_that_stand_twice_are_refused():
+    refusal(
+        "y_proba: must have each column once, got 'cat' twice", Predictions.from_probs, Y, frame(["cat", "dog", "cat"])
+    )
+
+
+def test_columns_of_soft_labels_are_those_of_the_forecasts():
+    refusal(
+        "y_true: must be the columns of y_proba, in their order: cat, dog, owl, got dog, cat, owl",
+        Predictions.from_probs, frame(["dog", "cat", "owl"]), frame(NAMES),
+    )  # fmt: skip
+    assert np.array_equal(Predictions.from_probs(frame(NAMES), frame(NAMES)).soft, M)
+
+
+def test_recalibrators_know_their_columns():
+    logits = frame(NAMES, values=np.log(M))
+    fitted = cal.TemperatureScaling().fit(logits, ["cat", "owl", "dog", "dog"])
+    assert fitted.classes_.tolist() == NAMES
+    assert np.array_equal(fitted.predict_proba(logits), fitted.predict_proba(np.log(M)))
+    refusal("classes: must be the columns of X", fitted.predict_proba, logits[["dog", "cat", "owl"]])
+    unnamed = cal.TemperatureScaling().fit(np.log(M), [0, 2, 1, 1])
+    assert np.array_equal(unnamed.predict_proba(logits), unnamed.predict_proba(np.log(M)))
+    refusal("y: must have the index of X", cal.TemperatureScaling().fit, frame(index=ROWS), series(Y, ROWS[::-1]))
+
+
+def test_pandas_is_not_imported_to_look_at_arrays():
+    import subprocess
+    import sys
+
+    program = "import sys, calibrant as cal; cal.ECE([1, 0], [.9, .2], missing='drop'); print('pandas' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
+
+
+# ---- whatever comes --------------------------------------------------------------------------------------------------
+
+
+def hostile(rng, shape, odd):
+    """Something that someone might give: odd kinds, gaps and frames."""
+    values = rng.choice([0, 1, 0.5, 2, -1, 255, np.nan, np.inf, 1e308] if odd else [0, 1, 0.5, np.nan], shape)
+    gaps = rng.random(shape) < 0.3
+    makers = [
+        lambda: values,
+        lambda: values.tolist(),
+        lambda: np.ma.array(values, mask=gaps),
+        lambda: np.where(gaps, None, values),
+        lambda: np.where(gaps, "cat", "dog"),
+        lambda: np.where(gaps, None, "dog"),
+        lambda: [values.tolist(), None],
+        lambda: need("pandas").DataFrame(values.reshape(shape[0] if shape else 1, -1) if values.size else []),
+        lambda: need("pandas").Series(values.ravel(), index=rng.permutation(values.size)),
+        lambda: need("polars").Series(values.ravel().tolist(), strict=False),
+        lambda: need("pyarrow").array([None, *values.ravel().tolist()[1:]]),
+        lambda: need("polars").DataFrame({"a": [0.5, None], "b": ["x", None]}),
+        lambda: {"a": 1},
+    ]
+    return makers[rng.integers(0, len(makers) if odd else 4)]()
+
+
+def ask_with_anything(seed):
+    """Whether there was a number, for labels, forecasts and options drawn at random."""
+    rng = np.random.default_rng(seed)
+    odd = rng.random() < 0.5
+    shape = tuple(rng.integers(0 if odd else 1, 4, rng.integers(0 if odd else 1, 4)))
+    other = tuple(rng.integers(0, 4, rng.integers(0, 4))) if odd else shape[: rng.integers(1, 4)]
+    options = {
+        "missing": rng.choice(["error", "drop"]).item(),
+        "class_axis": rng.choice([None, 0, 1, 2, -1, 9]) if odd else None,
+        "normalize": bool(rng.random() < 0.3),
+        "ignore_index": rng.choice([None, 255, 0, 0.5]),
+        "sample_weight": hostile(rng, other, odd) if rng.random() < 0.2 else None,
+        "classes": hostile(rng, other, odd) if rng.random() < 0.2 else None,
+    }
+    truth, forecasts = hostile(rng, other, odd), hostile(rng, shape, odd)
+    doors = [Predictions.from_probs, Predictions.from_logits]
+    doors += [lambda y, p, **options: cal.TemperatureScaling(input="probabilities").fit(p, y, **options)] if odd else []
+    made = 0
+    for door in doors:
+        try:
+            door(truth, forecasts, **options)
+            made += 1
+        except CalibrationInputError as error:
+            assert str(error).isprintable()  # noqa: PT017 - most are refused, and some are not
+    return made
+
+
+def test_whatever_comes_there_is_a_number_or_one_clear_refusal():
+    assert sum(map(ask_with_anything, range(1500))) > 100

@@ -12,7 +12,7 @@ SOURCE = Path(calibrant.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 ORDER = (  # noqa: SIM905 - a list of strings would be three times as long
     "exceptions checks text kernels door predictions specification summaries selections views lenses bins "
-    "binning distances aggregates result metric errors recipes inference table diagnostics __init__ files "
+    "binning distances aggregates result metric stream errors recipes inference table diagnostics __init__ files "
     "recalibrate simulate train plots report integrations experiments cli __main__"
 ).split()
 GRAMMAR = {"made", "one", "found", "given", "said"}

@@ -242,9 +242,9 @@ def test_an_estimator_of_scikit_learn_with_labels_that_are_no_indices():
 def test_what_is_no_estimator_is_refused():
     with pytest.raises(cal.CalibrationInputError, match="estimator: must have predict_proba"):
         plots.ReliabilityDisplay.from_estimator(object(), P, y)
-    with pytest.raises(cal.CalibrationInputError, match="labels that the estimator was fitted to, got 'cow'"):
+    with pytest.raises(cal.CalibrationInputError, match="y_true: must name one of the classes, got 'cow'"):
         plots.ReliabilityDisplay.from_estimator(Fitted(), [0], ["cow"])
-    with pytest.raises(cal.CalibrationInputError, match="y: must have no masked entries, got 1 of them"):
+    with pytest.raises(cal.CalibrationInputError, match="y_true: must have no masked entries, got 1 of them"):
         plots.ReliabilityDisplay.from_estimator(Fitted(), [0], np.ma.array([Fitted.classes_[0]], mask=[1]))
 
 

@@ -114,6 +114,7 @@ from calibrant.selections import (
     where as where,
 )
 from calibrant.specification import catalogue
+from calibrant.stream import Stream
 from calibrant.summaries import Summary
 from calibrant.table import Table, table
 from calibrant.views import View
@@ -206,6 +207,7 @@ __all__ = [
     "Scorer",
     "Sensitivity",
     "SmoothError",
+    "Stream",
     "Summary",
     "Sweep",
     "Table",
@@ -281,7 +283,7 @@ _MOVED = {
     "exponential": "errors.similarity",
     "gaussian": "errors.similarity",
 }
-"""Options of one estimator, which live with it."""
+"""DoorOptions of one estimator, which live with it."""
 
 
 def __dir__() -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, Literal, Self, final
+from collections.abc import Callable, Mapping
+from typing import Generic, Literal, Self, Unpack, final
 
+from calibrant.door.options import OPTIONS, Call, DoorOptions, changed, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
 from calibrant.result import Result
@@ -52,25 +53,21 @@ class Metric(ABC, Generic[S]):
         y_true: object,
         y_proba: object = None,
         *others: object,
-        classes: Iterable[object] | None = None,
-        sample_weight: object = None,
-        ignore_index: float | None = None,
-        normalize: bool = False,
         interval: Callable[[Metric, Predictions, Result], Result] | None = None,
-        **unknown: object,
+        **options: Unpack[DoorOptions],
     ) -> Result:
         """Of checked `Predictions`, or of labels and probabilities, the truth first; with an interval, if asked.
 
         The other options stand beside labels and probabilities, as in `Predictions.from_probs`.
         """
-        self._refuse(others, unknown)
-        predictions = checked(y_true, y_proba, classes, sample_weight, ignore_index, normalize)
+        self._refuse(others, options)
+        predictions = checked(y_true, y_proba, options, self.__call__)
         if interval is not None and not callable(interval):
             raise CalibrationInputError("interval", "must be a Bootstrap", got=repr(interval), hint="Bootstrap(200)")
         result = self.conclude(self.summarise(predictions))
         return result if interval is None else interval(self, predictions, result)
 
-    def _refuse(self, others: tuple[object, ...], unknown: Mapping[str, object]) -> None:
+    def _refuse(self, others: tuple[object, ...], options: Mapping[str, object]) -> None:
         """Refuse what a call does not take, and name the way."""
         if others:
             raise CalibrationInputError(
@@ -79,14 +76,11 @@ class Metric(ABC, Generic[S]):
                 got=f"{2 + len(others)} arguments",
                 hint=f"where scikit-learn wants a scorer, pass scoring=Scorer({self.name})",
             )
-        for name, value in unknown.items():
-            way = self._way(name, value)
+        for name in options.keys() - OPTIONS.keys():
+            way = self._way(name, options[name])
             if way is not None:
-                raise CalibrationInputError(
-                    name, "is a choice of the metric", got=repr(value), hint=f"call {way}(y, p)"
-                )
-            options = ("classes", "sample_weight", "ignore_index", "normalize", "interval")
-            raise CalibrationInputError(name, "is no option", got=repr(value)[:40], hint=nearest(name, options))
+                got = repr(options[name])
+                raise CalibrationInputError(name, "is a choice of the metric", got=got, hint=f"call {way}(y, p)")
 
     def _way(self, name: str, value: object) -> str | None:
         """How a choice is changed: by `replace`, of the field itself or of the piece that has it."""
@@ -143,18 +137,22 @@ class Metric(ABC, Generic[S]):
 
 def checked(
     y_true: object,
-    y_proba: object = None,
-    classes: Iterable[object] | None = None,
-    sample_weight: object = None,
-    ignore_index: float | None = None,
-    normalize: bool = False,
+    y_proba: object,
+    options: DoorOptions,
+    call: Call,
+    *,
+    copy: bool = False,
 ) -> Predictions:
-    """Predictions as they are, or made of labels and probabilities, which are looked at and not copied."""
-    options = {"classes": classes, "sample_weight": sample_weight, "ignore_index": ignore_index}
-    options = {name: value for name, value in options.items() if value is not None}
-    options |= {"normalize": True} if normalize else {}
+    """Predictions as they are, or made of what a call was given: labels, probabilities and the options beside them.
+
+    Arrays are looked at, and copied where the call asks for it.
+
+    >>> checked([1, 0], [.9, float("nan")], {"missing": "drop"}, checked).notes
+    ('1 row was left out: missing values',)
+    """
+    refuse_unknown(options, call)
     if isinstance(y_true, Predictions):
-        for name in [*(["y_proba"] if y_proba is not None else []), *options]:
+        for name in [*(["y_proba"] if y_proba is not None else []), *changed(options)]:
             raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
         return y_true
     if isinstance(y_proba, Predictions):
@@ -163,7 +161,7 @@ def checked(
         raise CalibrationInputError(
             "y_proba", "is required", got="None", hint="call metric(y_true, y_proba) or metric(predictions)"
         )
-    return Predictions.from_probs(y_true, y_proba, copy=False, **options)  # type: ignore[arg-type]
+    return Predictions.from_probs(y_true, y_proba, copy=copy, **options)
 
 
 def from_json(text: str, pieces: Mapping[str, object] | None = None) -> Metric:

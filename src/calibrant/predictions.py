@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from calibrant.door import leaks
-from calibrant.door.arrays import Array, shown
+from calibrant.door.arrays import Array
 from calibrant.door.checked import Checked
 from calibrant.door.class_kinds import Classes, Shortlist
 from calibrant.door.event_kinds import Answer, Labels, OneEvent
 from calibrant.door.kinds import Kind
-from calibrant.door.rows import as_label_rows, as_shortlist
+from calibrant.door.rows import all_classes, as_label_rows, as_shortlist
 from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.precision import Precision
+from calibrant.kernels.precision import DOUBLE, Precision
 from calibrant.kernels.sharing import unshared
+from calibrant.kernels.totals import Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,19 +42,21 @@ class Predictions(Checked):
         y_true: Any,
         y_proba: Any,
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
         ignore_index: float | None = None,
         class_axis: int | None = None,
         normalize: bool = False,
+        missing: str = "error",
         copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Probabilities: 1-D for one event, (n, K) for classes; other keywords are sample columns.
 
         `class_axis` says where the classes are when there are more than two axes (segmentation
-        maps); `ignore_index` is a label whose rows are left out; `normalize` divides each row by
-        its sum.
+        maps); maps of one event need none. `ignore_index` is a label whose rows are left out;
+        `normalize` divides each row by its sum; `missing="drop"` leaves out rows where a label, a
+        forecast or a weight is missing. Named columns of a frame are classes of these names.
 
         Arrays are copied, so that later changes of them change nothing here, and a buffer can be
         used again for the next batch. With `copy=False` no more is copied than a conversion needs:
@@ -64,15 +67,10 @@ class Predictions(Checked):
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
         Predictions(n=2, one event, probabilities)
         """
-        door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis=class_axis)
-        values, flags = door.probabilities(normalize)
-        flags |= leaks.flags(y_proba, door.n)
-        truth = door.labels(classes, ignore_index)
-        known = {"precision": Precision(door.bits), "flags": flags}
+        door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis, missing, sample_weight)
+        forecasts, truth = door.probabilities(normalize), door.labels(classes, ignore_index)
         kind = Classes if door.width else OneEvent
-        predictions = cls._through(door, kind, values, truth, columns, sample_weight, copy, **known)
-        leaks.follow(y_proba, predictions.values)
-        return predictions._without(truth.kept, ignore_index)
+        return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 
     @classmethod
     def from_logits(
@@ -80,48 +78,52 @@ class Predictions(Checked):
         y_true: Any,
         logits: Any,
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
         ignore_index: float | None = None,
         class_axis: int | None = None,
+        normalize: bool = False,
+        missing: str = "error",
         copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
 
-        The other options are as in `from_probs`.
+        The other options are as in `from_probs`; `normalize` is refused, because there is nothing to normalise.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_logits([0, 1], [[2., 0.], [0., 1.]])
         >>> p.probabilities.round(3).tolist()
         [[0.881, 0.119], [0.269, 0.731]]
         """
-        door = Door(y_true, logits, ("y_true", "logits"), class_axis=class_axis)
-        values = door.logits()
-        truth = door.labels(classes, ignore_index)
-        flags = leaks.flags(logits, door.n)
+        door = Door(y_true, logits, ("y_true", "logits"), class_axis, missing, sample_weight)
+        forecasts, truth = door.logits(normalize), door.labels(classes, ignore_index)
         kind = partial(Classes if door.width else OneEvent, logits=True)
-        predictions = cls._through(door, kind, values, truth, columns, sample_weight, copy, flags=flags)
-        leaks.follow(logits, predictions.values)
-        return predictions._without(truth.kept, ignore_index)
+        return cls._through(door, kind, (forecasts, {}), truth, columns, copy, logits)
 
     @classmethod
     def from_confidence(
-        cls, correct: Any, confidence: Any, *, sample_weight: Any = None, copy: bool = True, **columns: Any
+        cls,
+        correct: Any,
+        confidence: Any,
+        *,
+        sample_weight: Any = None,
+        ignore_index: float | None = None,
+        missing: str = "error",
+        copy: bool = True,
+        **columns: Any,
     ) -> Predictions:
         """Only the top answer was kept: was it right, and how sure was the model of it?
 
-        Arrays are copied, or not, as in `from_probs`.
+        Arrays are copied, or not, as in `from_probs`; so are the options.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
         Predictions(n=2, the top answer, probabilities)
         """
-        door = Door(correct, confidence, ("correct", "confidence"), event=True)
-        values, flags = door.probabilities()
-        truth = door.labels(None, None)
-        known = {"precision": Precision(door.bits), "flags": flags}
-        return cls._through(door, Answer, values, truth, columns, sample_weight, copy, **known)
+        door = Door(correct, confidence, ("correct", "confidence"), None, missing, sample_weight, event=True)
+        forecasts, truth = door.probabilities(), door.labels(None, ignore_index)
+        return cls._through(door, Answer, forecasts, truth, columns, copy, None)
 
     @classmethod
     def from_top_k(
@@ -131,8 +133,10 @@ class Predictions(Checked):
         probs: Any,
         *,
         n_classes: int | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
+        ignore_index: float | None = None,
+        missing: str = "error",
         copy: bool = True,
         **columns: Any,
     ) -> Predictions:
@@ -140,7 +144,7 @@ class Predictions(Checked):
 
         `ids` and `probs` are (n, k), in any order within a row; `n_classes` says how many classes there are in all, or
         `classes` names them. Labels are any of these classes. What asks for no more than the k likeliest is answered to
-        the bit as if all probabilities were there; all else says what is missing. Arrays are copied, or not, as in
+        the bit as if all probabilities were there; all else says what is missing. The other options are as in
         `from_probs`.
 
         >>> import calibrant as cal
@@ -148,13 +152,13 @@ class Predictions(Checked):
         >>> cal.ECE(p).value, cal.MeanScore(cal.InTopK(2), cal.hit)(p).value
         (0.35, 1.0)
         """
-        door = Door(y_true, probs, ("y_true", "probs"), whole=False)
-        _, flags = door.probabilities()
-        indices, values, names, labels = as_shortlist(door, ids, n_classes, classes)
-        kind = partial(Shortlist, ids=indices, count=len(names))
-        truth = Truth(labels, None, tuple(map(str, names)), None)
-        known = {"precision": Precision(door.bits), "flags": flags}
-        return cls._through(door, kind, np.clip(values, 0.0, 1.0), truth, columns, sample_weight, copy, **known)
+        names, count = all_classes(n_classes, classes)
+        door = Door(y_true, probs, ("y_true", "probs"), None, missing, sample_weight, whole=False)
+        values, flags = door.probabilities()
+        truth = door.labels(names, ignore_index, count)
+        indices, values = as_shortlist(values, ids, count, names)
+        kind = partial(Shortlist, ids=indices, count=count)
+        return cls._through(door, kind, (values, flags), truth, columns, copy, None)
 
     @classmethod
     def from_multilabel(
@@ -162,62 +166,57 @@ class Predictions(Checked):
         y_true: Any,
         y_proba: Any,
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
+        missing: str = "error",
         copy: bool = True,
         **columns: Any,
     ) -> Predictions:
         """Independent labels, any of which may be true of a sample: 0 / 1 of each and its probability, (n, L) both.
 
         Errors and scores are computed label by label; the value is the mean over labels, the parts are the labels.
-        Arrays are copied, or not, as in `from_probs`.
+        The options are as in `from_probs`.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_multilabel([[1, 1], [0, 1]], [[.9, .8], [.2, .6]], classes=["dog", "outdoors"])
         >>> print(cal.BRIER(p))
         BRIER 0.0625 (n=2, every label, mean of parts)
         """
-        door = Door(y_true, y_proba, ("y_true", "y_proba"), whole=False)
-        values, flags = door.probabilities()
-        truth = as_label_rows(door, classes)
-        known = {"precision": Precision(door.bits), "flags": flags}
-        return cls._through(door, Labels, values, truth, columns, sample_weight, copy, **known)
+        door = Door(y_true, y_proba, ("y_true", "y_proba"), None, missing, sample_weight, whole=False)
+        return cls._through(door, Labels, door.probabilities(), as_label_rows(door, classes), columns, copy, y_proba)
 
     @classmethod
     def _through(
         cls,
         door: Door,
         kind: Callable[[Array], Kind],
-        values: Array,
+        forecasts: tuple[Array, Mapping[str, Ints]],
         truth: Truth,
         arrays: Mapping[str, Any],
-        weight: Any,
         copy: Any,
-        **known: Any,
+        source: Any,
     ) -> Predictions:
         if not isinstance(copy, (bool, np.bool_)):
             hint = "a sample column needs another name"
             raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
+        values, flags = forecasts
         columns = {name: door.column(name, data) for name, data in arrays.items()}
-        if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
+        if copy and truth.kept is None:  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
-        return cls(
-            forecasts=kind(values),
+        held = kind(values)
+        predictions = cls(
+            forecasts=held,
             labels=truth.labels,
             soft=truth.soft,
             classes=truth.classes,
             columns=columns,
-            weight=None if weight is None else door.weight(weight, truth.kept),
-            **known,
+            weight=door.weight(truth.kept),
+            precision=DOUBLE if held.logits else Precision(door.bits),
+            flags={**flags, **leaks.flags(source, door.n)},
         )
-
-    def _without(self, kept: Array | None, ignored: float | None) -> Predictions:
-        if kept is None or kept.all():
-            return self
-        near = np.minimum(np.cumsum(kept), kept.sum() - 1)[~kept]  # each is told of by the next row that stays
-        left_out = np.bincount(near, minlength=kept.sum())
-        rows = self[kept]
-        return dataclasses.replace(rows, flags={**rows.flags, f"left out: label {shown(ignored)}": left_out})
+        leaks.follow(source, predictions.values)
+        rows = predictions if truth.kept is None else predictions[truth.kept]
+        return dataclasses.replace(rows, flags={**rows.flags, **truth.told})
 
 
 def require_predictions(predictions: object, parameter: str = "predictions", where: str | None = None) -> None:

@@ -8,14 +8,15 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency
-from calibrant.metric import Metric
+from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
 from calibrant.text import aligned, p_value, safe_cell
@@ -120,15 +121,20 @@ class Table:
 
 
 def table(
-    predictions: Predictions,
-    metrics: Mapping[str, Metric],
+    predictions: object,
+    y_proba: object = None,
+    metrics: Mapping[str, Metric] | None = None,
     *,
     by: str | None = None,
     interval: Bootstrap | None = None,
     null: int | None = None,
     seed: int = 0,
+    **options: Unpack[DoorOptions],
 ) -> Table:
     """Several metrics of all rows and, with `by`, of the rows of each value of a column.
+
+    Called as `table(predictions, metrics)`, or as `table(y_true, y_proba, metrics)` with options as in
+    `Predictions.from_probs`.
 
     With `interval`, each number has one; with `null`, each calibration error has its noise floor and p-value, from so
     many redraws of the labels, among its details.
@@ -137,12 +143,17 @@ def table(
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6])
     >>> cal.table(p, {"ece": cal.ECE})["all"]["ece"].n
     3
+    >>> cal.table([1, 0, 1], [.9, .2, .6], {"ece": cal.ECE}, ignore_index=0)["all"]["ece"].n
+    2
     """
+    if metrics is None:
+        require_predictions(predictions)
+        y_proba, metrics = None, y_proba
     if not isinstance(metrics, Mapping) or not metrics:
         expected = "must be a dictionary from names to metrics"
         raise CalibrationInputError("metrics", expected, got=repr(metrics), hint='such as {"ece": ECE}')
-    require_predictions(predictions)
-    if null is not None and predictions.soft is not None:
+    samples = checked(predictions, y_proba, options, table)
+    if null is not None and samples.soft is not None:
         raise CalibrationInputError("null", "redraws hard labels", got="soft labels")
 
     def measured(rows: Predictions) -> dict[str, Result]:
@@ -151,9 +162,9 @@ def table(
             return results_of
         return {name: _with_null(metrics[name], rows, result, null, seed) for name, result in results_of.items()}
 
-    results = {"all": measured(predictions)}
+    results = {"all": measured(samples)}
     if by is not None:
-        column = predictions.column(by)
+        column = samples.column(by)
         values = np.unique(column)
         if len(values) > MOST_GROUPS:
             raise CalibrationInputError(
@@ -163,7 +174,7 @@ def table(
                 hint="cut it into ranges",
             )
         for value in values:
-            part = predictions[(column == value) | ((column != column) & (value != value))]
+            part = samples[(column == value) | ((column != column) & (value != value))]
             results[_free(str(value), results)] = measured(part)
     return Table(by, results)
 

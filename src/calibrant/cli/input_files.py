@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
+from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.predictions import Predictions
@@ -21,8 +22,10 @@ _OPTIONS = (
     click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits."),
     click.option("--weight", metavar="KEY", help="Where sample weights are."),
     click.option("--classes", metavar="NAMES", help="Class names, separated by commas: --classes loss,win."),
-    click.option("--normalize", is_flag=True, help="Divide each row of probabilities by its sum."),
-    click.option("--ignore-index", type=float, metavar="LABEL", help="Leave out rows with this label: -1, 0.5, .."),
+    click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning),
+    click.option("--ignore-index", type=float, metavar="LABEL", help=OPTIONS["ignore_index"].meaning),
+    click.option("--class-axis", type=int, metavar="AXIS", help=OPTIONS["class_axis"].meaning),
+    click.option("--missing", type=click.Choice(["error", "drop"]), default="error", help=OPTIONS["missing"].meaning),
 )
 
 

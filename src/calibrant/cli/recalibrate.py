@@ -16,6 +16,7 @@ import calibrant
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.showing import drawn
+from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
 from calibrant.files.writing import write_text
@@ -77,7 +78,8 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
 @click.option("-o", "--output", required=True, type=click.Path(), help="Where they go: .npz, .csv or .parquet.")
 @click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
 @click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
-def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: str | None) -> None:
+@click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning)
+def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: str | None, normalize: bool) -> None:
     """Apply MAP to the forecasts in FILE; labels may be missing, and other columns are kept.
 
     \b
@@ -90,8 +92,9 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
         raise click.UsageError("--output must be another file than FILE")
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
-    probabilities = fitted.predict_proba(_in_order(scores, names, [str(name) for name in fitted.classes_], file))
-    io.write(output, probabilities, [str(name) for name in fitted.classes_], columns)
+    classes = [str(name) for name in fitted.classes_]
+    probabilities = fitted.predict_proba(_in_order(scores, names, classes, file), normalize=normalize)
+    io.write(output, probabilities, classes, columns)
     if calibrant.door.leaks.is_marked(probabilities):
         click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)
     click.echo(f"{len(probabilities):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")

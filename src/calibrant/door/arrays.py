@@ -19,6 +19,10 @@ _BITS = {2: 11, 4: 24, 8: 53}
 _PLAIN = (bool, int, float, np.bool_, np.integer, np.floating)
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None), *np.sctypeDict.values()})
 """Types of entries that hide no mask."""
+DROP = 'pass missing="drop" to leave such rows out'
+"""What to do about missing values."""
+MISSING = "\0missing"
+"""What stands for a missing value among text; among numbers nan does."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,18 @@ class Layout:
     def rows(self, array: Array) -> Array:
         """One row per sample, in C order."""
         if self.class_axis is None:
-            return array
+            return array.reshape(-1)
         moved = np.moveaxis(array, self.class_axis, -1)
         return np.ascontiguousarray(moved.reshape(-1, moved.shape[-1]))
+
+    def restored(self, rows: Array) -> Array:
+        """Rows in the shape of the array that was given.
+
+        >>> Layout((2, 3, 4), class_axis=1).restored(np.zeros((8, 3))).shape
+        (2, 3, 4)
+        """
+        axis = -1 if self.class_axis is None else self.class_axis
+        return np.moveaxis(rows.reshape(*self.samples, *rows.shape[1:]), -1, axis)
 
     def place(self, row: Any, column: Any = None) -> str:
         """Where a row, or an entry of it, lies in the array that was given."""
@@ -55,23 +68,24 @@ class Layout:
         return f"index {tuple(where)}" if len(where) > 1 else f"row {where[0]}"
 
 
-def as_array(data: Any, parameter: str) -> tuple[Array, int]:
+def as_array(data: Any, parameter: str, *, drop: bool | None = None) -> tuple[Array, int]:
     """A NumPy array in native byte order, and the significand bits its numbers were given with.
 
     NumPy, lists, pandas, polars, pyarrow and torch (on any device, with or without gradients)
     are read without importing those packages; text is read as `str`. What may share memory with
-    the data is read-only; what was converted can be written to, and is the reader's own.
+    the data is read-only; what was converted can be written to, and is the reader's own. Missing values are refused,
+    except nan, or with `drop` stand as nan or MISSING: `absent` finds them. Refusals name the option if drop is False.
 
     >>> array, bits = as_array([0.5, 1], "y_proba")
     >>> array, bits
     (array([0.5, 1. ]), 53)
     """
     _refuse_what_is_no_array(data, parameter)
-    array, bits = _read(data, parameter)
+    array, bits = _read(data, parameter, drop)
     if array.ndim == 0:
         raise CalibrationInputError(parameter, "must be an array", got=f"the single value {data!r}")
     if array.dtype.kind == "O":
-        array = _plain(array, parameter)
+        array = _plain(array, parameter, drop)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "backslashreplace")
     if array.dtype.kind == "T":
@@ -82,12 +96,12 @@ def as_array(data: Any, parameter: str) -> tuple[Array, int]:
     return array, bits or _BITS.get(array.dtype.itemsize if array.dtype.kind == "f" else 8, 53)
 
 
-def as_numbers(data: Any, parameter: str, *, hint: str | None = None) -> tuple[Array, int]:
+def as_numbers(data: Any, parameter: str, *, hint: str | None = None, drop: bool | None = None) -> tuple[Array, int]:
     """As `as_array`, for floats in C order: float16 becomes float32, whole numbers become float64.
 
     The hint is for those who gave names.
     """
-    array, bits = as_array(data, parameter)
+    array, bits = as_array(data, parameter, drop=drop)
     if array.dtype.kind == "U":
         raise CalibrationInputError(parameter, "must hold numbers", got=f"dtype {array.dtype}", hint=hint)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
@@ -95,6 +109,15 @@ def as_numbers(data: Any, parameter: str, *, hint: str | None = None) -> tuple[A
     elif array.dtype.itemsize == 2:
         array = array.astype(np.float32)
     return np.ascontiguousarray(array), bits
+
+
+def absent(array: Array) -> Array:
+    """Which values are missing.
+
+    >>> absent(np.array([1, np.nan])).tolist(), absent(np.array(["a", MISSING])).tolist()
+    ([False, True], [False, True])
+    """
+    return array == MISSING if array.dtype.kind == "U" else array != array
 
 
 def place(index: int, shape: tuple[int, ...]) -> str:
@@ -127,15 +150,20 @@ def _refuse_what_is_no_array(data: Any, parameter: str) -> None:
         raise CalibrationInputError(parameter, "must be an array", got=f"a {type(data).__name__}")
 
 
-def _read(data: Any, parameter: str) -> tuple[Array, int | None]:
+def _read(data: Any, parameter: str, drop: bool | None) -> tuple[Array, int | None]:
     try:
         data, bits = from_elsewhere(data)
-        _refuse_masked(data, parameter)
-        array = np.asarray(data)
+        data = _unmasked(data, parameter, drop)
+        try:
+            array = np.asarray(data)
+        except ValueError:
+            array = np.asarray(_whole_rows(data))
         if array is not data and not array.flags.owndata:
             array = read_only(array)  # a buffer, such as an array.array
-        if array.dtype.kind == "O" and array.ndim == 1 and all(isinstance(row, (list, np.ndarray)) for row in array):
-            array = np.asarray(list(array))  # rows in a column, as pandas and polars hold them
+        if array.dtype.kind == "O" and array.ndim == 1:
+            array = np.asarray(_whole_rows(array))
+        if array.dtype.kind == "U" and not hasattr(data, "__array__") and any(map(_is_missing, data)):
+            array = np.array(data, object)  # NumPy would call a missing name 'nan'
     except CalibrationInputError:
         raise
     except (ValueError, TypeError, RuntimeError) as reason:
@@ -149,12 +177,47 @@ def _read(data: Any, parameter: str) -> tuple[Array, int | None]:
     return array, bits
 
 
-def _refuse_masked(data: Any, parameter: str) -> None:
+def _whole_rows(data: Any) -> Any:
+    """Rows that stand in a column, as pandas and polars hold them; a row that is missing is one of missing values."""
+    rows = [row for row in data if not _is_missing(row)]
+    if not rows or not all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+        return data
+    return [[None] * len(rows[0]) if _is_missing(row) else row for row in data]
+
+
+def _is_missing(item: Any) -> bool:
+    """Whether an entry says that there is none: None, nan, NA or NaT."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, (float, np.floating)) and bool(item != item)
+
+
+def _unmasked(data: Any, parameter: str, drop: bool | None) -> Any:
+    """The data as they are, where nothing is masked; masked entries are refused, or become missing values."""
     masked = _masked_entries(data)
-    if masked:
+    if masked and not drop:
         raise CalibrationInputError(
-            parameter, "must have no masked entries", got=f"{masked} of them", hint="drop those rows first"
+            parameter,
+            "must have no masked entries",
+            got=f"{masked} of them",
+            hint="drop those rows first" if drop is None else DROP,
         )
+    return _without_masks(data) if masked else data
+
+
+def _without_masks(data: Any) -> Any:
+    if data is np.ma.masked:
+        return None
+    if isinstance(data, np.ma.MaskedArray):
+        if data.dtype.kind not in "fiub":
+            return data.tolist()  # None for what is masked
+        return np.ma.filled(data.astype(np.result_type(data.dtype, np.float16)), np.nan)
+    if isinstance(data, (str, bytes)) or not (isinstance(data, Sequence) or hasattr(data, "__array__")):
+        return data
+    inside = data if isinstance(data, Sequence) else from_elsewhere(data)[0]
+    if isinstance(inside, np.ma.MaskedArray):
+        return _without_masks(inside)
+    return [_without_masks(entry) for entry in (inside.tolist() if isinstance(inside, np.ndarray) else inside)]
 
 
 def _masked_entries(data: Any) -> int:
@@ -180,16 +243,19 @@ def _uneven_row(data: Any) -> str | None:
     return next((f"row {row}" for row, length in enumerate(lengths) if length != lengths[0]), None)
 
 
-def _plain(array: Array, parameter: str) -> Array:
+def _plain(array: Array, parameter: str, drop: bool | None) -> Array:
     """Objects as what they are, all numbers or all text; a missing value and anything else is named."""
-    for index, item in enumerate(array.flat):
-        if item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item):
-            raise CalibrationInputError(
-                parameter, "must have no missing values", got=repr(item), where=place(index, array.shape)
-            )
-    kinds: Any = str if array.size and isinstance(array.flat[0], str) else _PLAIN
-    for index, item in enumerate(array.flat):
-        if not isinstance(item, kinds):
+    entries: list[Any] = list(array.flat)
+    gaps = {index for index, item in enumerate(entries) if _is_missing(item)}
+    if gaps and not drop:
+        got, where = repr(entries[min(gaps)]), place(min(gaps), array.shape)
+        hint = None if drop is None else DROP
+        raise CalibrationInputError(parameter, "must have no missing values", got=got, where=where, hint=hint)
+    text = isinstance(next((item for index, item in enumerate(entries) if index not in gaps), None), str)
+    for index, item in enumerate(entries):
+        if index in gaps:
+            entries[index] = MISSING if text else np.nan
+        elif not isinstance(item, str if text else _PLAIN):
             raise CalibrationInputError(
                 parameter,
                 "must hold plain numbers or strings",
@@ -197,4 +263,4 @@ def _plain(array: Array, parameter: str) -> Array:
                 where=place(index, array.shape),
                 hint="convert them to one kind first",
             )
-    return np.array(array.tolist())
+    return np.array(entries).reshape(array.shape)

@@ -14,7 +14,7 @@ def from_elsewhere(data: Any) -> tuple[Any, int | None]:
 
     An array that may share memory with the object is read-only.
     """
-    home = type(data).__module__.partition(".")[0]
+    home = home_of(data)
     if home == "dask" and hasattr(data, "compute"):  # its own way to NumPy would drop masks
         return from_elsewhere(data.compute())
     if home == "torch" and hasattr(data, "detach"):
@@ -26,9 +26,18 @@ def from_elsewhere(data: Any) -> tuple[Any, int | None]:
     return (read_only(np.asanyarray(data)) if hasattr(data, "__array__") else data), None
 
 
+def home_of(data: Any) -> str:
+    """The package that an object's type comes from.
+
+    >>> home_of(np.zeros(1))
+    'numpy'
+    """
+    return type(data).__module__.partition(".")[0]
+
+
 def is_sparse(data: Any) -> bool:
     """Whether an array of SciPy or a tensor of torch leaves out its zeros."""
-    tensor = type(data).__module__.partition(".")[0] == "torch" and hasattr(data, "layout")
+    tensor = home_of(data) == "torch" and hasattr(data, "layout")
     return str(data.layout) != "torch.strided" if tensor else hasattr(data, "toarray") and hasattr(data, "nnz")
 
 
@@ -59,6 +68,8 @@ def from_arrow(data: Any) -> Any:
 
 def _from_frame(data: Any) -> Any:
     array = data.to_numpy()
-    if array.dtype.kind == "O" and array.ndim == 2:  # nullable columns: each knows its own type
+    if (
+        array.dtype.kind == "O" and array.ndim == 2 and hasattr(data, "iloc")
+    ):  # nullable columns: each knows its own type
         return np.column_stack([data.iloc[:, column].to_numpy() for column in range(array.shape[1])])
     return read_only(array)

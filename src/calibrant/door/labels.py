@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import kernels
-from calibrant.door.arrays import Array, Layout, shown
+from calibrant.door.arrays import DROP, Array, Layout, shown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.totals import Floats, Ints
 
@@ -76,7 +76,14 @@ def class_labels(
 
 
 def check_probabilities(
-    values: Array, parameter: str, layout: Layout, *, bits: int = 53, forecasts: bool = True, whole: bool = True
+    values: Array,
+    parameter: str,
+    layout: Layout,
+    *,
+    bits: int = 53,
+    forecasts: bool = True,
+    whole: bool = True,
+    advice: str = DROP,
 ) -> bool:
     """Refuse what is no probability and (of whole rows) what does not sum to 1; say whether anything needs clipping.
 
@@ -85,7 +92,7 @@ def check_probabilities(
     rows = values.ndim == 2
     low, high, *sums = kernels.row_extremes(values) if rows else (values.min(initial=1), values.max(initial=0))
     if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
-        refuse_broken(values, parameter, layout)
+        refuse_broken(values, parameter, layout, advice)
         _refuse_outside(values, parameter, layout, forecasts)
     if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
         totals = values.sum(axis=1)
@@ -100,16 +107,17 @@ def check_probabilities(
     return bool(low < 0 or high > 1)
 
 
-def refuse_broken(values: Array, parameter: str, layout: Layout) -> None:
-    """Refuse nan and infinities, by the first of them."""
+def refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
+    """Refuse nan and infinities, by the first of them; advice is for nan."""
     broken = np.argwhere(~np.isfinite(values))
     if len(broken):
+        count = f"{len(broken)} such values in all"
         raise CalibrationInputError(
             parameter,
             "must be finite",
             got=str(values[tuple(broken[0])]),
             where=layout.place(*broken[0]),
-            hint=f"{len(broken)} such values in all",
+            hint=f"{count}; {advice}" if advice and np.isnan(values[tuple(broken[0])]) else count,
         )
 
 
@@ -127,7 +135,7 @@ def _refuse_outside(values: Array, parameter: str, layout: Layout, forecasts: bo
 def _what_are_these(values: Array) -> str | None:
     """Percentages and logits are recognised, to be named in the error; never to be converted."""
     low, high = float(values.min()), float(values.max())
-    if values.ndim == 2 and np.allclose(values.sum(axis=1), 100, atol=1):
+    if values.ndim == 2 and high <= 101 and np.allclose(values.sum(axis=1), 100, atol=1):
         return "these look like percentages: divide by 100"
     if values.ndim == 1 and low >= 0 and 1 < high <= 100 and np.any(values > 2):
         return "if these are percentages, divide by 100; if they are logits, use Predictions.from_logits"
@@ -176,4 +184,5 @@ def _indices(labels: Array, keys: Any, parameter: str, layout: Layout) -> Ints:
 def _refuse_missing(labels: Array, parameter: str, layout: Layout) -> None:
     missing = np.flatnonzero(labels != labels)  # nan alone differs from itself
     if missing.size:
-        raise CalibrationInputError(parameter, "must have no missing values", got="nan", where=layout.place(missing[0]))
+        where = layout.place(missing[0])
+        raise CalibrationInputError(parameter, "must have no missing values", got="nan", where=where, hint=DROP)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from calibrant.checks import is_number, number, whole
-from calibrant.door.arrays import Array, Layout, as_array, as_numbers, shown
-from calibrant.door.labels import check_probabilities, class_labels, event_labels, refuse_broken
+from calibrant.checks import number, whole, word
+from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_numbers, shown
+from calibrant.door.frames import column_keys, refuse_other_rows, row_labels
+from calibrant.door.labels import ROW_TOLERANCE, check_probabilities, class_labels, event_labels, refuse_broken
+from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 
@@ -28,7 +30,18 @@ class Truth:
     soft: Floats | None
     classes: tuple[str, ...]
     kept: Array | None
-    """Which rows stay where a label is ignored."""
+    """Which rows stay; None where all do."""
+    left_out: Mapping[str, Array] = field(default_factory=dict)
+    """Which rows do not stay, by the reason in words."""
+
+    @property
+    def told(self) -> dict[str, Ints]:
+        """Of how many rows that do not stay each row that stays tells: of those between the one before and itself."""
+        if self.kept is None:
+            return {}
+        count = int(self.kept.sum())
+        near = np.minimum(np.cumsum(self.kept), count - 1)
+        return {f"left out: {words}": np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
 
 
 class Door:
@@ -39,21 +52,29 @@ class Door:
         truth: Any,
         forecasts: Any,
         names: tuple[str, str],
-        *,
         class_axis: Any = None,
+        missing: Any = "error",
+        sample_weight: Any = None,
+        *,
         event: bool = False,
         whole: bool = True,
     ) -> None:
+        """`missing` is None where rows without a value cannot be left out."""
+        if missing is not None:
+            word(missing, "missing", "error", "drop")
+        self.drop = None if missing is None else missing == "drop"
         self.truth_name, self.name = names
-        self.whole = whole
-        values, self.bits = as_numbers(forecasts, self.name, hint="names are labels, and the truth comes first")
+        self._indexed: tuple[str, Any] | None = None
+        hint = "names are labels, and the truth comes first"
+        values, self.bits = as_numbers(self._aligned(forecasts, self.name), self.name, hint=hint, drop=self.drop)
+        self._whole = whole
         if values.size == 0:
             raise CalibrationInputError(self.name, "must not be empty", got=f"shape {values.shape}")
         if event and values.ndim != 1:
             raise CalibrationInputError(self.name, "must be 1-D", got=f"shape {values.shape}")
-        truth, _ = as_array(truth, self.truth_name)
-        _refuse_swapped(truth, values, self.truth_name)
-        self.layout = Layout(values.shape, _checked_axis(class_axis, values, self.name))
+        labels, _ = as_array(self._aligned(truth, self.truth_name), self.truth_name, drop=self.drop)
+        _refuse_swapped(labels, values, self.truth_name)
+        self.layout = Layout(values.shape, _checked_axis(class_axis, values, labels, self.name))
         self.values = self.layout.rows(values)
         self.n = len(self.values)
         self.width = self.values.shape[1] if self.values.ndim == 2 else 0
@@ -61,7 +82,10 @@ class Door:
             raise CalibrationInputError(
                 self.name, "needs at least two columns", got="one", hint="pass a 1-D array for one event"
             )
-        self.truth = self._matched(truth)
+        self.truth = self._matched(labels)
+        self._columns = self._column_keys(truth, forecasts)
+        self._weight = None if sample_weight is None else self._weights(sample_weight)
+        self._gaps = self._filled() if self.drop else None
 
     def probabilities(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
         """The forecasts as probabilities, and what was done to which rows."""
@@ -69,41 +93,72 @@ class Door:
         if normalize:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
-        if check_probabilities(values, self.name, self.layout, bits=self.bits, whole=self.whole):
+        checks: Any = {"bits": self.bits, "whole": self._whole, "advice": self._advice}
+        if check_probabilities(values, self.name, self.layout, **checks):
             rows = values.reshape(self.n, -1)
             flags["clipped: probabilities within 1e-6 of [0, 1]"] = ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
             values = np.clip(values, 0.0, 1.0)
         return values, flags
 
-    def logits(self) -> Array:
+    def logits(self, normalize: bool = False) -> Array:
         """The forecasts as logits: any finite numbers."""
+        if normalize:
+            hint = "the softmax gives rows that sum to 1"
+            raise CalibrationInputError("normalize", "needs probabilities", got="logits", hint=hint)
         if not (np.isfinite(self.values.min()) and np.isfinite(self.values.max())):
-            refuse_broken(self.values, self.name, self.layout)
+            refuse_broken(self.values, self.name, self.layout, self._advice)
         return self.values
 
-    def labels(self, classes: Any, ignore_index: Any) -> Truth:
-        """The truth as hard labels or soft ones, the class names, and which rows stay."""
-        keys = None if classes is None else class_keys(classes, self.width or 2)
-        truth, kept = self._ignored(ignore_index, keys)
-        if self.width:
-            labels, soft = class_labels(truth, self.width, keys, self.truth_name, self.layout)
+    def keys(self, classes: Any, width: int | None = None) -> tuple[Any, ...] | None:
+        """What labels call the classes: as was said, or as the columns of a frame are called; None for indices."""
+        keys = self._columns if classes is None else class_keys(classes, width or self.width or 2)
+        if keys is not None and self._columns is not None:
+            _refuse_other_names("classes", keys, self.name, self._columns)
+        return keys
+
+    def labels(self, classes: Any, ignore_index: Any, width: int | None = None) -> Truth:
+        """The truth as hard labels or soft ones, the class names, and which rows stay.
+
+        `width` is the number of classes, where it is not the number of columns.
+        """
+        keys, width = self.keys(classes, width), width or self.width
+        kept, left_out = self.staying(ignore_index)
+        truth = self.truth if kept is None else self._harmless(~kept, keys)
+        if width:
+            labels, soft = class_labels(truth, width, keys, self.truth_name, self.layout)
         else:
             labels, soft = event_labels(truth, keys, self.truth_name, self.layout)
-        if kept is not None and not kept.any():
-            raise CalibrationInputError(self.truth_name, "has no row left", got=f"only ignore_index={ignore_index}")
-        return Truth(labels, soft, tuple(map(str, range(self.width) if keys is None else keys)), kept)
+        return Truth(labels, soft, tuple(map(str, range(width) if keys is None else keys)), kept, left_out)
+
+    def staying(self, ignore_index: Any = None) -> tuple[Array | None, dict[str, Array]]:
+        """Which rows stay (None: all), and which do not, by the reason in words."""
+        left_out = {} if self._gaps is None else {"missing values": self._gaps}
+        if ignore_index is not None:
+            number(ignore_index, "ignore_index", "must be a number", np.isfinite)
+            if self.truth.ndim == 1 and self.truth.dtype.kind != "U":
+                ignored = self.truth == ignore_index
+                left_out[f"label {shown(ignore_index)}"] = ignored if self._gaps is None else ignored & ~self._gaps
+        kept: Any = ~np.any([*left_out.values()], axis=0) if left_out else np.True_
+        if not kept.any():
+            reasons = " and ".join(words for words, rows in left_out.items() if rows.any())
+            raise CalibrationInputError(self.truth_name, "has no row left", got=f"only {reasons}")
+        return None if kept.all() else kept, left_out
 
     def column(self, name: str, data: Any) -> Array:
         """One value per sample; in maps, one value per picture will do."""
+        if name in OPTIONS:
+            raise CalibrationInputError(name, f"is no option of {self.name}", hint="a sample column needs another name")
         hint = "other keywords than the documented ones are sample columns"
         if np.isscalar(data):
             expected = f"must be an array with one value per sample ({self.n})"
             raise CalibrationInputError(name, expected, got=repr(data), hint=hint)
-        return self._spread(as_array(data, name)[0], name, hint)
+        return self._spread(as_array(self._aligned(data, name), name)[0], name, hint)
 
-    def weight(self, data: Any, kept: Array | None) -> Floats:
+    def weight(self, kept: Array | None) -> Floats | None:
         """Weights that are finite and not negative; those of the rows that stay have a sum to divide by."""
-        weight = self._spread(as_numbers(data, "sample_weight")[0], "sample_weight").astype(np.float64)
+        if self._weight is None:
+            return None
+        weight = self._weight if self._gaps is None else np.where(self._gaps, 0.0, self._weight)
         wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         if wrong.size:
             raise CalibrationInputError(
@@ -135,16 +190,49 @@ class Door:
             self.truth_name, f"must match {self.name} of shape {self.layout.shape}", got=f"shape {truth.shape}"
         )
 
-    def _ignored(self, ignore_index: Any, keys: tuple[Any, ...] | None) -> tuple[Array, Array | None]:
-        """The truth with ignored labels made harmless, and which rows stay."""
-        if ignore_index is None:
-            return self.truth, None
-        number(ignore_index, "ignore_index", "must be a number", np.isfinite)
-        if self.truth.ndim != 1 or self.truth.dtype.kind == "U":
-            return self.truth, None
-        kept = self.truth != ignore_index
-        harmless = keys[0] if keys is not None and is_number(keys[0]) else 0
-        return np.where(kept, self.truth, harmless), kept
+    @property
+    def _advice(self) -> str:
+        return "" if self.drop is None else DROP
+
+    def _weights(self, data: Any) -> Floats:
+        numbers, _ = as_numbers(self._aligned(data, "sample_weight"), "sample_weight", drop=self.drop)
+        return self._spread(numbers, "sample_weight").astype(np.float64)
+
+    def _filled(self) -> Array:
+        """Which rows have missing values; their forecasts are made harmless."""
+        gaps: Any = absent(self.values).reshape(self.n, -1).any(axis=1)
+        if gaps.any():
+            self.values = self.values.copy()
+            self.values[gaps] = 1 / (self.width or 2)
+        gaps |= absent(self.truth).reshape(self.n, -1).any(axis=1)
+        return gaps if self._weight is None else gaps | absent(self._weight)
+
+    def _harmless(self, gone: Array, keys: tuple[Any, ...] | None) -> Array:
+        """The truth with labels of rows that do not stay made harmless."""
+        truth, harmless = self.truth, np.asarray(0 if keys is None or isinstance(keys[0], str) else keys[0])
+        if truth.dtype.kind == "U":
+            harmless = np.asarray(truth[~gone].flat[0] if keys is None else str(keys[0]))
+        elif truth.ndim == 2:
+            harmless = np.eye(truth.shape[1])[0]
+        return np.where(gone.reshape(-1, *([1] * (truth.ndim - 1))), harmless, truth)
+
+    def _aligned(self, data: Any, name: str) -> Any:
+        """The data, refused where rows are labelled otherwise than those of what was read before."""
+        index = row_labels(data)
+        if index is not None and self._indexed is not None:
+            refuse_other_rows(name, index, *self._indexed)
+        elif index is not None:
+            self._indexed = (name, index)
+        return data
+
+    def _column_keys(self, truth: Any, forecasts: Any) -> tuple[Any, ...] | None:
+        """What the columns of forecasts are called, where they are classes; columns of soft labels must agree."""
+        if self.layout.class_axis != 1 or len(self.layout.shape) != 2:
+            return None
+        keys, of_truth = column_keys(forecasts, self.name), column_keys(truth, self.truth_name)
+        if keys is not None and of_truth is not None and self.truth.ndim == 2:
+            _refuse_other_names(self.truth_name, of_truth, self.name, keys)
+        return keys
 
     def _spread(self, column: Array, name: str, hint: str | None = None) -> Array:
         samples = self.layout.samples
@@ -159,7 +247,8 @@ class Door:
     def _normalised(self) -> Array:
         if not self.width:
             raise CalibrationInputError("normalize", "needs rows of classes", got="forecasts of one event")
-        totals = self.values.sum(axis=1, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            totals = self.values.sum(axis=1, dtype=np.float64)
         wrong = np.flatnonzero(~((totals > 0) & np.isfinite(totals)) | (self.values.min(axis=1) < 0))
         if wrong.size:
             raise CalibrationInputError(
@@ -171,18 +260,45 @@ class Door:
         return (self.values / totals[:, None]).astype(self.values.dtype)
 
 
-def _checked_axis(class_axis: Any, values: Array, name: str) -> int | None:
+def _checked_axis(class_axis: Any, values: Array, truth: Array, name: str) -> int | None:
     """The axis of the classes, counted from 0; None for forecasts of one event."""
     if class_axis is not None:
         if values.ndim == 1:
             raise CalibrationInputError("class_axis", "needs forecasts of classes", got="forecasts of one event")
         whole(class_axis, "class_axis", -values.ndim, values.ndim - 1)
         return int(class_axis) % values.ndim
-    if values.ndim > 2:
+    if values.ndim <= 2:
+        return values.ndim - 1 or None
+    if truth.shape != values.shape:
+        hint = "pass class_axis=... for maps of classes; maps of one event need labels of the same shape"
+        raise CalibrationInputError(name, "must be (n,) or (n, K)", got=f"shape {values.shape}", hint=hint)
+    for axis in range(values.ndim):
+        if _are_shares(truth, axis):
+            got, hint = (
+                f"labels that sum to 1 along axis {axis}",
+                f"pass class_axis={axis}, or both flat if it is one event",
+            )
+            raise CalibrationInputError(name, "must be of one event where class_axis is not given", got=got, hint=hint)
+    return None
+
+
+def _are_shares(values: Array, axis: int) -> bool:
+    """Whether numbers sum to 1 along an axis, everywhere."""
+    if values.dtype.kind == "U" or values.shape[axis] == 1:
+        return False
+    return bool((np.abs(values.sum(axis=axis, dtype=np.float64) - 1) <= ROW_TOLERANCE).all())
+
+
+def _refuse_other_names(name: str, keys: tuple[Any, ...], other: str, columns: tuple[Any, ...]) -> None:
+    """Refuse class names that are not those of the columns, in their order."""
+    names, others = ([*map(str, each)] for each in (keys, columns))
+    if names != others:
         raise CalibrationInputError(
-            name, "must be (n,) or (n, K)", got=f"shape {values.shape}", hint="pass class_axis=... for maps"
+            name,
+            f"must be the columns of {other}, in their order: {', '.join(others)}",
+            got=", ".join(names),
+            hint=f"reorder the columns, or pass {other}.to_numpy() to go by position",
         )
-    return values.ndim - 1 or None
 
 
 def class_keys(classes: Any, count: int) -> tuple[Any, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal, Protocol, final, runtime_checkable
+from typing import Literal, Protocol, Unpack, final, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from calibrant.binning.contract import STREAM, TABLE, Binning, RankBinning, bins
 from calibrant.binning.ladder import Forecasts, Ladder
 from calibrant.bins import Bins
 from calibrant.door.arrays import Array
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.lens import Lens
@@ -97,14 +98,13 @@ class Asking(Metric[S]):
         self,
         y_true: object,
         y_proba: object = None,
-        *,
-        classes: Iterable[object] | None = None,
-        sample_weight: object = None,
-        ignore_index: float | None = None,
-        normalize: bool = False,
+        **options: Unpack[DoorOptions],
     ) -> S:
-        """What must be kept of predictions, or of labels and probabilities; summaries add."""
-        predictions = checked(y_true, y_proba, classes, sample_weight, ignore_index, normalize)
+        """What must be kept of predictions, or of labels and probabilities; summaries add.
+
+        Arrays are copied, so that a summary that keeps rows does not change when a buffer is used again.
+        """
+        predictions = checked(y_true, y_proba, options, self.summarise, copy=True)
         views = self.views(predictions, self.block)
         summary = self.summarise_view(next(views))
         for view in views:  # one block in memory at a time

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.door.arrays import Array
+from calibrant.door.arrays import MISSING, Array
 from calibrant.exceptions import CalibrationInputError
 
 
@@ -21,12 +21,17 @@ class Columns(Mapping[str, Array]):
         raw: Mapping[str, Any],
         read: Callable[[str], Array],
         read_numbers: Callable[[str], Array] | None = None,
+        read_present: Callable[[str, bool], tuple[Array, list[bool]]] | None = None,
     ) -> None:
         self.path, self.raw, self.read = path, raw, read
         self.read_numbers = read_numbers or read
+        self.read_present = read_present
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)
+
+    def __contains__(self, name: object) -> bool:  # without reading the column
+        return name in self.raw
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -35,6 +40,18 @@ class Columns(Mapping[str, Array]):
         if name not in self.raw:
             raise KeyError(name)
         return self.read(name)
+
+    def sparse(self, name: str, *, numeric: bool = False) -> Array:
+        """A column in which values may be missing: they are nan among numbers, and MISSING among text."""
+        if self.read_present is None or name not in self.raw:
+            return self.read_numbers(name) if numeric else self[name]
+        values, present = self.read_present(name, numeric)
+        if all(present):
+            return values
+        filler = np.array(MISSING if values.dtype.kind == "U" else np.nan)
+        column = np.full((len(present), *values.shape[1:]), filler, np.result_type(values, filler))
+        column[np.array(present)] = values
+        return column
 
     def loose(self, name: str, n: int) -> Array | None:
         """A column of n values as numbers or else as text; None where it is no such column."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from calibrant.files.columns import Columns, refuse_twice
 from calibrant.files.jsonl import parse, stacked
 from calibrant.text import restored_cell
 
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "inf", "-inf", "+inf", "infinity", "-infinity"}
+_NOTHING = {"", "na", "n/a", "nan", "null", "none"}
+_MISSING = {*_NOTHING, "inf", "-inf", "+inf", "infinity", "-infinity"}
 """What stands for no number even in a column that might be names."""
 
 
@@ -40,7 +42,13 @@ def read_csv(path: Path) -> Columns:
     if not numbers:
         raise CalibrationInputError(str(path), "must have rows", got="a header only")
     cells = {name: _Cells(column, numbers, name, path) for name, column in columns.items()}
-    return Columns(path, columns, lambda name: cells[name].array(), lambda name: cells[name].array(numeric=True))
+    return Columns(
+        path,
+        columns,
+        lambda name: cells[name].array(),
+        lambda name: cells[name].array(numeric=True),
+        lambda name, numeric: cells[name].present(numeric),
+    )
 
 
 class _Cells:
@@ -62,6 +70,19 @@ class _Cells:
             return stacked([self._parsed(*cell) for cell in self._cells], self.lines, self.name, self.path)
         self._refuse_gaps(numeric)
         return np.array([restored_cell(text) for text in self.texts])
+
+    def present(self, numeric: bool) -> tuple[Array, list[bool]]:
+        """The cells that hold something, and which those are: NA and such are nothing among numbers, and else names."""
+        present = [text.lower() not in _NOTHING for text in self.texts]
+        values = self._part(present).array(numeric=numeric)
+        if values.dtype.kind == "U":
+            present = [bool(text) for text in self.texts]
+            values = self._part(present).array()
+        return values, present
+
+    def _part(self, present: list[bool]) -> _Cells:
+        texts, lines = list(compress(self.texts, present)), list(compress(self.lines, present))
+        return _Cells(texts, lines, self.name, self.path)
 
     @property
     def _cells(self) -> Iterator[tuple[int, str]]:

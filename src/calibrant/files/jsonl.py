@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,13 @@ def read_jsonl(path: Path) -> Columns:
         raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
     if not numbers:
         raise CalibrationInputError(str(path), "must have rows", got="none")
-    return Columns(path, columns, lambda name: stacked(columns[name], numbers, name, path))
+
+    def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
+        present = [_is_whole(value) for value in columns[name]]
+        kept, lines = (list(compress(values, present)) for values in (columns[name], numbers))
+        return stacked(kept, lines, name, path), present
+
+    return Columns(path, columns, lambda name: stacked(columns[name], numbers, name, path), read_present=read_present)
 
 
 def parse(text: str) -> Any:
@@ -55,6 +62,11 @@ def stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Array
         if fault is not None:
             raise CalibrationInputError(str(path), f"{name!r} must {fault[0]}", got=fault[1], where=f"line {line}")
     raise CalibrationInputError(str(path), f"{name!r} must be numbers or text", got=repr(values[0]))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether there is a value, and no part of it is missing."""
+    return value is not None and not (isinstance(value, list) and None in value)
 
 
 def _fault(value: Any, first: Any) -> tuple[str, object] | None:

@@ -20,7 +20,18 @@ def read_parquet(path: Path) -> Columns:
     table = _table(path)
     refuse_twice(table.column_names, path)
     columns = {name: table.column(name) for name in table.column_names}
-    return Columns(path, columns, lambda name: _array(columns[name].combine_chunks(), name, path))
+
+    def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
+        column = columns[name].combine_chunks()
+        nested = hasattr(column, "value_lengths")
+        gaps = column.null_count or (nested and column.flatten().null_count)
+        values = column.to_pylist() if gaps else []
+        present = [value is not None and not (nested and None in value) for value in values] or [True] * len(column)
+        return _array(column.filter(_pyarrow(path).array(present)), name, path), present
+
+    return Columns(
+        path, columns, lambda name: _array(columns[name].combine_chunks(), name, path), read_present=read_present
+    )
 
 
 def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:

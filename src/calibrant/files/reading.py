@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant.door.arrays import Array
+from calibrant.door.arrays import MISSING, Array, absent
+from calibrant.door.options import OPTIONS, LabelOptions, changed, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files.columns import Columns
 from calibrant.files.formats import read_arrays
@@ -28,23 +29,20 @@ def read(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
-    classes: Sequence[str] | None = None,
-    normalize: bool = False,
-    ignore_index: float | None = None,
+    **options: Unpack[LabelOptions],
 ) -> Predictions:
     """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
 
     Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
     `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
     other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
+    The options are those of `Predictions.from_probs`; with `missing="drop"`, empty cells and nulls are missing values.
 
     >>> from calibrant.files.reading import SHIPPED, read
     >>> read(SHIPPED / "fashion_mnist_test.npz")
     Predictions(n=10000, 10 classes, logits)
     """
-    options: dict[str, Any] = {"classes": classes, "ignore_index": ignore_index}
-    if normalize:
-        options["normalize"] = True
+    refuse_unknown(options, read, LabelOptions.__optional_keys__)
     paths = [Path(name) for name in ([path] if isinstance(path, (str, Path)) else path)]
     if len(paths) == 2:
         if label is not None or probs is not None or weight is not None:
@@ -57,7 +55,8 @@ def read(
         raise CalibrationInputError(
             str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
-    return _Finder(paths[0], arrays).predictions(label, probs, logits, weight, options)
+    drop = options.get("missing") == "drop"
+    return _Finder(paths[0], arrays, drop).predictions(label, probs, logits, weight, options)
 
 
 def read_scores(
@@ -101,8 +100,7 @@ def write(path: str | Path, probabilities: Array, classes: Sequence[str], column
 
 
 _RESERVED = {
-    "y_true", "y_proba", "logits", "classes", "sample_weight", "ignore_index", "class_axis", "normalize",
-    "copy", "correct", "confidence", "self", "cls",
+    *OPTIONS, "y_true", "y_proba", "logits", "copy", "correct", "confidence", "self", "cls",
 }  # fmt: skip
 """Names that the constructors of `Predictions` keep for themselves."""
 
@@ -110,9 +108,8 @@ _RESERVED = {
 class _Finder:
     """Finds truth, forecasts and columns among the arrays of a file."""
 
-    def __init__(self, path: Path, arrays: Columns) -> None:
-        self.path = path
-        self.arrays = arrays
+    def __init__(self, path: Path, arrays: Columns, drop: bool = False) -> None:
+        self.path, self.arrays, self.drop = path, arrays, drop
         self.used: set[str] = set()
 
     def predictions(
@@ -121,17 +118,21 @@ class _Finder:
         probs: str | None,
         logits: str | None,
         weight: str | None,
-        options: dict[str, Any],
+        options: LabelOptions,
     ) -> Predictions:
         if probs is not None and logits is not None:
             raise CalibrationInputError("probs", "and logits exclude each other", got="both")
         heavy = None if weight is None else self._take(weight)
-        if options["classes"] is None:
+        if options.get("classes") is None:
             options["classes"] = self._class_names()
         if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
             correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
             columns = self._columns(confidence)
-            return Predictions.from_confidence(correct, confidence, sample_weight=heavy, copy=False, **columns)
+            for name in {*changed(options)} - {"classes", "ignore_index", "missing"}:
+                raise CalibrationInputError(name, "is no option of confidence", got=str(self.path))
+            ignored, missing = options.get("ignore_index"), options.get("missing", "error")
+            known: dict[str, Any] = {"sample_weight": heavy, "ignore_index": ignored, "missing": missing, "copy": False}
+            return Predictions.from_confidence(correct, confidence, **known, **columns)
         truth = self._truth(label)
         forecasts, names, raw = self._forecasts(probs, logits)
         if options["classes"] is None:
@@ -201,11 +202,12 @@ class _Finder:
 
     def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
         """Labels as names where numbers name the columns: p_3, p_5 with labels 3 and 5."""
-        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iub":
+        gaps = absent(truth)
+        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iubf"[: 3 + gaps.any()]:
             return truth
-        spelled = truth.astype(np.int64).astype(str)
-        if set(np.unique(spelled).tolist()) <= set(names):
-            return spelled
+        spelled = np.where(gaps, 0, truth).astype(np.int64).astype(str)
+        if set(np.unique(spelled[~gaps]).tolist()) <= set(names):
+            return np.where(gaps, MISSING, spelled)
         if all(name.isdigit() for name in names):
             raise CalibrationInputError(
                 str(self.path),
@@ -220,14 +222,14 @@ class _Finder:
                 str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
             )
         self.used.add(name)
-        return self.arrays[name]
+        return self.arrays.sparse(name) if self.drop else self.arrays[name]
 
     def _numbers(self, name: str) -> Array:
         """A column that makes sense as numbers only, so that the first cell that is none can be named."""
         if name not in self.arrays:
             return self._take(name)
         self.used.add(name)
-        numbers = self.arrays.read_numbers(name)
+        numbers = self.arrays.sparse(name, numeric=True) if self.drop else self.arrays.read_numbers(name)
         if numbers.dtype.kind == "U":
             got = repr(str(numbers.flat[0])) if numbers.size else "nothing"
             raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=got)
@@ -243,9 +245,10 @@ class _Finder:
 
 def _outcomes(truth: Array) -> Array:
     """Outcomes of an event in words, true and false, as Python and spreadsheets write them."""
-    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth), ("true", "false")).all():
+    gaps = absent(truth)
+    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth[~gaps]), ("true", "false")).all():
         return truth
-    return np.char.lower(truth) == "true"
+    return np.where(gaps, np.nan, np.char.lower(truth) == "true") if gaps.any() else np.char.lower(truth) == "true"
 
 
 def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from calibrant.checks import number
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.consistency import consistency
-from calibrant.metric import Metric
+from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.result import Result
@@ -26,11 +27,13 @@ def assert_calibrated(
     level: float = 0.05,
     n: int = 400,
     seed: int = 0,
+    **options: Unpack[DoorOptions],
 ) -> Result:
     """Fail a test where a model is not calibrated: its error exceeds `at_most`, or else is more than noise.
 
     Without `at_most` the error is held against what calibrated forecasts would show with as many rows (`consistency`,
-    n redraws): the assertion fails where p is below `level`. A number that does not exist fails too.
+    n redraws): the assertion fails where p is below `level`. A number that does not exist fails too. Other options
+    stand beside labels and probabilities, as in `Predictions.from_probs`.
 
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -41,7 +44,7 @@ def assert_calibrated(
     Traceback (most recent call last):
     AssertionError: ECE 0.1663 (n=1000, event, 15 equal-width bins) is above 0.05
     """
-    predictions = y_true if isinstance(y_true, Predictions) else Predictions.from_probs(y_true, y_proba, copy=False)
+    predictions = checked(y_true, y_proba, options, assert_calibrated)
     result = metric(predictions)
     if at_most is not None:
         number(at_most, "at_most", "must be a number of at least 0", lambda limit: limit >= 0)

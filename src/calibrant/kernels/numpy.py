@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels.blocks import BLOCK, blocks, most_rows
+from calibrant.kernels.cache_blocks import BLOCK, blocks, most_rows
 from calibrant.kernels.logits import (
     apart,
     every_log_odds,

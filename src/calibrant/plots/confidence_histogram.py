@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from calibrant.binning.fixed import EqualWidth
+from calibrant.door.options import DoorOptions
 from calibrant.errors.binned import BinnedError
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, one_event
-from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.plots.inputs import OfForecasts, one_event
+from calibrant.plots.panels import WIDTH, one_panel
 from calibrant.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ IN_TWENTY = BinnedError(binning=EqualWidth(20))
 
 @final
 @dataclass(eq=False)
-class ConfidenceHistogramDisplay(Display):
+class ConfidenceHistogramDisplay(OfForecasts):
     """How sure were the right answers, and how sure the wrong ones? Right ones upwards, wrong ones downwards.
 
     Both sides are shares of their own number on one scale, so that a few wrong answers are seen beside many right
@@ -45,15 +46,17 @@ class ConfidenceHistogramDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_proba: Any = None, *, metric: Metric = IN_TWENTY, ax: Any = None, width: float = WIDTH
+        cls,
+        y_true: Any,
+        y_proba: Any = None,
+        *,
+        metric: Metric = IN_TWENTY,
+        ax: Any = None,
+        width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw; `metric` says which question is asked and how forecasts are pooled."""
-        return cls(one_event(metric(checked(y_true, y_proba)))).plot(ax, width=width)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
+        return cls(one_event(metric(checked(y_true, y_proba, options, cls.from_predictions)))).plot(ax, width=width)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw both sides and the two lines."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
 from calibrant.checks import whole
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.kernels.totals import Floats
@@ -67,9 +68,10 @@ class GroupsDisplay(Display):
         most: int = 40,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw; `by` names a column of the predictions, `consistency` is the number of redraws."""
-        predictions = checked(y_true, y_proba)
+        predictions = checked(y_true, y_proba, options, cls.from_predictions)
         measured = table(predictions, {"value": metric}, by=by, interval=interval, null=consistency, seed=seed)
         return cls.from_table(measured, "value", most=most, ax=ax, width=width)
 

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, final
 
-import numpy as np
-
-from calibrant.door.arrays import as_array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.plots.panels import Display
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
 
 
-def estimated(estimator: Any, X: Any, y: Any) -> Predictions:  # noqa: N803 - the world of fit(X, y)
-    """The predictions that an estimator makes; its `classes_`, where it has them, say what the labels mean."""
-    if not callable(getattr(estimator, "predict_proba", None)):
-        got = type(estimator).__name__
-        raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="use from_predictions")
-    probabilities = estimator.predict_proba(X)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None:
-        return Predictions.from_probs(y, probabilities, copy=False)
-    place = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
-    labels = as_array(y, "y")[0].tolist()
-    unknown = next((label for label in labels if label not in place), None)
-    if unknown is not None:
-        raise CalibrationInputError("y", "must hold labels that the estimator was fitted to", got=repr(unknown))
-    indices = [place[label] for label in labels]
-    return Predictions.from_probs(indices, probabilities, classes=[*map(str, place)], copy=False)
+class OfForecasts(Display):
+    """A picture of one model's forecasts: `from_predictions` measures and draws."""
+
+    from_predictions: ClassVar[Callable[..., Any]]
+
+    @final
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:  # noqa: N803 - the world of fit(X, y)
+        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`.
+
+        Its `classes_`, where it has them, say what the labels mean.
+        """
+        if not callable(getattr(estimator, "predict_proba", None)):
+            got = type(estimator).__name__
+            raise CalibrationInputError("estimator", "must have predict_proba", got=got, hint="use from_predictions")
+        known = {"classes": getattr(estimator, "classes_", None)}
+        return cls.from_predictions(y, estimator.predict_proba(X), **{**known, **options})
 
 
 def models_of(models: Any) -> dict[str, Predictions]:

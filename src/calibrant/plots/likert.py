@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, one_event
-from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.plots.inputs import OfForecasts, one_event
+from calibrant.plots.panels import WIDTH, one_panel
 from calibrant.result import Result
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(eq=False)
-class LikertDisplay(Display):
+class LikertDisplay(OfForecasts):
     """Do samples that are shown in a category belong there? One row a category: its range, and how often the bins of
     its samples came true.
 
@@ -61,17 +62,13 @@ class LikertDisplay(Display):
         interval: Bootstrap | None = None,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw; `scale` is what `likert` makes, under names of your own if you like."""
-        predictions = checked(y_true, y_proba)
+        predictions = checked(y_true, y_proba, options, cls.from_predictions)
         return cls({name: metric(predictions, interval=interval) for name, metric in scale.items()}).plot(
             ax, width=width
         )
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw one row a category."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
+from calibrant.door.options import DoorOptions
 from calibrant.errors.asking import Asking
 from calibrant.errors.isotonic import IsotonicError
 from calibrant.exceptions import CalibrationInputError
@@ -17,8 +18,8 @@ from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.curves import Curve, CurveOf
-from calibrant.plots.inputs import estimated, one_event
-from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.plots.inputs import OfForecasts, one_event
+from calibrant.plots.panels import WIDTH, one_panel
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.result import Result
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(eq=False)
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(OfForecasts):
     """Does what is forecast happen as often as forecast? One bar a bin, as wide as the bin, as high as it came true.
 
     The coloured, hatched part of a bar is the gap between its mean forecast and how often it came true; the dot is at
@@ -76,6 +77,7 @@ class ReliabilityDisplay(Display):
         name: str = "",
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw: `Predictions`, or labels and probabilities, the truth first.
 
@@ -83,7 +85,7 @@ class ReliabilityDisplay(Display):
         labels make the band of a calibrated model. `curve` is `isotonic` or `smooth`.
         """
         display = cls.measured(
-            checked(y_true, y_proba),
+            checked(y_true, y_proba, options, cls.from_predictions),
             metric=metric,
             interval=interval,
             consistency=consistency,
@@ -94,11 +96,6 @@ class ReliabilityDisplay(Display):
             name=name,
         )
         return display.plot(ax, width=width)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
 
     @classmethod
     def measured(

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Self, Unpack, final
 
 from calibrant.diagnostics import RiskCoverage, risk_coverage
+from calibrant.door.options import DoorOptions
 from calibrant.errors.mean_score import Score, entropy
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated, models_of
-from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.plots.inputs import OfForecasts, models_of
+from calibrant.plots.panels import WIDTH, one_panel
 
 
 @final
 @dataclass(eq=False)
-class RiskCoverageDisplay(Display):
+class RiskCoverageDisplay(OfForecasts):
     """How does the error rate fall as the most uncertain samples are referred? Lower curves know better when they err.
 
     One line a model: the share of errors among the most certain samples, against the share of samples kept. The legend
@@ -46,17 +47,13 @@ class RiskCoverageDisplay(Display):
         uncertainty: Score = entropy,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw: `Predictions`, or labels and probabilities, or a dictionary from names to `Predictions`."""
-        models = models_of(y_true) if isinstance(y_true, Mapping) else {"": checked(y_true, y_proba)}
-        return cls({name: risk_coverage(predictions, uncertainty) for name, predictions in models.items()}).plot(
-            ax, width=width
-        )
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
+        models = models_of(y_true) if isinstance(y_true, Mapping) else {"": y_true}
+        forecasts = {name: checked(each, y_proba, options, cls.from_predictions) for name, each in models.items()}
+        curves = {name: risk_coverage(predictions, uncertainty) for name, predictions in forecasts.items()}
+        return cls(curves).plot(ax, width=width)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw one line a model."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
+from calibrant.door.options import DoorOptions
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated
-from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
+from calibrant.plots.inputs import OfForecasts
+from calibrant.plots.panels import WIDTH, one_panel, strip_below
 from calibrant.recipes import ECE
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ SIZES = (("smallest", "v"), ("median", "o"), ("largest", "^"))
 
 @final
 @dataclass(eq=False)
-class SensitivityDisplay(Display):
+class SensitivityDisplay(OfForecasts):
     """How much does the number depend on the bins? The metric at each setting, with one standard deviation of its
     resamples on both sides; and below, the smallest, median and largest bin.
 
@@ -58,16 +59,12 @@ class SensitivityDisplay(Display):
         seed: int = 0,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure at each setting, as `sensitivity` does, and draw."""
-        predictions = checked(y_true, y_proba)
+        predictions = checked(y_true, y_proba, options, cls.from_predictions)
         measured = sensitivity(metric, predictions, over=over, values=values, bootstrap=bootstrap, seed=seed)
         return cls(measured, metric.name).plot(ax, width=width)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the values, and the sizes of the bins below."""

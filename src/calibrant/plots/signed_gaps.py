@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
 from calibrant.checks import whole
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bin_intervals import middle
 from calibrant.inference.bootstrap import Bootstrap
@@ -16,8 +17,8 @@ from calibrant.inference.draws import check_level
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated
-from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.plots.inputs import OfForecasts
+from calibrant.plots.panels import WIDTH, one_panel
 from calibrant.plots.ranking import Ranking
 from calibrant.recipes import CWMCS
 from calibrant.result import Result
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(eq=False)
-class SignedGapsDisplay(Display):
+class SignedGapsDisplay(OfForecasts):
     """Which classes are over-confident, and which under-confident? Mean confidence less accuracy of each, in order.
 
     Bars to the right are over-confident, to the left under-confident; the number of samples is behind each name. Of
@@ -74,9 +75,10 @@ class SignedGapsDisplay(Display):
         most: int = 24,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw; with `interval`, each class has one, and with `consistency`, its band under calibration."""
-        predictions = checked(y_true, y_proba)
+        predictions = checked(y_true, y_proba, options, cls.from_predictions)
         result = metric(predictions, interval=interval)
         band = None
         if consistency is not None:
@@ -84,11 +86,6 @@ class SignedGapsDisplay(Display):
             null = redrawn(metric, predictions, n=consistency, seed=seed, result=result).parts
             band = middle(null, level)
         return cls(result, band, level, most).plot(ax, width=width)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the bars in order."""

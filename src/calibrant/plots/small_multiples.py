@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
 from calibrant.checks import whole
+from calibrant.door.options import DoorOptions
 from calibrant.errors.asking import OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bin_intervals import calibrated_frequencies
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
-from calibrant.plots.inputs import estimated
-from calibrant.plots.panels import WIDTH, Display, several_panels
+from calibrant.plots.inputs import OfForecasts
+from calibrant.plots.panels import WIDTH, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.recipes import SCE
 from calibrant.result import Result
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(eq=False)
-class SmallMultiplesDisplay(Display):
+class SmallMultiplesDisplay(OfForecasts):
     """Which classes happen less often than their column says? A reliability diagram a class, the worst first.
 
     Of more than `most` classes only the worst are drawn, and the title says of how many. `bands` are, by class, where
@@ -70,12 +71,13 @@ class SmallMultiplesDisplay(Display):
         seed: int = 0,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw; `metric` asks of every class, as `SCE` and `ACE` do.
 
         With `consistency`, so many redraws of the labels make the band of a calibrated model in each panel.
         """
-        predictions = checked(y_true, y_proba)
+        predictions = checked(y_true, y_proba, options, cls.from_predictions)
         display = cls(metric(predictions), most, level=level)
         if consistency is not None:
             for index in display.worst.tolist():
@@ -84,11 +86,6 @@ class SmallMultiplesDisplay(Display):
                     class_metric, predictions, n=consistency, seed=seed, level=level
                 )
         return display.plot(ax, width=width)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
 
     @property
     def worst(self) -> Ints:

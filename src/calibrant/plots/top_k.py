@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 import numpy as np
 
 from calibrant.binning.contract import Binning
 from calibrant.checks import whole
 from calibrant.diagnostics import mean_ranked_outputs
+from calibrant.door.options import DoorOptions
 from calibrant.errors.binned import BinnedError
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
@@ -20,8 +21,8 @@ from calibrant.lenses.distributions import TopK
 from calibrant.lenses.lens import Lens
 from calibrant.metric import checked
 from calibrant.plots import colours
-from calibrant.plots.inputs import estimated
-from calibrant.plots.panels import WIDTH, Display, one_panel, strip_below
+from calibrant.plots.inputs import OfForecasts
+from calibrant.plots.panels import WIDTH, one_panel, strip_below
 from calibrant.recipes import FULL_ECE
 from calibrant.result import Result
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(eq=False)
-class TopKDisplay(Display):
+class TopKDisplay(OfForecasts):
     """How does the error grow with the number of classes that are looked at? The error for k = 1, 2, ..; and below,
     the mean of the k-th largest output.
 
@@ -69,6 +70,7 @@ class TopKDisplay(Display):
         seed: int = 0,
         ax: Any = None,
         width: float = WIDTH,
+        **options: Unpack[DoorOptions],
     ) -> Self:
         """Measure and draw for k = 1 .. `most`, or as many as there are classes.
 
@@ -76,7 +78,7 @@ class TopKDisplay(Display):
         With `consistency`, so many redraws of the labels make the floors.
         """
         whole(most, "most", 1)
-        predictions = checked(y_true, y_proba)
+        predictions = checked(y_true, y_proba, options, cls.from_predictions)
         predictions.require_classes("TopKDisplay")
         ks = range(1, min(most, predictions.n_classes) + 1)
         metrics = [BinnedError(lens=lens(k), binning=binning) for k in ks]
@@ -86,11 +88,6 @@ class TopKDisplay(Display):
             nulls = [redrawn(metric, predictions, n=consistency, seed=seed) for metric in metrics]
             floors = np.array([null.mean for null in nulls])
         return cls(results, mean_ranked_outputs(predictions, len(ks)), floors).plot(ax, width=width)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:  # noqa: N803
-        """Draw what an estimator's `predict_proba` says of X, against y; options as for `from_predictions`."""
-        return cls.from_predictions(estimated(estimator, X, y), ax=ax, **options)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the errors, and the mean outputs below."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from calibrant.checks import whole
 from calibrant.door.arrays import Array, as_array
+from calibrant.door.options import LabelOptions, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
@@ -28,11 +29,12 @@ def cross_fit(
     seed: int = 0,
     groups: Any = None,
     sample_weight: Any = None,
+    **options: Unpack[LabelOptions],
 ) -> Predictions:
     """What does this method do on rows it was not fitted on? Predictions of every row, for an honest before and after.
 
     Rows are dealt into folds class by class, or, with `groups`, whole groups at a time (several rows of one patient);
-    each fold is mapped by the method fitted on all others.
+    each fold is mapped by the method fitted on all others. Options are as in `Predictions.from_probs`.
 
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -42,7 +44,9 @@ def cross_fit(
     >>> round(cal.LOG_LOSS(cal.Predictions.from_logits(y, 3 * z)).value, 3), round(cal.LOG_LOSS(mapped).value, 3)
     (0.848, 0.627)
     """
-    lesson = as_lesson(X, y, input=method.input, classes=method.classes, sample_weight=sample_weight)
+    refuse_unknown(options, cross_fit)
+    options.setdefault("classes", method.classes)
+    lesson = as_lesson(X, y, input=method.input, sample_weight=sample_weight, **options)
     values, input = np.empty(lesson.scores.values.shape), ""
     dealt = fold_of(lesson, folds, seed, groups)
     endings = []
@@ -61,7 +65,8 @@ def cross_fit(
         warnings.warn(message, CalibrationWarning, stacklevel=2)
     weight = None if sample_weight is None else lesson.weight
     mapped = ModelScores(values, input).predictions(lesson.labels)
-    return dataclasses.replace(mapped, classes=tuple(map(str, lesson.classes)), weight=weight)
+    flags = {} if lesson.truth is None else lesson.truth.told
+    return dataclasses.replace(mapped, classes=tuple(map(str, lesson.classes)), weight=weight, flags=flags)
 
 
 def fold_of(lesson: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
@@ -73,7 +78,7 @@ def fold_of(lesson: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
     check_seed(seed)
     kinds, members = lesson.labels, np.arange(len(lesson.labels))
     if groups is not None:
-        members = _members(groups, len(members))
+        members = _members(groups, None if lesson.truth is None else lesson.truth.kept, len(members))
         kinds = np.zeros(members.max() + 1, np.int64)
     whole(folds, "folds", 2, len(np.unique(members)))
     order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).permutation(len(kinds))
@@ -83,9 +88,10 @@ def fold_of(lesson: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
     return dealt[members]
 
 
-def _members(groups: Any, n: int) -> Array:
-    """The number of each row's group."""
+def _members(groups: Any, kept: Array | None, n: int) -> Array:
+    """The number of each row's group; rows that were left out may have one too."""
     column, _ = as_array(groups, "groups")
+    column = column[kept] if kept is not None and column.shape == kept.shape else column
     if column.shape != (n,):
         raise CalibrationInputError("groups", f"must have one value per row ({n})", got=f"shape {column.shape}")
     return np.unique(column, return_inverse=True)[1].reshape(-1)

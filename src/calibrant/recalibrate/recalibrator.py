@@ -7,15 +7,16 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, Unpack, final
 
 import numpy as np
 
 from calibrant.checks import word
 from calibrant.door import leaks
-from calibrant.door.arrays import Array
+from calibrant.door.arrays import Array, Layout
+from calibrant.door.options import LabelOptions, ScoreOptions, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
-from calibrant.kernels.blocks import BLOCK
+from calibrant.kernels.cache_blocks import BLOCK
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate import export, saved
@@ -81,10 +82,15 @@ class Recalibrator(ABC):
         self._check()
 
     @final
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Learn the map from scores and true classes that the model was not trained on."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Unpack[LabelOptions]) -> Self:  # noqa: N803
+        """Learn the map from scores and true classes that the model was not trained on.
+
+        Options are as in `Predictions.from_probs`.
+        """
         self._check()
-        lesson = as_lesson(X, y, input=self.input, classes=self.classes, sample_weight=sample_weight)
+        refuse_unknown(options, self.fit)
+        options.setdefault("classes", self.classes)
+        lesson = as_lesson(X, y, input=self.input, sample_weight=sample_weight, **options)
         ending = self.fit_lesson(lesson)
         if not ending.converged or ending.at_bound:
             warnings.warn(f"{type(self).__name__}: {ending.message}", CalibrationWarning, stacklevel=2)
@@ -106,29 +112,34 @@ class Recalibrator(ABC):
         self._fitted_on = digest
 
     @final
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """Recalibrated probabilities: (n, K), or (n,) for one event."""
-        scores = self._checked(X)
-        return self._marked(self._map(scores), scores)
+    def predict_proba(self, X: Any, **options: Unpack[ScoreOptions]) -> Floats:  # noqa: N803
+        """Recalibrated probabilities in the shape of the scores: (n, K), or (n,) for one event.
+
+        The options are `class_axis`, for maps, and `normalize`, as in `Predictions.from_probs`.
+        """
+        scores, layout = self._checked(X, options)
+        return self._marked(layout.restored(self._map(scores)), scores)
 
     @final
-    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_log_proba(self, X: Any, **options: Unpack[ScoreOptions]) -> Floats:  # noqa: N803
         """Logarithms of recalibrated probabilities, without rounding those where the map has logits.
 
-        (n, K), or (n,) for one event: ln p, which is no logit; `recalibrate` keeps those. Minus infinity where p is 0.
+        Shapes and options are those of `predict_proba`. These are ln p, no logits; `recalibrate` keeps those. Minus
+        infinity where p is 0.
 
         >>> import calibrant as cal
         >>> fitted = cal.TemperatureScaling().fit([[2., 0.], [3., 0.], [0., 1.], [0., 2.]], [0, 1, 1, 1])
         >>> fitted.predict_log_proba([[8000., 0.]]).round(1).tolist()
         [[0.0, -1826.1]]
         """
-        logs = self.log_rows(X)
-        return logs[:, 1] if self.is_event else logs
+        scores, layout = self._checked(X, options)
+        logs = self.map_scores(scores).log_probabilities
+        return self._marked(layout.restored(logs[:, 1] if self.is_event else logs), scores)
 
     @final
     def log_rows(self, X: Any) -> Floats:  # noqa: N803
         """The same with two columns (not, so) for an event."""
-        scores = self._checked(X)
+        scores, _ = self._checked(X, {})
         return self._marked(self.map_scores(scores).log_probabilities, scores)
 
     @final
@@ -146,7 +157,7 @@ class Recalibrator(ABC):
         kind = ModelScores.of(predictions).input
         if kind != self.input:
             raise CalibrationInputError("predictions", f"must hold {self.input}, as the map was fitted on", got=kind)
-        scores = self._checked(predictions.values)
+        scores, _ = self._checked(predictions.values, {})
         mapped = self.map_scores(scores)
         values = self._marked(mapped.values.view(), scores)
         checked = ModelScores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
@@ -163,9 +174,10 @@ class Recalibrator(ABC):
         logits = self._logits(scores)
         return ModelScores(self._map(scores), "probabilities") if logits is None else ModelScores(logits, "logits")
 
-    def _checked(self, X: Any) -> ModelScores:  # noqa: N803
+    def _checked(self, X: Any, options: ScoreOptions) -> tuple[ModelScores, Layout]:  # noqa: N803
         self.require_fitted()
-        return as_scores(X, input=self.input, width=self._width)
+        refuse_unknown(options, self.predict_proba, ScoreOptions.__optional_keys__)
+        return as_scores(X, input=self.input, width=self._width, classes=self.classes_.tolist(), **options)
 
     def _marked(self, mapped: Array, scores: ModelScores) -> Any:
         """What was made of the scores, marked where the map was fitted on these."""
@@ -174,9 +186,10 @@ class Recalibrator(ABC):
         return mapped
 
     @final
-    def predict(self, X: Any) -> Any:  # noqa: N803
-        """The likeliest class; ties go to the first."""
-        return self.classes_[likeliest(self.predict_proba(X))]
+    def predict(self, X: Any, **options: Unpack[ScoreOptions]) -> Any:  # noqa: N803
+        """The likeliest class; ties go to the first. The options are those of `predict_proba`."""
+        scores, layout = self._checked(X, options)
+        return self.classes_[likeliest(self._map(scores))].reshape(layout.samples)
 
     @property
     def is_event(self) -> bool:

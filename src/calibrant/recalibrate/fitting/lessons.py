@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import warnings
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from calibrant import kernels
-from calibrant.door.arrays import Array, as_array
+from calibrant.checks import is_whole
+from calibrant.door.arrays import Array, Layout, absent, as_array
 from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.logs import sigmoid
-from calibrant.door.samples import Door
+from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
@@ -131,6 +133,8 @@ class Lesson:
     labels: Ints
     weight: Floats
     classes: tuple[Any, ...]
+    truth: Truth | None = None
+    """What the labels were like, where rows of them were left out."""
 
     @property
     def width(self) -> int:
@@ -151,37 +155,65 @@ class Lesson:
         return Lesson(self.scores[rows], self.labels[rows], self.weight[rows], self.classes)
 
 
-def as_lesson(x: Any, y: Any, *, input: str, classes: Sequence[Any] | None = None, sample_weight: Any = None) -> Lesson:
-    """Scores and labels as given, checked.
+def as_lesson(
+    x: Any,
+    y: Any,
+    *,
+    input: str,
+    classes: Any = None,
+    sample_weight: Any = None,
+    ignore_index: float | None = None,
+    class_axis: int | None = None,
+    normalize: bool = False,
+    missing: str = "error",
+) -> Lesson:
+    """Scores and labels as given, checked; the options are those of `Predictions.from_probs`.
 
     Labels are class indices, or names: those in `classes`, else, where each class occurs, in sorted order.
 
     >>> as_lesson([[2., 0.], [0., 1.]], ["cat", "dog"], input="logits").classes
     ('cat', 'dog')
     """
-    door = Door(y, x, ("y", "X"))
-    values = door.logits() if input == "logits" else door.probabilities()[0]
-    if classes is None and door.truth.dtype.kind == "U":
-        classes = _named(door.truth, door.width or 2)
+    door = Door(y, x, ("y", "X"), class_axis, missing, sample_weight)
+    values = door.logits(normalize) if input == "logits" else door.probabilities(normalize)[0]
+    keys = door.keys(classes)
+    if keys is None and door.truth.dtype.kind == "U":
+        keys = tuple(_named(door.truth[~absent(door.truth)], door.width or 2))
     if input == "logits" and _look_like_probabilities(values):
         doubt = 'X looks like probabilities but is taken as logits; pass input="probabilities" if that is what they are'
         warnings.warn(doubt, CalibrationWarning, stacklevel=3)
-    truth = door.labels(classes, None)
+    truth = door.labels(keys, ignore_index)
     if truth.labels is None:
         raise CalibrationInputError("y", "needs one true class per row", got="soft labels")
-    weight = np.ones(door.n) if sample_weight is None else door.weight(sample_weight, None)
-    names = tuple(range(door.width or 2)) if classes is None else tuple(np.asarray(classes).tolist())
-    return Lesson(ModelScores(values, input), truth.labels, weight, names)
+    weight = door.weight(truth.kept)
+    names = tuple(range(door.width or 2)) if keys is None else keys
+    lesson = Lesson(ModelScores(values, input), truth.labels, np.ones(door.n) if weight is None else weight, names)
+    return lesson if truth.kept is None else dataclasses.replace(lesson[truth.kept], truth=truth)
 
 
-def as_scores(x: Any, *, input: str, width: int) -> ModelScores:
-    """Scores without labels, checked, for as many columns as were fitted (0: one event)."""
+def as_scores(
+    x: Any,
+    *,
+    input: str,
+    width: int,
+    classes: Sequence[Any] | None = None,
+    class_axis: int | None = None,
+    normalize: bool = False,
+) -> tuple[ModelScores, Layout]:
+    """Scores without labels, checked, for as many columns as were fitted (0: one event), and how they lay.
+
+    Columns of a frame must be called as the classes are, unless those are the indices 0, 1, ...
+    """
     values, _ = as_array(x, "X")
-    door = Door(np.zeros(len(values) if values.ndim else 1, np.int64), values, ("y", "X"))
+    axis = class_axis % values.ndim if is_whole(class_axis) else 1 if values.ndim == 2 else None
+    unknown = np.zeros(Layout(values.shape, axis).samples, np.int64)
+    door = Door(unknown, x if hasattr(x, "columns") else values, ("y", "X"), class_axis, None)
     if door.width != width:
         expected = "1-D scores of one event" if width == 0 else f"{width} columns"
         raise CalibrationInputError("X", f"must be {expected}, as fitted", got=f"shape {values.shape}")
-    return ModelScores(door.logits() if input == "logits" else door.probabilities()[0], input)
+    door.keys(None if classes is None or list(classes) == list(range(width)) else classes)
+    scores = door.logits(normalize) if input == "logits" else door.probabilities(normalize)[0]
+    return ModelScores(scores, input), door.layout
 
 
 def log_softmax(logits: Array) -> Floats:
