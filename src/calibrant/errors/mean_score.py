@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.contract import STREAM
 from calibrant.door.arrays import Array
-from calibrant.errors.asking import OfScores
+from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Totals
 from calibrant.lenses.events import TopLabel
@@ -21,7 +23,7 @@ from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import identity, spoken
-from calibrant.views import About, Summary, View
+from calibrant.views import About, S, Summary, View
 
 Score = Callable[[View], Array]
 
@@ -45,6 +47,19 @@ class Scores(Summary):
             self.infinite + other.infinite,
             None if plain else (self.squares or self.size) + (other.squares or other.size),
         )
+
+
+class OfScores(Asking[S]):
+    """A metric that averages a score of each answer."""
+
+    @property
+    def block(self) -> int | None:
+        """Batches are added as they come."""
+        return STREAM
+
+    @abstractmethod
+    def scores(self, view: View) -> Array:
+        """A score of each answer (n, v)."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning.ladder import Ladder
+from calibrant.binning.running import Ladder
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, redrawn_labels

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.door.arrays import Array
-from calibrant.errors.asking import OfScores
+from calibrant.errors.mean_score import OfScores
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed, redrawn_labels
 from calibrant.kernels.totals import Floats
