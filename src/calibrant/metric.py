@@ -48,7 +48,7 @@ class Metric(ABC, Generic[S]):
         >>> while (following := current.refine(summary := sum(map(current.summarise, batches)))) != current:
         ...     current = following
         >>> current.conclude(summary)
-        Result(ADAPTIVE_ECE 0.2383, n=6, event)
+        <ADAPTIVE_ECE 0.3950 (n=6, event, 15 equal-mass bins)>
         >>> cal.ECE.refine() == cal.ECE
         True
         """

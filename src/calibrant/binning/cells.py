@@ -66,7 +66,7 @@ def firsts() -> Floats:
 def atoms() -> Mask:
     """Which cells hold one forecast alone.
 
-    >>> atoms()[numbers(np.array([0.3, 0.31, np.float32(0.3)]))].tolist()
+    >>> atoms()[numbers(np.array([0.3, 0.311, np.float32(0.3)]))].tolist()
     [True, False, True]
     """
     return firsts() == lasts()

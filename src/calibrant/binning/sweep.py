@@ -17,7 +17,7 @@ from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.selections import Mask
 from calibrant.specification.facts import Facts, facts_of
 
-MOST_SWEPT = 4096
+MOST_SWEPT = 1024
 """Numbers of bins that are looked at in cells."""
 
 
@@ -86,7 +86,7 @@ class Sweep(ByRank):
     def undecided(self, ladder: Ladder) -> Mask:
         """The cells at cuts between bins of which it is open whether their frequencies rise; else those of the choice.
 
-        All cells, where no number of bins up to 4096 has frequencies that certainly fall, or cuts follow values.
+        All cells, where no number of bins up to 1024 has frequencies that certainly fall, or cuts follow values.
         """
         wanted = np.zeros_like(ladder.cells)
         most = min(ladder.n, MOST_SWEPT) if facts_of(self.binning).cuts == "ranks" else 1

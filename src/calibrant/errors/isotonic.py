@@ -26,6 +26,10 @@ Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
 
 
+ROUNDING = 2.0**-50
+"""More than the rounding of squares to units and of a few quotients can leave of nothing."""
+
+
 @declare(Facts("score", estimator="IsotonicError", low=0.0, high=1.0, multiples=(1, -2, 1)))
 def quadratic(forecast: Floats, rate: Floats) -> Floats:
     r"""The Brier score of an event, :math:`r (1 - x)^2 + (1 - r) x^2`.
@@ -61,8 +65,8 @@ class IsotonicError(OfTable):
     of these rates on the forecasts (`isotonic_curve`), the best recalibration under every proper score at once. The
     details are `miscalibration`, MCB; `discrimination`, DSC, the mean of S(y-bar, r_i) - S(r-hat_i, r_i);
     `uncertainty`, UNC = S(y-bar, y-bar); and `score`, which is MCB - DSC + UNC. Where there are several questions, each
-    part is combined as the value is. What rounding leaves of MCB or DSC below 0 is cut off. The bins of the result are
-    the pools of equal r-hat.
+    part is combined as the value is. What rounding leaves of MCB or DSC is cut off: below 0, and under `quadratic`,
+    whose sums are exact, below 2^-50. The bins of the result are the pools of equal r-hat.
 
     Tied forecasts are one; soft labels count as rates. Under `logarithmic`, a forecast of 0 that came true (or of 1
     that did not) makes MCB and score infinite; DSC and UNC stay finite. Where all outcomes are equal, DSC and UNC are
@@ -119,15 +123,13 @@ class IsotonicError(OfTable):
         multiples = facts_of(self.score).multiples
         if multiples is None:
             share, best = np.diff(ladder.ranks) / ladder.n, self.score(isotonic_curve(ladder), ladder.rates)
-            losses = (
-                self.score(forecast, ladder.rates) - best for forecast in (ladder.values.astype(np.float64), base)
-            )
-            mcb, dsc = (float(np.maximum((share * loss).sum(), 0.0)) for loss in losses)
-            return mcb, dsc, unc
+            flat_and_given = base, ladder.values.astype(np.float64)
+            dsc, mcb = (float((share * (self.score(each, ladder.rates) - best)).sum()) for each in flat_and_given)
+            return max(mcb, 0.0), max(dsc, 0.0), unc
         sizes, totals = _between(ladder, _corners(ladder))
-        best = (sizes * self.score(totals / sizes, totals / sizes)).sum() / ladder.n
-        mean = _summed(ladder, multiples) / ladder.n
-        return max(mean - best, 0.0), max(unc - best, 0.0), unc
+        least = float((sizes * self.score(totals / sizes, totals / sizes)).sum() / ladder.n)
+        mcb, dsc = _summed(ladder, multiples) / ladder.n - least, unc - least
+        return mcb * (mcb > ROUNDING), dsc * (dsc > ROUNDING), unc
 
 
 def _summed(ladder: Ladder, multiples: tuple[int, int, int]) -> float:
