@@ -37,6 +37,24 @@ class Metric(ABC, Generic[S]):
     def conclude(self, summary: S | Literal[0]) -> Result:
         """The number that follows from a summary, or from their `sum`."""
 
+    def refine(self, summary: S | Literal[0] | None = None) -> Metric:
+        """The metric of the next pass over the data, for a value in little memory; itself where no other is needed.
+
+        Most metrics need one pass. Those that follow the order of forecasts first count them in some thousand cells,
+        then keep apart the few that matter; the last one concludes with the number of the original metric, to the bit.
+
+        >>> import calibrant as cal
+        >>> batches = [cal.Predictions.from_probs([0, 1, y], [.1, p, .9]) for y, p in ((1, .31), (0, .32))]
+        >>> current = cal.ADAPTIVE_ECE.refine()
+        >>> while (following := current.refine(summary := sum(map(current.summarise, batches)))) != current:
+        ...     current = following
+        >>> current.conclude(summary)
+        <ADAPTIVE_ECE 0.3950 (n=6, event, 15 equal-mass bins)>
+        >>> cal.ECE.refine() == cal.ECE
+        True
+        """
+        return self
+
     @property
     def facts(self) -> Facts:
         """What is known of its values; nothing, unless it says so."""

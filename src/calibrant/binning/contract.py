@@ -6,9 +6,10 @@ from typing import Never, Protocol, runtime_checkable
 
 import numpy as np
 
-from calibrant.binning.ladder import Ladder
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.kernels.totals import Ints
+from calibrant.selections import Mask
 from calibrant.summaries import Summary
 from calibrant.views import View
 
@@ -47,6 +48,14 @@ class RankBinning(Binning, Protocol):
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which sorted samples are cut."""
+
+
+@runtime_checkable
+class Refinable(RankBinning, Protocol):
+    """A binning that can say which cells of neighbouring forecasts hide something from it."""
+
+    def undecided(self, ladder: Ladder) -> Mask:
+        """The cells that must be opened for the bins to be those of the forecasts themselves."""
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.binning.contract import MOST_BINS, STREAM, counted_bins, enclosed
-from calibrant.binning.ladder import Ladder
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
 from calibrant.door.arrays import Array

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
-from calibrant import kernels
+from calibrant.binning import cells
+from calibrant.binning.running import Ladder
 from calibrant.binning.sorting import columns, distinct, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
-from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.kernels.totals import Ints, Totals
+from calibrant.selections import Mask
 from calibrant.summaries import About, Summary
 from calibrant.views import View
 
 MOST_SAMPLES = float(1 << 62)
 """Ranks beyond this would leave their range."""
+SUMS = ("squares", "outputs", "true_outputs", "squared_outputs")
+"""The fields that are exact totals of entries, or None."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +46,15 @@ class Forecasts(Summary):
     """Summed squares of the weights of each entry; None where every weight was 1, so that they are the counts."""
     outputs: Totals | None = None
     """Summed forecasts of each entry; None where every entry is one distinct forecast, made so often."""
+    true_outputs: Totals | None = None
+    """As `outputs`, of those that came true; None under soft labels, too."""
+    squared_outputs: Totals | None = None
+    """As `outputs`, squared."""
+    closed: Mask | None = None
+    """Which entries are cells; None where every entry is one distinct forecast."""
     axes: ClassVar[Mapping[str, str]] = {
-        **{"values": "m", "counts": "m", "targets": "m", "starts": "q", "squares": "m", "outputs": "m"},
+        "starts": "q",
+        **dict.fromkeys(("values", "counts", "targets", "closed", *SUMS), "m"),
     }
 
     @classmethod
@@ -89,7 +99,6 @@ class Forecasts(Summary):
         question = np.concatenate([table._question for table in both])
         order = np.argsort(question, kind="stable")
         whole = isinstance(self.targets, np.ndarray) and isinstance(other.targets, np.ndarray)
-        plain = self.squares is None and other.squares is None
         return Forecasts(
             about,
             np.concatenate([table.values for table in both])[order],
@@ -99,12 +108,29 @@ class Forecasts(Summary):
             else Totals.joined([_totals(table.targets) for table in both])[order],
             self.starts + other.starts,
             min(self.precision, other.precision, key=lambda precision: precision.bits),
-            None if plain else Totals.joined([table.squares or _totals(table.counts) for table in both])[order],
-            None if self.outputs is None else Totals.joined([table.summed for table in both])[order],
+            closed=None if self.closed is None else np.concatenate([table.closed for table in both])[order],
+            **_joined_totals(both, order),
         )._collapsed()
 
+    def _without(self, other: Forecasts, about: About) -> Forecasts:
+        """Cell by cell; those of which nothing is left go."""
+        if self.keeps_rows or other.keeps_rows:
+            return super()._without(other, about)
+        less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
+        counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
+        rest = self._joined(dataclasses.replace(other, counts=counts, targets=targets, **less), about)  # type: ignore[arg-type]
+        left = (rest.counts != 0) | _totals(rest.targets).value.astype(bool)
+        return rest._some(left)
+
+    def _some(self, entries: Mask) -> Forecasts:
+        """Some of the entries."""
+        fields = {name: getattr(self, name) for name in ("values", "counts", "targets", "closed")} | self._totals
+        starts = np.concatenate([[0], np.cumsum(entries)])[self.starts]
+        kept = {name: each[entries] for name, each in fields.items() if each is not None}
+        return dataclasses.replace(self, starts=starts, **kept)
+
     def canonical(self) -> Forecasts:
-        """One entry a distinct forecast, in order; squares of weights only where they are not the counts."""
+        """One entry a distinct forecast or cell, in order; squares of weights only where they are not the counts."""
         table = self._collapsed()
         plain = table.squares is None or table.squares.same(_totals(table.counts))
         return dataclasses.replace(table, squares=None) if plain else table
@@ -117,6 +143,8 @@ class Forecasts(Summary):
             yield "values that are no probabilities of their precision"
         if not (self.counts > 0).all() or targets.negative.any() or (counts - targets).negative.any():
             yield "counts below 1 or targets outside of 0 to their counts"
+        if any(totals.negative.any() for totals in self._totals.values()):
+            yield "sums below 0"
 
     @property
     def _question(self) -> Ints:
@@ -140,30 +168,67 @@ class Forecasts(Summary):
             counts=small(reduced(self.counts[order], first)),
             targets=targets,
             starts=np.searchsorted(question[first], np.arange(len(self.starts))),
-            squares=None if self.squares is None else self.squares[order].reduced(first),
-            outputs=None if self.outputs is None else self.outputs[order].reduced(first),
+            closed=None if self.closed is None else self.closed[order][first],
+            **{name: totals[order].reduced(first) for name, totals in self._totals.items()},  # type: ignore[arg-type]
         )
+
+    @property
+    def _totals(self) -> dict[str, Totals]:
+        """The totals of entries that are there."""
+        return {name: totals for name in SUMS if (totals := getattr(self, name)) is not None}
 
     @property
     def summed(self) -> Totals:
         """Summed forecasts of each entry."""
         return Totals.of(self.values).times(self.counts) if self.outputs is None else self.outputs
 
-    def gathered(self, values: Array) -> Forecasts:
-        """The entries moved to other values, in order; those that meet are one cell."""
-        return dataclasses.replace(self, values=values, outputs=self.summed)._collapsed()
+    def gathered(self, values: Array, closed: Mask | None = None) -> Forecasts:
+        """Distinct forecasts moved to other values, in order; those that meet are one entry."""
+        squared = Totals.of(np.square(self.values.astype(np.float64))).times(self.counts)
+        true = Totals.of(self.values).times(self.targets) if isinstance(self.targets, np.ndarray) else None
+        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared)
+        return dataclasses.replace(sums, values=values, closed=closed)._collapsed()
+
+    def in_cells(self, opened: Sequence[tuple[int, int]]) -> Forecasts:
+        """Distinct forecasts in cells, but those of opened ones (question, cell); a cell's value is its largest."""
+        values = self.values.astype(np.float64)
+        number = cells.numbers(values)
+        question, cell = np.array(opened, np.int64).reshape(-1, 2).T
+        apart = np.isin(self._question * cells.COUNT + number, question * cells.COUNT + cell)
+        closed = ~(apart | cells.atoms()[number])
+        return self.gathered(np.where(closed, cells.lasts()[number], values), closed)
+
+    def cells_at(self, entries: Mask) -> list[tuple[int, int]]:
+        """Question and cell of some entries."""
+        return list(
+            zip(*(part[entries].tolist() for part in (self._question, cells.numbers(self.values))), strict=True)
+        )
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether forecasts are kept that are no edge of cells."""
+        return self.closed is None or not (self.closed | cells.atoms()[cells.numbers(self.values)]).all()
 
     def recounted(self, counts: Ints, targets: Ints) -> Forecasts:
         """The same forecasts, made and come true so often; those that are never made are left out."""
-        there = counts > 0
-        starts = np.concatenate([[0], np.cumsum(there)])[self.starts]
-        plain = dataclasses.replace(self, squares=None, outputs=None, starts=starts)
-        return dataclasses.replace(plain, values=self.values[there], counts=counts[there], targets=targets[there])
+        plain = dataclasses.replace(self, closed=None, **dict.fromkeys(SUMS))  # type: ignore[arg-type]
+        return dataclasses.replace(plain, counts=counts, targets=targets)._some(counts > 0)
 
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
-        for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
-            yield Ladder.of(self, start, stop)
+        for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
+            values, counts = self.values[start:stop], self.counts[start:stop].astype(np.int64)
+            outputs = Totals.of(values).times(counts) if self.outputs is None else self.outputs[start:stop]
+            yield Ladder(
+                values,
+                np.concatenate([[0], np.cumsum(counts)]),
+                outputs.cumulative(),
+                _totals(self.targets[start:stop]).cumulative(),
+                self.precision,
+                closed=None if self.closed is None else self.closed[start:stop],
+                true_outputs=None if self.true_outputs is None else self.true_outputs[start:stop],
+                squared_outputs=None if self.squared_outputs is None else self.squared_outputs[start:stop],
+            )
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:
         """The bins when each question's samples, in order of forecast, are cut at the ranks that `cuts` names."""
@@ -189,154 +254,13 @@ class Forecasts(Summary):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Ladder:
-    """One question's entries in order of forecast, with running totals; or the samples of many replicates, one a row.
-
-    Values are (m,) or (r, m), totals (m + 1,) or (r, m + 1). Replicates have equally many samples, each an entry.
-    """
-
-    values: Array
-    ranks: Ints
-    """How many samples lie before each entry, and at the end how many there are: (m + 1,)."""
-    outputs: Totals
-    targets: Totals
-    precision: Precision
-    ties: tuple[Ints, Ints] | None = None
-    """Of samples that tie (r, m): where the group of each begins, and where the next one does."""
-
-    @classmethod
-    def of(cls, forecasts: Forecasts, start: int, stop: int) -> Ladder:
-        """The part of a table that belongs to one question."""
-        values = forecasts.values[start:stop]
-        counts = forecasts.counts[start:stop].astype(np.int64)
-        targets = _totals(forecasts.targets[start:stop])
-        ranks = np.concatenate([[0], np.cumsum(counts)])
-        outputs = Totals.of(values).times(counts) if forecasts.outputs is None else forecasts.outputs[start:stop]
-        return cls(values, ranks, outputs.cumulative(), targets.cumulative(), forecasts.precision)
-
-    @classmethod
-    def of_replicates(cls, values: Array, labels: Ints, precision: Precision) -> Ladder:
-        """Replicates (r, n) of forecasts of an event, and whether it happened."""
-        values, hits = kernels.ordered(values, labels)
-        running = np.zeros((len(values), values.shape[1] + 1), np.int64)
-        np.cumsum(hits, axis=1, out=running[:, 1:])
-        totals = Totals.of(values).cumulative(), Totals.whole(running)
-        return cls(values, np.arange(running.shape[1]), *totals, precision, _ties(values))
-
-    @property
-    def n(self) -> int:
-        """How many samples there are, or each replicate has."""
-        return int(self.ranks[-1])
-
-    @property
-    def rates(self) -> Floats:
-        """How often the forecast of each entry came true."""
-        if self.ties is None:
-            return self.targets.differences().value / np.diff(self.ranks)
-        (begin, end), running = self.ties, self.targets.value  # whole
-        return (taken(running, end) - taken(running, begin)) / (end - begin)
-
-    @property
-    def each(self) -> Ladder:
-        """The replicates; one question is one of them."""
-        outputs, targets = (totals.reshape(-1, totals.shape[-1]) for totals in (self.outputs, self.targets))
-        return dataclasses.replace(self, outputs=outputs, targets=targets)
-
-    def some(self, rows: Array) -> Ladder:
-        """Some of the replicates."""
-        values = self.values if self.values.ndim == 1 else self.values[rows]
-        ties = None if self.ties is None else (self.ties[0][rows], self.ties[1][rows])
-        return Ladder(values, self.ranks, self.outputs[rows], self.targets[rows], self.precision, ties)
-
-    def running_targets(self, ranks: Ints) -> Totals:
-        """The targets of the first samples, up to each rank.
-
-        A rank c inside the tie group [a, z) of total S adds S * (c - a) / (z - a), rounded to a unit: tied
-        forecasts share their group's mean label.
-        """
-        if self._single:
-            return taken(self.targets, ranks)
-        entry, after = self._entries(ranks)
-        first = self.ranks[entry]
-        before = taken(self.targets, entry)
-        return before + (taken(self.targets, after) - before).share(ranks - first, self.ranks[after] - first)
-
-    def running_outputs(self, ranks: Ints) -> Totals:
-        """The summed forecasts of the first samples, up to each rank."""
-        if self._single or self.ties is not None:
-            return taken(self.outputs, ranks)
-        entry, _ = self._entries(ranks)
-        return self.outputs[entry] + Totals.of(self.values[entry]).times(ranks - self.ranks[entry])
-
-    def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
-        """Size, outputs and targets between neighbouring ranks."""
-        outputs, targets = (at(ranks).differences() for at in (self.running_outputs, self.running_targets))
-        return Totals.whole(np.broadcast_to(np.diff(ranks), outputs.shape)), outputs, targets
-
-    def ends(self, ranks: Ints) -> tuple[Floats, Floats]:
-        """The smallest and the largest forecast between neighbouring ranks; nan where there is none."""
-        held = np.diff(ranks) > 0
-        low, high = (np.where(held, self.at(end), np.nan) for end in (ranks[..., :-1], ranks[..., 1:] - 1))
-        return low, high
-
-    def at(self, ranks: Ints) -> Floats:
-        """The forecast at each rank; beyond the ends, that at the end."""
-        if self.n == 0:
-            return np.full(ranks.shape, np.nan)
-        return taken(self.values, self.entry(np.clip(ranks, 0, self.n - 1))).astype(np.float64)
-
-    def below(self, edges: Floats, closed: str) -> Ints:
-        """How many samples lie below each edge (at or below it, when bins are right-closed)."""
-        values, at = self.precision.comparable(self.values, edges)
-        side: Literal["left", "right"] = "right" if closed == "right" else "left"
-        places = [row.searchsorted(at, side) for row in np.atleast_2d(values)]  # few edges in a sorted row: fast
-        return self.ranks[np.array(places, np.int64).reshape(*values.shape[:-1], len(at))]
-
-    def before(self, ranks: Ints) -> Ints:
-        """How many samples have a smaller forecast than the one at each rank."""
-        return self.ranks[self._entries(ranks)[0]]
-
-    def entry(self, ranks: Ints) -> Ints:
-        """The entry that holds each rank; the last one where there is none."""
-        return np.minimum(np.searchsorted(self.ranks, ranks, side="right") - 1, self.values.shape[-1] - 1)
-
-    @cached_property
-    def _single(self) -> bool:
-        """Whether every entry is one sample, and no other sample has its forecast."""
-        return self.ties is None and len(self.ranks) == self.n + 1 and bool((np.diff(self.ranks) == 1).all())
-
-    def _entries(self, ranks: Ints) -> tuple[Ints, Ints]:
-        """The first entry with the forecast that holds each rank, and the first behind them."""
-        entry = self.entry(ranks)
-        return (entry, entry + 1) if self.ties is None else (taken(self.ties[0], entry), taken(self.ties[1], entry))
-
-
-T = TypeVar("T", Array, Totals)
-
-
-def taken(rows: T, places: Ints) -> T:
-    """The entries at some places: of one row that all share, or of each row.
-
-    >>> taken(np.array([[1, 2], [3, 4]]), np.array([1, 1, 0])).tolist()
-    [[2, 2, 1], [4, 4, 3]]
-    """
-    each = len(rows.shape) > 1 and places.ndim > 1
-    return rows[np.arange(rows.shape[0])[:, None], places] if each else rows[..., places]
-
-
-def _ties(values: Array) -> tuple[Ints, Ints] | None:
-    """Of sorted rows, where the group of equal values that holds each begins and ends; None where all differ."""
-    new = np.ones(values.shape, bool)
-    np.not_equal(values[:, 1:], values[:, :-1], out=new[:, 1:])
-    if new.all():
-        return None
-    place = np.arange(values.shape[1])
-    begins = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-    ends = np.full(new.shape, len(place))
-    ends[:, :-1] = np.where(new[:, 1:], place[1:], len(place))
-    return begins, np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-
-
 def _totals(targets: Array | Totals) -> Totals:
     return targets if isinstance(targets, Totals) else Totals.whole(targets)
+
+
+def _joined_totals(both: tuple[Forecasts, Forecasts], order: Ints) -> dict[str, Totals]:
+    """The totals that both tables have, one behind the other, in order; squares are counts where weights were 1."""
+    weighted = both[0].squares or both[1].squares
+    parts = {name: [getattr(table, name) for table in both] for name in SUMS}
+    parts["squares"] = [weighted and (table.squares or _totals(table.counts)) for table in both]
+    return {name: Totals.joined(part)[order] for name, part in parts.items() if None not in part}

@@ -9,10 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.checks import whole
 from calibrant.kernels.totals import Ints
+from calibrant.selections import Mask
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
@@ -51,8 +53,16 @@ class ByRank(ABC):
         return codes
 
 
+class AtRanks(ByRank):
+    """Binnings whose cuts can be told from cells, but for where exactly they fall in the cells that hold them."""
+
+    def undecided(self, ladder: Ladder) -> Mask:
+        """The cells next to cuts."""
+        return ladder.holding(self.cuts(ladder)) & ladder.cells
+
+
 @dataclass(frozen=True)
-class EqualMass(ByRank):
+class EqualMass(AtRanks):
     """n_bins bins of equally many samples, by rank: bin k starts at rank ceil(k n / b).
 
     Sizes differ by at most one. Tied forecasts share their mean label where a cut falls among them,
@@ -81,7 +91,7 @@ class EqualMass(ByRank):
 
 
 @dataclass(frozen=True)
-class Quantiles(ByRank):
+class Quantiles(AtRanks):
     """n_bins bins cut at values: edge i is the sorted value at index round(i n / b); ties stay together.
 
     A forecast goes to the bin numbered by how many edges are at or below it; bins may be empty.

@@ -9,13 +9,16 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from calibrant.binning.contract import TABLE, RankBinning
-from calibrant.binning.ladder import Ladder
 from calibrant.binning.ranked import ByRank, EqualMass
+from calibrant.binning.running import Ladder
 from calibrant.bins import check_memory
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.selections import Mask
 from calibrant.specification.facts import Facts, facts_of
+
+MOST_SWEPT = 1024
+"""Numbers of bins that are looked at in cells."""
 
 
 @runtime_checkable
@@ -80,12 +83,49 @@ class Sweep(ByRank):
                 left, each, rising = left[rising], each.some(rising), rising[rising]
         return chosen
 
+    def undecided(self, ladder: Ladder) -> Mask:
+        """The cells at cuts between bins of which it is open whether their frequencies rise; else those of the choice.
+
+        All cells, where no number of bins up to 1024 has frequencies that certainly fall, or cuts follow values.
+        """
+        wanted = np.zeros_like(ladder.cells)
+        most = min(ladder.n, MOST_SWEPT) if facts_of(self.binning).cuts == "ranks" else 1
+        for n_bins in range(2, most + 1):
+            cuts = self.into(n_bins).cuts(ladder)
+            low, high = _bounds(ladder, cuts)
+            least, largest = ((ends - starts) / np.diff(cuts) for ends, starts in _pairs(low, high))
+            if (largest[1:] < least[:-1] - 2e-12).any():  # twice what is forgiven where a cut falls among ties
+                chosen = self.into(n_bins - 1).cuts(ladder)
+                return (wanted if wanted.any() else ladder.holding(chosen)) & ladder.cells
+            (doubtful,) = np.nonzero(least[1:] < largest[:-1])
+            near = np.unique(doubtful[:, None] + np.arange(3))
+            near = near[high[near] > low[near]]
+            if len(doubtful) and not len(near):
+                break
+            wanted[ladder.entry(cuts[near])] = True
+        return ladder.cells
+
     def into(self, n_bins: int) -> Countable:
         """The binning that makes so many bins."""
         return dataclasses.replace(self.binning, n_bins=n_bins)  # type: ignore[type-var]
 
     def __str__(self) -> str:
         return f"{str(self.into(2)).removeprefix('2 ')} by monotonic sweep"
+
+
+def _bounds(ladder: Ladder, cuts: Ints) -> tuple[Floats, Floats]:
+    """The least and the most that can have come true of the first samples: inside a cell, their order is not known."""
+    entry = ladder.entry(cuts)
+    before, after = (ladder.targets[place].value for place in (entry, entry + 1))
+    inside, behind = cuts - ladder.ranks[entry], ladder.ranks[entry + 1] - cuts
+    known, closed = ladder.running_targets(cuts).value, ladder.cells[entry]
+    low = np.where(closed, np.maximum(before, after - behind), known)
+    return low, np.where(closed, np.minimum(before + inside, after), known)
+
+
+def _pairs(low: Floats, high: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Ends and starts of bins with which they hold the least, and the most."""
+    return (low[1:], high[:-1]), (high[1:], low[:-1])
 
 
 def _rises(sizes: Ints, targets: Totals, tolerance: Floats) -> Mask:

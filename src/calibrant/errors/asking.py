@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Literal, Protocol, Unpack, final, runtime_checkable
+from typing import Literal, Unpack, final
 
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.contract import STREAM, TABLE, Binning, RankBinning, bins_of
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.contract import STREAM, TABLE, Binning, Refinable, bins_of
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
-from calibrant.door.arrays import Array
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.totals import Floats
 from calibrant.lenses.lens import Lens
 from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions
 from calibrant.result import Result
-from calibrant.selections import Selection
+from calibrant.selections import Mask, Selection
 from calibrant.specification.facts import UNKNOWN, Facts, facts_of
 from calibrant.specification.naming import identity, spoken
 from calibrant.summaries import About, S, Summary
@@ -64,6 +65,15 @@ class Asking(Metric[S]):
     def reads(self) -> Reads:
         """The choices that `summarise` reads."""
         return (("selection", identity(self.select)), ("lens", identity(self.lens)), self.reading)
+
+    @property
+    def undecided(self) -> Callable[[Ladder], Mask] | None:
+        """Which cells of a table must be opened for the value to be exact; None where cells are of no use."""
+        return None
+
+    def refine(self, summary: S | Literal[0] | None = None) -> Metric:
+        """A first pass in cells, where they are of use; what has been summarised by the metric itself is complete."""
+        return self if self.undecided is None or summary is not None else Pass(self)
 
     @property
     def asks_event(self) -> bool:
@@ -114,13 +124,18 @@ class Asking(Metric[S]):
     @final
     def conclude(self, summary: S | Literal[0]) -> Result:
         """The number that follows from a summary; that of a metric which reads the data in another way is refused."""
+        return self.answer(self.own(summary))
+
+    @final
+    def own(self, summary: S | Literal[0]) -> S:
+        """The summary, if it is one of this metric."""
         if not isinstance(summary, Summary):
             raise CalibrationInputError("summary", "must be what summarise gave", got=repr(summary))
         known = tuple(choice for choice in summary.about.reads if choice[0] != CLASSES)
         if known != self.reads:
             about = dataclasses.replace(summary.about, reads=known)
             about.require(self.reads, "summary", f"must be one of {self.name}")
-        return self.answer(summary)
+        return summary
 
     def views(self, predictions: Predictions, block: int | None) -> Iterator[View]:
         """What the lens sees of the selected samples, in blocks of at most so many forecasts."""
@@ -201,6 +216,11 @@ class OfBins(Asking[Summary]):
         """What the binning keeps."""
         return "binning", facts_of(self.binning).reads or identity(self.binning)
 
+    @property
+    def undecided(self) -> Callable[[Ladder], Mask] | None:
+        """What the binning says."""
+        return self.binning.undecided if isinstance(self.binning, Refinable) else None
+
     def summarise_view(self, view: View) -> Summary:
         """The binning's summary of what the lens saw."""
         return self.binning.summarise(view)
@@ -224,36 +244,78 @@ class OfBins(Asking[Summary]):
         return self.part_facts != UNKNOWN
 
 
-class OfRates(OfTable):
-    """A metric of events that compares each forecast with the rate at which its bin came true."""
+@dataclasses.dataclass(frozen=True, repr=False)
+class Pass(Asking[Forecasts]):
+    """One of several passes over the data: a metric that follows the order of forecasts, whose table is in cells.
 
-    binning: RankBinning
+    `opened` are the cells whose forecasts are kept apart: (question, cell). `refine` gives the next pass, or itself.
+    """
 
-    @abstractmethod
-    def of_cuts(self, ladder: Ladder, cuts: Ints) -> Floats:
-        """The error of each replicate, cut at these ranks."""
+    metric: Asking[Summary]
+    opened: tuple[tuple[int, int], ...] = ()
 
-
-class OfScores(Asking[S]):
-    """A metric that averages a score of each answer."""
+    def __post_init__(self) -> None:
+        for choice in ("select", "lens", "across"):
+            object.__setattr__(self, choice, getattr(self.metric, choice))
 
     @property
-    def block(self) -> int | None:
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
+    def __repr__(self) -> str:
+        return f"Pass({self.metric!r}, {len(self.opened)} cells opened)"
+
+    @property
+    def block(self) -> int:
         """Batches are added as they come."""
         return STREAM
 
-    @abstractmethod
-    def scores(self, view: View) -> Array:
-        """A score of each answer (n, v)."""
-
-
-@runtime_checkable
-class HasBinning(Protocol):
-    """A metric with bins of its own, whatever it makes of them."""
+    @property
+    def part_facts(self) -> Facts:
+        """What is known of the metric."""
+        return self.metric.part_facts
 
     @property
-    def binning(self) -> Binning:
-        """How samples are pooled."""
+    def reading(self) -> tuple[str, str]:
+        """The table, and which of its cells are opened."""
+        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12] if self.opened else "none"
+        return "binning", f"{TABLE} in cells, opened: {known}"
+
+    def summarise_view(self, view: View) -> Forecasts:
+        """The table of what the lens saw, in cells."""
+        table = self.metric.summarise_view(view)
+        assert isinstance(table, Forecasts)
+        return table.in_cells(self.opened)
+
+    def refine(self, summary: Forecasts | Literal[0] | None = None) -> Metric:
+        """The pass that opens what is still undecided, or the metric where that is all; this one where nothing is."""
+        if summary is None:
+            return self
+        table, undecided = self.own(summary), self.metric.undecided
+        if undecided is None or table.closed is None:
+            return self.metric
+        wanted = np.concatenate([undecided(ladder) for ladder in table.ladders()]) & table.closed
+        if wanted.any():
+            return (
+                self.metric
+                if wanted.sum() == table.closed.sum()
+                else Pass(self.metric, (*self.opened, *table.cells_at(wanted)))
+            )
+        return self
+
+    def answer(self, summary: Forecasts) -> Result:
+        """The metric's own answer."""
+        if self.refine(summary) is not self:
+            raise CalibrationInputError(
+                "summary",
+                "must be one of the last pass",
+                got=f"cells in which the order of forecasts matters to {self.name}",
+                hint="another pass is needed: summarise the data with what refine(summary) gives",
+            )
+        reads = tuple(self.metric.reading if choice == self.reading else choice for choice in summary.about.reads)
+        about = dataclasses.replace(summary.about, reads=reads)
+        return self.metric.answer(dataclasses.replace(summary, about=about))
 
 
 CLASSES = "classes"

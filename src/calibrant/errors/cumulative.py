@@ -10,14 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning import cells
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
-from calibrant.selections import Selection, everything
+from calibrant.selections import Mask, Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import spoken
 
@@ -92,20 +94,45 @@ class CumulativeError(OfTable):
         """What is known of the statistic."""
         return facts_of(self.statistic)
 
+    @property
+    def undecided(self) -> Callable[[Ladder], Mask] | None:
+        """Known of statistics that look at extremes alone."""
+        return self._may_go_beyond if facts_of(self.statistic).tail else None
+
+    def _may_go_beyond(self, ladder: Ladder) -> Mask:
+        """The cells inside which the path may go farther up or down than at any end of a cell.
+
+        If the y that came true came first, the path went up by y less their forecasts, which sum to y times the
+        smallest forecast of the cell at least, and to all less the others at their largest. If they came last, it
+        went down by the forecasts of the others, no larger than the mean.
+        """
+        _, extremes = facts_of(self.statistic).tail or (None, 0)
+        path = (ladder.targets - ladder.outputs).value
+        happened, summed = (totals.differences().value for totals in (ladder.targets, ladder.outputs))
+        counts = np.diff(ladder.ranks)
+        failed = counts - happened
+        first = cells.firsts()[cells.numbers(ladder.values)]
+        top = path[:-1] + happened - np.maximum(happened * first, summed - failed * ladder.values)
+        bottom = path[:-1] - failed * summed / counts
+        reach = np.array([path.max(), -path.min()]) if extremes > 1 else np.full(2, np.abs(path).max())
+        margin = 1e-6 + 1e-14 * ladder.n
+        return (happened > 0) & (failed > 0) & ((top > reach[0] - margin) | (-bottom > reach[1] - margin))
+
     def answer(self, summary: Forecasts) -> Result:
         """Follow each question's path."""
         values, tails, sizes = np.array([self._error(ladder) for ladder in summary.ladders()]).T
         details = {"p_value": float(tails[0])} if len(values) == 1 and facts_of(self.statistic).tail else {}
-        return self.combined(
-            summary.about, values, sizes, f"{spoken(self.statistic)} of cumulative differences", details=details
-        )
+        in_cells = details and summary.closed is not None and summary.closed.any()
+        notes = ("p-value: forecasts count as the mean of their cell",) if in_cells else ()
+        words = f"{spoken(self.statistic)} of cumulative differences"
+        return self.combined(summary.about, values, sizes, words, details=details, notes=notes)
 
     def _error(self, ladder: Ladder) -> tuple[float, float, int]:
         """Value, p-value and size of one question."""
         if ladder.n == 0:
             return np.nan, np.nan, 0
         value = self.statistic(cumulative_path(ladder))
-        forecasts = ladder.values.astype(np.float64)
+        forecasts = ladder.forecasts
         spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
         total = float((times * spread).sum())
         tail, extremes = facts_of(self.statistic).tail or (None, 0)

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
 from calibrant.binning.pooling import rising_corners
+from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
-from calibrant.selections import Selection, everything
+from calibrant.selections import Mask, Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import spoken
 
@@ -25,7 +26,11 @@ Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
 
 
-@declare(Facts("score", estimator="IsotonicError", low=0.0, high=1.0))
+ROUNDING = 2.0**-50
+"""More than the rounding of squares to units and of a few quotients can leave of nothing."""
+
+
+@declare(Facts("score", estimator="IsotonicError", low=0.0, high=1.0, multiples=(1, -2, 1)))
 def quadratic(forecast: Floats, rate: Floats) -> Floats:
     r"""The Brier score of an event, :math:`r (1 - x)^2 + (1 - r) x^2`.
 
@@ -60,8 +65,8 @@ class IsotonicError(OfTable):
     of these rates on the forecasts (`isotonic_curve`), the best recalibration under every proper score at once. The
     details are `miscalibration`, MCB; `discrimination`, DSC, the mean of S(y-bar, r_i) - S(r-hat_i, r_i);
     `uncertainty`, UNC = S(y-bar, y-bar); and `score`, which is MCB - DSC + UNC. Where there are several questions, each
-    part is combined as the value is. What rounding leaves of MCB or DSC below 0 is cut off. The bins of the result are
-    the pools of equal r-hat.
+    part is combined as the value is. What rounding leaves of MCB or DSC is cut off: below 0, and under `quadratic`,
+    whose sums are exact, below 2^-50. The bins of the result are the pools of equal r-hat.
 
     Tied forecasts are one; soft labels count as rates. Under `logarithmic`, a forecast of 0 that came true (or of 1
     that did not) makes MCB and score infinite; DSC and UNC stay finite. Where all outcomes are equal, DSC and UNC are
@@ -94,6 +99,11 @@ class IsotonicError(OfTable):
         score = facts_of(self.score)
         return error(high=score.high - score.low)
 
+    @property
+    def undecided(self) -> Callable[[Ladder], Mask] | None:
+        """Known of scores that follow from sums."""
+        return _undecided if facts_of(self.score).multiples else None
+
     def answer(self, summary: Forecasts) -> Result:
         """Pool the table, score it as it is, recalibrated and flat."""
         bins = summary.cut(lambda ladder: ladder.ranks[_corners(ladder)])
@@ -108,12 +118,51 @@ class IsotonicError(OfTable):
         """MCB, DSC and UNC of one question."""
         if ladder.n == 0:
             return np.nan, np.nan, np.nan
-        share = np.diff(ladder.ranks) / ladder.n
         base = ladder.targets[-1:].value / ladder.n
-        best = self.score(isotonic_curve(ladder), ladder.rates)
-        losses = (self.score(forecast, ladder.rates) - best for forecast in (ladder.values.astype(np.float64), base))
-        mcb, dsc = (float(np.maximum((share * loss).sum(), 0.0)) for loss in losses)
-        return mcb, dsc, float(self.score(base, base)[0])
+        unc = float(self.score(base, base)[0])
+        multiples = facts_of(self.score).multiples
+        if multiples is None:
+            share, best = np.diff(ladder.ranks) / ladder.n, self.score(isotonic_curve(ladder), ladder.rates)
+            flat_and_given = base, ladder.values.astype(np.float64)
+            dsc, mcb = (float((share * (self.score(each, ladder.rates) - best)).sum()) for each in flat_and_given)
+            return max(mcb, 0.0), max(dsc, 0.0), unc
+        sizes, totals = _between(ladder, _corners(ladder))
+        least = float((sizes * self.score(totals / sizes, totals / sizes)).sum() / ladder.n)
+        mcb, dsc = _summed(ladder, multiples) / ladder.n - least, unc - least
+        return mcb * (mcb > ROUNDING), dsc * (dsc > ROUNDING), unc
+
+
+def _summed(ladder: Ladder, multiples: tuple[int, int, int]) -> float:
+    """A score that is made of outcomes, forecasts of what came true and squared forecasts: exact sums, rounded once."""
+    happened, values = ladder.targets.differences(), ladder.values.astype(np.float64)
+    true, squared = ladder.true_outputs, ladder.squared_outputs
+    if true is None:
+        whole = happened.is_whole
+        true = Totals.of(values).times(happened.floor) if whole else Totals.of(values * happened.value)
+    if squared is None:
+        squared = Totals.of(np.square(values)).times(np.diff(ladder.ranks))
+    parts = zip((happened, true, squared), multiples, strict=True)
+    return float(
+        Totals.joined([part.sum(0).reshape(1).times(np.array(multiple)) for part, multiple in parts]).sum(0).value
+    )
+
+
+def _undecided(ladder: Ladder) -> Mask:
+    """The cells at the ends of pools, and those in which a pool may end; under soft labels, all.
+
+    Outcomes inside a cell add up to no less than if those that failed came first. Where even then the sum stays above
+    the pool's line, no order inside the cell can make a corner.
+    """
+    if ladder.true_outputs is None:
+        return ladder.cells
+    corners, counts, happened = _corners(ladder), np.diff(ladder.ranks), ladder.targets.differences().value
+    wanted = np.zeros(len(counts), bool)
+    wanted[corners[:-1]] = wanted[corners[1:] - 1] = True
+    pool, failed = np.repeat(np.arange(len(corners) - 1), np.diff(corners)), counts - happened
+    begin = corners[:-1][pool]
+    line = _rates(ladder, corners)[pool] * (ladder.ranks[:-1] + failed - ladder.ranks[begin])
+    risen = (ladder.targets[:-1] - ladder.targets[begin]).value
+    return wanted | ((happened > 0) & (failed > 0) & (risen < line + 1e-9 + 1e-14 * ladder.n))
 
 
 def isotonic_curve(ladder: Ladder) -> Floats:

@@ -8,7 +8,8 @@ from math import factorial
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.checks import number
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError

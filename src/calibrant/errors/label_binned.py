@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning.contract import RankBinning
 from calibrant.binning.fixed import EqualWidth
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.checks import order
-from calibrant.errors.asking import OfRates, error
+from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import TopLabel
@@ -19,6 +21,16 @@ from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, facts_of
+
+
+class OfRates(OfTable):
+    """A metric of events that compares each forecast with the rate at which its bin came true."""
+
+    binning: RankBinning
+
+    @abstractmethod
+    def of_cuts(self, ladder: Ladder, cuts: Ints) -> Floats:
+        """The error of each replicate, cut at these ranks."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.binning.contract import TABLE
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.checks import number, whole
 from calibrant.door.arrays import as_numbers
 from calibrant.exceptions import CalibrationInputError, nearest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,8 +13,9 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.contract import STREAM
 from calibrant.door.arrays import Array
-from calibrant.errors.asking import OfScores
+from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Totals
 from calibrant.lenses.events import TopLabel
@@ -22,7 +24,7 @@ from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import identity, spoken
-from calibrant.summaries import Sums
+from calibrant.summaries import S, Sums
 from calibrant.views import View
 
 Score = Callable[[View], Array]
@@ -39,6 +41,19 @@ class Scores(Sums):
     """Summed squares of the weights; None where every weight was 1, so that they are the size."""
     parts: ClassVar[tuple[str, ...]] = ("infinite",)
     axes: ClassVar[Mapping[str, str]] = {"total": "v", "size": "v", "infinite": "v", "squares": "v"}
+
+
+class OfScores(Asking[S]):
+    """A metric that averages a score of each answer."""
+
+    @property
+    def block(self) -> int | None:
+        """Batches are added as they come."""
+        return STREAM
+
+    @abstractmethod
+    def scores(self, view: View) -> Array:
+        """A score of each answer (n, v)."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.checks import number, order, whole
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError

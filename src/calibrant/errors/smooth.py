@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.checks import number
 from calibrant.errors.asking import OfTable, error
 from calibrant.kernels.totals import Floats

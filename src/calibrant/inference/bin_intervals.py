@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from calibrant.binning.contract import bins_of
+from calibrant.binning.contract import Binning, bins_of
 from calibrant.door.arrays import Array
 from calibrant.door.class_kinds import redrawn_labels
-from calibrant.errors.asking import Asking, HasBinning
+from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import RowDraws, clusters, replicate
@@ -80,6 +81,15 @@ def middle(drawn: Floats, level: float) -> Floats:
     if there.any():
         ends[there] = np.nanquantile(drawn[:, there], [(1 - level) / 2, (1 + level) / 2], axis=0).T
     return ends
+
+
+@runtime_checkable
+class HasBinning(Protocol):
+    """A metric with bins of its own, whatever it makes of them."""
+
+    @property
+    def binning(self) -> Binning:
+        """How samples are pooled."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ from functools import cache
 import numpy as np
 
 from calibrant.binning.fixed import FixedEdges
-from calibrant.binning.ladder import Forecasts, Ladder
+from calibrant.binning.ladder import Forecasts
 from calibrant.binning.ranked import EqualMass
+from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.exceptions import CalibrationInputError

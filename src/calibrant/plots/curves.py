@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.binning.ladder import Ladder
+from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
 from calibrant.errors.isotonic import isotonic_curve
 from calibrant.errors.smooth import SmoothError

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.binning.contract import Choosing
-from calibrant.binning.ladder import Ladder
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
-from calibrant.errors.asking import Asking, OfBins, OfRates
+from calibrant.errors.asking import Asking, OfBins
+from calibrant.errors.label_binned import OfRates
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning.ladder import Ladder
+from calibrant.binning.running import Ladder
 from calibrant.checks import whole
 from calibrant.door.class_kinds import Classes, redrawn_labels
 from calibrant.door.event_kinds import OneEvent

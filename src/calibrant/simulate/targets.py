@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.door.class_kinds import redrawn_labels
-from calibrant.errors.asking import OfScores
+from calibrant.errors.mean_score import OfScores
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
 from calibrant.kernels.totals import Floats

@@ -66,6 +66,8 @@ class Facts:
     """Of an aggregate or a rule across questions: what is known of the outcome, given what is known of the parts."""
     tail: tuple[Callable[[float], float], int] | None = None
     """Of a statistic of a path: the tail of its distribution under calibration, and how many extremes it looks at."""
+    multiples: tuple[int, int, int] | None = None
+    """Of a score: how often it holds y, p y and p^2, if it is such a sum of forecast p and outcome y."""
     keeps_one: bool = False
     """Of a rule across questions: whether one question's value stays as it is."""
 
