@@ -19,7 +19,7 @@ from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.blocks import blocks
+from calibrant.kernels.row_blocks import blocks
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.specification.facts import Facts
 from calibrant.views import View

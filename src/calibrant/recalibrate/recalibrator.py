@@ -15,7 +15,7 @@ from calibrant.checks import word
 from calibrant.door import leaks
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
-from calibrant.kernels.blocks import BLOCK
+from calibrant.kernels.row_blocks import BLOCK
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate import export, saved
