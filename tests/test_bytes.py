@@ -128,6 +128,11 @@ def test_minus_zero_and_zero_are_one_forecast():
         assert plain.to_bytes() == signed.to_bytes()
 
 
+def test_minus_zero_and_zero_are_one_edge():
+    plain, signed = (cal.ECE.replace(binning=cal.Edges([zero, 0.5, 1])) for zero in (0.0, -0.0))
+    assert plain.summarise([1], [0.7]).to_bytes() == signed.summarise([1], [0.7]).to_bytes()
+
+
 def test_weights_of_one_have_the_bytes_of_none():
     for name in METRICS:
         plain = METRICS[name].summarise(cal.Predictions.from_probs(LABELS, ROWS))

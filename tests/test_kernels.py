@@ -53,7 +53,7 @@ def test_logits_are_never_copied_whole(name):
 def test_the_size_of_blocks_changes_no_bit(monkeypatch, block):
     p, y = large(n=300, k=40)
     expected = {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()}
-    monkeypatch.setattr("calibrant.kernels.cache_blocks.BLOCK", block)
+    monkeypatch.setattr("calibrant.kernels.row_blocks.BLOCK", block)
     monkeypatch.setattr("calibrant.binning.fixed.STREAM", block)
     monkeypatch.setattr("calibrant.errors.asking.STREAM", block)
     assert {name: recipe(y, p).value for name, recipe in cal.RECIPES.items()} == expected
@@ -313,7 +313,7 @@ def check(name, result, expected, narrow):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("block", [1 << 18, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_back_end_gives_what_the_plain_loops_give(backend, name, block, monkeypatch):
-    monkeypatch.setattr("calibrant.kernels.cache_blocks.BLOCK", block)
+    monkeypatch.setattr("calibrant.kernels.row_blocks.BLOCK", block)
     calls = 0
     for arguments in CALLS[name](np.random.default_rng(0)):
         before = [np.array(argument) for argument in arguments if isinstance(argument, np.ndarray)]
@@ -344,7 +344,7 @@ def test_back_ends_have_the_functions_of_the_seam_with_one_signature(name):
 def test_no_back_end_knows_the_types_behind_the_seam():
     """Totals, precision and views stay outside; heavy loops of the library are called through the seam alone."""
     folder = Path(kernels.__file__).parent
-    for stem in ("numpy", "logits", "pairs", "blocks"):
+    for stem in ("numpy", "logits", "pairs", "row_blocks"):
         text = (folder / f"{stem}.py").read_text(encoding="utf-8")
         assert not re.search(r"import .*\b(Totals|Precision|View)\b", text)
 

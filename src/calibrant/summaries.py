@@ -126,6 +126,7 @@ class Summary:
     """The axes of each array, as letters that stand for their lengths; a kind of summary without them has no bytes."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if "axes" in vars(cls):
             _KINDS.setdefault(cls.__name__, cls)
 

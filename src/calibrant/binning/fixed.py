@@ -19,7 +19,7 @@ from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.cache_blocks import blocks
+from calibrant.kernels.row_blocks import BLOCK, blocks
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.specification.facts import Facts
 from calibrant.views import View
@@ -151,7 +151,8 @@ def pooled(view: View, codes: Array, n_bins: int) -> tuple[Totals, Totals, Total
     n, v, d = view.outputs.shape
     shape = (view.questions, n_bins)
     sums = [Totals.zeros((*shape, width)) for width in (1, d, d, 1)]
-    for rows in blocks(n, v * d):
+    wide = sums[1].hi.size > BLOCK
+    for rows in blocks(n, 1 if wide else v * d):  # a large table is added to a few times only
         part = dataclasses.replace(view, outputs=view.outputs[rows], targets=view.targets[rows])
         question = np.arange(v) + (0 if view.group is None else view.group[rows, None] * v)
         place = question * n_bins + codes[rows]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels.cache_blocks import blocks, most_rows
+from calibrant.kernels.row_blocks import blocks, most_rows
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]

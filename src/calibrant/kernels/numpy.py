@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels.cache_blocks import BLOCK, blocks, most_rows
 from calibrant.kernels.logits import (
     apart,
     every_log_odds,
@@ -19,6 +18,7 @@ from calibrant.kernels.logits import (
     tempered,
 )
 from calibrant.kernels.pairs import distances, pair_sums, similarities
+from calibrant.kernels.row_blocks import BLOCK, blocks, most_rows
 from calibrant.kernels.sharing import searchable
 
 __all__ = [

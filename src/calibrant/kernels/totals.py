@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.cache_blocks import blocks
+from calibrant.kernels.row_blocks import blocks
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

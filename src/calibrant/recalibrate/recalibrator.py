@@ -16,7 +16,7 @@ from calibrant.door import leaks
 from calibrant.door.arrays import Array, Layout
 from calibrant.door.options import LabelOptions, ScoreOptions, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
-from calibrant.kernels.cache_blocks import BLOCK
+from calibrant.kernels.row_blocks import BLOCK
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate import export, saved

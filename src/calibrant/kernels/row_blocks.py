@@ -1,4 +1,4 @@
-"""Blocks: how much of an array is worked on at once."""
+"""Blocks of rows: how much of an array is worked on at once."""
 
 from __future__ import annotations
 
