@@ -138,6 +138,16 @@ def test_soft_labels_are_exact(name):
     assert_same(result, metric(predictions))
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_an_empty_selection_is_nan_as_before(name):
+    predictions = cal.Predictions.from_probs([0, 1, 1], [[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
+    metric = METRICS[name].replace(lens=cal.Classwise(), select=cal.confidence_between(0.9, 1.0))
+    result, entries = refined(metric, [predictions])
+    assert np.isnan(result.value)
+    assert_same(result, metric(predictions))
+    assert len(entries) == 1
+
+
 def continuous(n=200_000, power=1.0):
     rng = np.random.default_rng(3)
     p = rng.random(n)

@@ -17,6 +17,8 @@ from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.selections import Mask
 from calibrant.specification.facts import Facts, facts_of
 
+FORGIVEN = 1e-12
+"""How much less a frequency may be, by rounding, where a cut falls among tied forecasts."""
 MOST_SWEPT = 1024
 """Numbers of bins that are looked at in cells."""
 
@@ -75,7 +77,7 @@ class Sweep(ByRank):
             cuts = self.into(n_bins).cuts(each)
             targets = each.running_targets(cuts).differences()
             among_ties = targets.fractions.any(axis=-1, keepdims=True)
-            rising = rising & _rises(np.diff(cuts), targets, np.where(among_ties, 1e-12, 0.0))
+            rising = rising & _rises(np.diff(cuts), targets, np.where(among_ties, FORGIVEN, 0.0))
             if not rising.any():
                 break
             chosen[left[rising]] = n_bins
@@ -92,12 +94,16 @@ class Sweep(ByRank):
         most = min(ladder.n, MOST_SWEPT) if facts_of(self.binning).cuts == "ranks" else 1
         for n_bins in range(2, most + 1):
             cuts = self.into(n_bins).cuts(ladder)
-            low, high = _bounds(ladder, cuts)
-            least, largest = ((ends - starts) / np.diff(cuts) for ends, starts in _pairs(low, high))
-            if (largest[1:] < least[:-1] - 2e-12).any():  # twice what is forgiven where a cut falls among ties
+            low, high, rest = _bounds(ladder, cuts)
+            if not np.diff(cuts).all():
+                break
+            gains = (low[1:] - high[:-1], high[1:] - low[:-1])
+            least, largest = ((gain + np.diff(rest)) / np.diff(cuts) for gain in gains)
+            forgiven = np.where((rest[:-2] > 0) | (rest[1:-1] > 0) | (rest[2:] > 0), FORGIVEN / 2, 0.0)
+            if (largest[1:] < least[:-1] - 2 * FORGIVEN).any():
                 chosen = self.into(n_bins - 1).cuts(ladder)
                 return (wanted if wanted.any() else ladder.holding(chosen)) & ladder.cells
-            (doubtful,) = np.nonzero(least[1:] < largest[:-1])
+            (doubtful,) = np.nonzero(~(least[1:] >= largest[:-1] - forgiven))
             near = np.unique(doubtful[:, None] + np.arange(3))
             near = near[high[near] > low[near]]
             if len(doubtful) and not len(near):
@@ -113,19 +119,18 @@ class Sweep(ByRank):
         return f"{str(self.into(2)).removeprefix('2 ')} by monotonic sweep"
 
 
-def _bounds(ladder: Ladder, cuts: Ints) -> tuple[Floats, Floats]:
-    """The least and the most that can have come true of the first samples: inside a cell, their order is not known."""
-    entry = ladder.entry(cuts)
-    before, after = (ladder.targets[place].value for place in (entry, entry + 1))
-    inside, behind = cuts - ladder.ranks[entry], ladder.ranks[entry + 1] - cuts
-    known, closed = ladder.running_targets(cuts).value, ladder.cells[entry]
-    low = np.where(closed, np.maximum(before, after - behind), known)
-    return low, np.where(closed, np.minimum(before + inside, after), known)
+def _bounds(ladder: Ladder, cuts: Ints) -> tuple[Ints, Ints, Floats]:
+    """How many of the first samples can have come true, at least and at most, and what both have beyond whole numbers.
 
-
-def _pairs(low: Floats, high: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Ends and starts of bins with which they hold the least, and the most."""
-    return (low[1:], high[:-1]), (high[1:], low[:-1])
+    Inside a cell, the order of those that came true and of the others is not known.
+    """
+    known, entry = ladder.running_targets(cuts), ladder.entry(cuts)
+    before, after = (ladder.targets[place] for place in (entry, entry + 1))
+    closed, inside, behind = ladder.cells[entry], cuts - ladder.ranks[entry], ladder.ranks[entry + 1] - cuts
+    low = np.where(closed, np.maximum(before.floor, after.floor - behind), known.floor)
+    most = np.minimum(before.floor + before.fractions + inside, after.floor + after.fractions)
+    rest = np.where(closed, 0.0, (known - Totals.whole(known.floor)).value)
+    return low, np.where(closed, most, known.floor), rest
 
 
 def _rises(sizes: Ints, targets: Totals, tolerance: Floats) -> Mask:

@@ -296,13 +296,10 @@ class Pass(Asking[Forecasts]):
         if undecided is None or table.closed is None:
             return self.metric
         wanted = np.concatenate([undecided(ladder) for ladder in table.ladders()]) & table.closed
-        if wanted.any():
-            return (
-                self.metric
-                if wanted.sum() == table.closed.sum()
-                else Pass(self.metric, (*self.opened, *table.cells_at(wanted)))
-            )
-        return self
+        if not wanted.any():
+            return self
+        opened = tuple(sorted((*self.opened, *table.cells_at(wanted))))
+        return self.metric if wanted.sum() == table.closed.sum() else Pass(self.metric, opened)
 
     def answer(self, summary: Forecasts) -> Result:
         """The metric's own answer."""

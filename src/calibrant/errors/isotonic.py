@@ -153,7 +153,7 @@ def _undecided(ladder: Ladder) -> Mask:
     Outcomes inside a cell add up to no less than if those that failed came first. Where even then the sum stays above
     the pool's line, no order inside the cell can make a corner.
     """
-    if ladder.true_outputs is None:
+    if ladder.true_outputs is None or ladder.n == 0:
         return ladder.cells
     corners, counts, happened = _corners(ladder), np.diff(ladder.ranks), ladder.targets.differences().value
     wanted = np.zeros(len(counts), bool)
