@@ -363,15 +363,22 @@ def test_an_empty_stream_and_what_is_no_metric_are_refused():
         cal.Stream("ece")
 
 
-def test_streams_take_metrics_of_ones_own():
+def test_streams_take_metrics_of_ones_own_that_may_keep_what_they_are_given():
+    class Kept(list):
+        def __add__(self, other):
+            return Kept([*self, *other])
+
     class Rows(cal.Metric):
         def summarise(self, predictions):
-            return np.array([len(predictions)])
+            return Kept([predictions.values])
 
         def conclude(self, summary):
-            return int(summary[0])
+            return np.concatenate(summary)
 
-    assert cal.Stream(Rows()).update(Y, P).update(Predictions.from_probs(Y, P)).result() == 2 * N
+    buffer = P.copy()
+    stream = cal.Stream(Rows()).update(Y, buffer)
+    buffer[:] = P[::-1]
+    assert np.array_equal(stream.update(Y, buffer).result(), np.concatenate([P, P[::-1]]))
 
 
 # ---- pairs of options ------------------------------------------------------------------------------------------------

@@ -110,11 +110,8 @@ class Asking(Metric[S]):
         y_proba: object = None,
         **options: Unpack[DoorOptions],
     ) -> S:
-        """What must be kept of predictions, or of labels and probabilities; summaries add.
-
-        Arrays are copied, so that a summary that keeps rows does not change when a buffer is used again.
-        """
-        predictions = checked(y_true, y_proba, options, self.summarise, copy=True)
+        """What must be kept of predictions, or of labels and probabilities; summaries add."""
+        predictions = checked(y_true, y_proba, options, self.summarise)
         views = self.views(predictions, self.block)
         summary = self.summarise_view(next(views))
         for view in views:  # one block in memory at a time
