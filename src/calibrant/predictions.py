@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.checks import flag
 from calibrant.door import leaks
 from calibrant.door.arrays import Array, shown
 from calibrant.door.checked import Checked
@@ -19,7 +20,7 @@ from calibrant.door.kinds import Kind
 from calibrant.door.rows import as_label_rows, as_shortlist
 from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.precision import Precision
+from calibrant.kernels.precision import DOUBLE, Precision
 from calibrant.kernels.sharing import unshared
 
 
@@ -162,6 +163,7 @@ class Predictions(Checked):
         y_true: Any,
         y_proba: Any,
         *,
+        logits: bool = False,
         classes: Sequence[Any] | None = None,
         sample_weight: Any = None,
         copy: bool = True,
@@ -169,8 +171,9 @@ class Predictions(Checked):
     ) -> Predictions:
         """Independent labels, any of which may be true of a sample: 0 / 1 of each and its probability, (n, L) both.
 
-        Errors and scores are computed label by label; the value is the mean over labels, the parts are the labels.
-        Arrays are copied, or not, as in `from_probs`.
+        With `logits=True` forecasts are logits, whose sigmoid is the probability. Errors and scores are computed label
+        by label; the value is the mean over labels, the parts are the labels. Arrays are copied, or not, as in
+        `from_probs`.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_multilabel([[1, 1], [0, 1]], [[.9, .8], [.2, .6]], classes=["dog", "outdoors"])
@@ -178,10 +181,15 @@ class Predictions(Checked):
         BRIER 0.0625 (n=2, every label, mean of parts)
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), whole=False)
-        values, flags = door.probabilities()
+        flag(logits, "logits", "forecasts come second, whatever they are")
+        values, flags = (door.logits(), {}) if logits else door.probabilities()
+        flags |= leaks.flags(y_proba, door.n)
         truth = as_label_rows(door, classes)
-        known = {"precision": Precision(door.bits), "flags": flags}
-        return cls._through(door, Labels, values, truth, columns, sample_weight, copy, **known)
+        known = {"precision": DOUBLE if logits else Precision(door.bits), "flags": flags}
+        kind = partial(Labels, logits=bool(logits))
+        predictions = cls._through(door, kind, values, truth, columns, sample_weight, copy, **known)
+        leaks.follow(y_proba, predictions.values)
+        return predictions
 
     @classmethod
     def _through(
@@ -195,9 +203,7 @@ class Predictions(Checked):
         copy: Any,
         **known: Any,
     ) -> Predictions:
-        if not isinstance(copy, (bool, np.bool_)):
-            hint = "a sample column needs another name"
-            raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
+        flag(copy, "copy", "a sample column needs another name")
         columns = {name: door.column(name, data) for name, data in arrays.items()}
         if copy and (truth.kept is None or truth.kept.all()):  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
