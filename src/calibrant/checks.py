@@ -52,6 +52,18 @@ def number(value: Any, parameter: str, expected: str, holds: Callable[[Any], boo
         raise CalibrationInputError(parameter, expected, got=repr(value))
 
 
+def flag(value: Any, parameter: str, hint: str | None = None) -> None:
+    """Refuse what is neither True nor False.
+
+    >>> flag(1, "copy")
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: copy: must be True or False, got 1
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        got = repr(value) if np.isscalar(value) else type(value).__name__
+        raise CalibrationInputError(parameter, "must be True or False", got=got, hint=hint)
+
+
 def order(value: Any, parameter: str) -> None:
     """Refuse what is no order of a norm.
 

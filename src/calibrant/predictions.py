@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from calibrant.checks import flag
 from calibrant.door import leaks
 from calibrant.door.arrays import Array
 from calibrant.door.checked import Checked
@@ -166,6 +165,7 @@ class Predictions(Checked):
         y_true: Any,
         y_proba: Any,
         *,
+        logits: bool = False,
         classes: Iterable[Any] | None = None,
         sample_weight: Any = None,
         missing: str = "error",
@@ -174,16 +174,19 @@ class Predictions(Checked):
     ) -> Predictions:
         """Independent labels, any of which may be true of a sample: 0 / 1 of each and its probability, (n, L) both.
 
-        Errors and scores are computed label by label; the value is the mean over labels, the parts are the labels.
-        The options are as in `from_probs`.
+        With `logits=True` forecasts are logits, whose sigmoid is the probability. Errors and scores are computed label
+        by label; the value is the mean over labels, the parts are the labels. The options are as in `from_probs`.
 
         >>> import calibrant as cal
         >>> p = cal.Predictions.from_multilabel([[1, 1], [0, 1]], [[.9, .8], [.2, .6]], classes=["dog", "outdoors"])
         >>> print(cal.BRIER(p))
         BRIER 0.0625 (n=2, every label, mean of parts)
         """
+        flag(logits, "logits", "forecasts come second, whatever they are")
         door = Door(y_true, y_proba, ("y_true", "y_proba"), None, missing, sample_weight, whole=False)
-        return cls._through(door, Labels, door.probabilities(), as_label_rows(door, classes), columns, copy, y_proba)
+        forecasts = (door.logits(), {}) if logits else door.probabilities()
+        kind, truth = partial(Labels, logits=bool(logits)), as_label_rows(door, classes)
+        return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 
     @classmethod
     def _through(
@@ -196,9 +199,7 @@ class Predictions(Checked):
         copy: Any,
         source: Any,
     ) -> Predictions:
-        if not isinstance(copy, (bool, np.bool_)):
-            hint = "a sample column needs another name"
-            raise CalibrationInputError("copy", "must be True or False", got=type(copy).__name__, hint=hint)
+        flag(copy, "copy", "a sample column needs another name")
         values, flags = forecasts
         columns = {name: door.column(name, data) for name, data in arrays.items()}
         if copy and truth.kept is None:  # leaving rows out is a copy

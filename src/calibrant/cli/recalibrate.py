@@ -22,11 +22,14 @@ from calibrant.files import reading as io
 from calibrant.files.writing import write_text
 from calibrant.recalibrate import methods
 from calibrant.recalibrate.choice import Choice, choose
+from calibrant.recalibrate.fitting.lessons import ModelScores
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.result import Result
 from calibrant.text import inert
 
 _METHODS = ", ".join(methods.SHORT)
+MOST_LABELS = 12
+"""Labels of which the terminal is told what was learnt."""
 
 
 @click.group(short_help="Mend probabilities: fit a map, apply it, choose a method.")
@@ -62,8 +65,11 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     ):  # which side of one half it lies on is no answer's accuracy
         certificate = dataclasses.replace(certificate, accuracy_before=math.nan, accuracy_after=math.nan)
     click.echo(f"{type(fitted).__name__} on {described(predictions)}: {certificate}")
-    for learnt in fitted.learns:
-        click.echo(f"  {learnt.rstrip('_')} {_shown(getattr(fitted, learnt))}")
+    for name, each in list(fitted.maps_.items())[:MOST_LABELS] or [("", fitted)]:
+        for learnt in each.learns:
+            click.echo(f"  {inert(f'{name} {learnt}'.strip(' _'))} {_shown(getattr(each, learnt))}")
+    if len(fitted.maps_) > MOST_LABELS:
+        click.echo(f"  ... and {len(fitted.maps_) - MOST_LABELS} more labels")
     if certificate.log_loss_after > certificate.log_loss_before + 1e-9:
         advice = (
             "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
@@ -121,7 +127,7 @@ def choose_method(
     output: str | None,
     **keys: Any,
 ) -> None:
-    """Compare methods on FILE by log loss, Brier score, ECE and SCE of rows they were not fitted on.
+    """Compare methods on FILE by log loss, Brier score, ECE and, of classes, SCE on rows they were not fitted on.
 
     \b
     Examples:
@@ -165,13 +171,9 @@ def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], fi
 
 def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalibrator:
     """The method fitted on predictions, with their classes' names."""
-    labels = predictions.hard_labels("recalibration")
-    named = predictions.classes if predictions.n_classes else (0, 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
-        fitted = method.copy(input="logits" if predictions.logits else "probabilities", classes=list(named)).fit(
-            predictions.values, np.array(named)[labels], sample_weight=predictions.weight
-        )
+        fitted = method.copy(input=ModelScores.of(predictions).input).fit(predictions)
     for warning in caught:
         click.echo(f"warning: {inert(str(warning.message), 400)}", err=True)
     return fitted

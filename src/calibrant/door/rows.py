@@ -48,6 +48,8 @@ def as_shortlist(values: Array, ids: Any, count: int, keys: tuple[Any, ...] | No
 def as_label_rows(door: Door, classes: Any) -> Truth:
     """Labels (n, L) of which any may be true, as 0 and 1."""
     truth = door.truth
+    if door.values.shape[-1] == 1 and truth.ndim == 1:  # the door takes one column for labels
+        truth = truth[:, None]
     if door.values.ndim != 2 or truth.shape != door.values.shape:
         got = f"shapes {truth.shape} and {door.values.shape}"
         raise CalibrationInputError(door.truth_name, f"must be (n, L), like {door.name}", got=got)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,15 +109,16 @@ def choose(
 
     Every method is cross-fitted on the same folds and measured by log loss, Brier score, ECE and, for classes, SCE,
     with bootstrap intervals from `resamples`; what choosing the best is worth is measured on rows that had no say in
-    the choice (`gain_of_choosing`). `groups` names a column whose rows stay together. A method that cannot be fitted
-    is listed with its reason.
+    the choice (`gain_of_choosing`). Of independent labels these are means over labels, and rows stay whole. `groups`
+    names a column whose rows stay together. A method that cannot be fitted is listed with its reason.
     """
     require_predictions(predictions)
     whole(resamples, "resamples", 20)
-    if predictions.soft is not None:
+    if predictions.labels is None:
         raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
-    if len(np.unique(predictions.hard_labels("recalibration"))) < 2:
+    if len(np.unique(predictions.labels)) < 2:
         raise CalibrationInputError("predictions", "need at least two classes that occur", got="one")
+    input = ModelScores.of(predictions).input
     units = len(predictions) if groups is None else len(np.unique(predictions.column(groups)))
     whole(folds, "folds", 2, units)
     chosen = usual(predictions) if methods is None else dict(methods)
@@ -126,16 +126,9 @@ def choose(
     column = None if groups is None else predictions.column(groups)
     for name, method in shown(chosen.items(), len(chosen), "methods"):
         try:
-            mapped = cross_fit(
-                method.copy(input=ModelScores.of(predictions).input, classes=None),
-                predictions.values,
-                predictions.labels,
-                folds=folds,
-                seed=seed,
-                groups=column,
-                sample_weight=predictions.weight,
+            forecasts[name] = cross_fit(
+                method.copy(input=input, classes=None), predictions, folds=folds, seed=seed, groups=column
             )
-            forecasts[name] = dataclasses.replace(mapped, classes=predictions.classes, columns=predictions.columns)
         except CalibrationInputError as reason:
             failures[name] = str(reason)
     interval = Bootstrap(resamples, seed=seed, groups=groups)
@@ -191,8 +184,8 @@ def gain_of_choosing(
 
 
 def _losses(predictions: Predictions) -> Floats:
-    """The log loss of every row."""
-    return log_score(Full()(predictions))[:, 0]
+    """The log loss of every row; of labels, its mean over them."""
+    return log_score(Full()(predictions)).mean(axis=1)
 
 
 def _means(losses: Floats, weight: Floats) -> Floats:
@@ -203,4 +196,4 @@ def _means(losses: Floats, weight: Floats) -> Floats:
 
 def _metrics(predictions: Predictions) -> dict[str, Metric]:
     metrics: dict[str, Metric] = {"log loss": LOG_LOSS, "Brier": BRIER, "ECE": ECE}
-    return {**metrics, "SCE": SCE} if predictions.n_classes else metrics
+    return metrics if predictions.forecasts.of_events else {**metrics, "SCE": SCE}

@@ -11,9 +11,8 @@ import numpy as np
 from calibrant import kernels
 from calibrant.aggregates import ZERO
 from calibrant.binning.fixed import EqualWidth
-from calibrant.checks import whole
+from calibrant.checks import flag, whole
 from calibrant.door.arrays import Array
-from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.fitting.certificate import Ending
@@ -76,8 +75,7 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
         super()._check()
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
         for name in ("clip_iqr", "keep_accuracy"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise CalibrationInputError(name, "must be True or False", got=repr(getattr(self, name)))
+            flag(getattr(self, name), name)
 
     def _learn(self, lesson: Lesson) -> Ending:
         logits = lesson.scores.logits.astype(np.float64)

@@ -16,14 +16,15 @@ from calibrant.inference.draws import check_seed
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Ints
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, as_lesson
+from calibrant.recalibrate.fitting.lessons import Lesson, as_lesson
+from calibrant.recalibrate.label_wise import strata
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 
 def cross_fit(
     method: Recalibrator,
     X: Any,  # noqa: N803
-    y: Any,
+    y: Any = None,
     *,
     folds: int = 5,
     seed: int = 0,
@@ -33,8 +34,10 @@ def cross_fit(
 ) -> Predictions:
     """What does this method do on rows it was not fitted on? Predictions of every row, for an honest before and after.
 
-    Rows are dealt into folds class by class, or, with `groups`, whole groups at a time (several rows of one patient);
-    each fold is mapped by the method fitted on all others. Options are as in `Predictions.from_probs`.
+    Rows are dealt into folds class by class (of independent labels by the rarest that is true), or, with `groups`,
+    whole groups at a time (several rows of one patient); each fold is mapped by the method fitted on all others.
+    Options are as in `Predictions.from_probs`. `Predictions` may stand for scores and labels; their weights and columns
+    are kept.
 
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -63,20 +66,24 @@ def cross_fit(
     if doubtful:
         message = f"{type(method).__name__}: in {len(doubtful)} of {len(endings)} folds, {doubtful[0].message}"
         warnings.warn(message, CalibrationWarning, stacklevel=2)
+    scores = dataclasses.replace(lesson.scores, values=values, input=input)
+    if isinstance(X, Predictions):
+        return scores.instead(X)
     weight = None if sample_weight is None else lesson.weight
-    mapped = ModelScores(values, input).predictions(lesson.labels)
+    mapped = scores.predictions(lesson.labels)
     flags = {} if lesson.truth is None else lesson.truth.told
     return dataclasses.replace(mapped, classes=tuple(map(str, lesson.classes)), weight=weight, flags=flags)
 
 
 def fold_of(lesson: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
-    """The fold of each row: 0, 1, ..., each class (or all groups) dealt out in a random order.
+    """The fold of each row: 0, 1, ..., each class (or kind of row, or all groups) dealt out in a random order.
 
     >>> fold_of(as_lesson([0., 1., 2., 3.], [0, 1, 0, 1], input="logits"), 2, seed=0).tolist()
     [0, 0, 1, 1]
     """
     check_seed(seed)
-    kinds, members = lesson.labels, np.arange(len(lesson.labels))
+    kinds = strata(lesson.labels) if lesson.scores.independent else lesson.labels
+    members = np.arange(len(kinds))
     if groups is not None:
         members = _members(groups, None if lesson.truth is None else lesson.truth.kept, len(members))
         kinds = np.zeros(members.max() + 1, np.int64)

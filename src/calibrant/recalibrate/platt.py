@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.checks import flag
 from calibrant.door.logs import sigmoid
-from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores
@@ -59,8 +59,7 @@ class PlattScaling(Recalibrator):
 
     def _check(self) -> None:
         super()._check()
-        if not isinstance(self.smooth_targets, (bool, np.bool_)):
-            raise CalibrationInputError("smooth_targets", "must be True or False", got=repr(self.smooth_targets))
+        flag(self.smooth_targets, "smooth_targets")
 
     def _learn(self, lesson: Lesson) -> Ending:
         fits = [fit_platt(event, smooth=self.smooth_targets) for event in events(lesson, lesson.scores.log_odds)]

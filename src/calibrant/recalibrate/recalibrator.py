@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack, final
 
@@ -16,11 +16,10 @@ from calibrant.door import leaks
 from calibrant.door.arrays import Array, Layout
 from calibrant.door.options import LabelOptions, ScoreOptions, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning, nearest
-from calibrant.kernels.row_blocks import BLOCK
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions, require_predictions
-from calibrant.recalibrate import export, saved
-from calibrant.recalibrate.fitting.certificate import Certificate, Ending
+from calibrant.recalibrate import export, label_wise, saved
+from calibrant.recalibrate.fitting.certificate import Certificate, Ending, certified, likeliest
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, as_lesson, as_scores
 
 
@@ -28,8 +27,8 @@ class Recalibrator(ABC):
     """A map from scores to probabilities, with scikit-learn's manners and no need of it.
 
     `input` says what scores are, "logits" or "probabilities"; it is never guessed. Scores are 1-D for one event
-    (`predict_proba` then gives its probability, 1-D) or (n, K) for classes. `classes` names the columns, if `y` does
-    not hold their indices.
+    (`predict_proba` then gives its probability, 1-D), (n, K) for classes or (n, L) for independent labels. `classes`
+    names the columns, if `y` does not hold their indices.
 
     Subclasses are dataclasses of their options; they say what they learn (`learns`), how (`_learn`), and what the
     map is: its logits (`_logits`) or, where it is no softmax, its probabilities (`_map`). What else is to be known of
@@ -53,6 +52,8 @@ class Recalibrator(ABC):
     """Whether its cost runs away with rows and classes."""
     certificate_: Certificate
     classes_: Any
+    maps_: dict[Any, Recalibrator]
+    """The map of each independent label, one of an event; empty where it was fitted on something else."""
 
     @abstractmethod
     def _learn(self, lesson: Lesson) -> Ending:
@@ -82,10 +83,19 @@ class Recalibrator(ABC):
         self._check()
 
     @final
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Unpack[LabelOptions]) -> Self:  # noqa: N803
-        """Learn the map from scores and true classes that the model was not trained on.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Unpack[LabelOptions]) -> Self:  # noqa: N803
+        """Learn the map from scores and true classes that the model was not trained on, or from `Predictions` of both.
 
-        Options are as in `Predictions.from_probs`.
+        Options are as in `Predictions.from_probs`; weights come with predictions. Independent labels
+        (`Predictions.from_multilabel`) are fitted label by label by every method of events; `maps_` has the map of
+        each.
+
+        >>> import calibrant as cal
+        >>> truth, p = [[1, 1], [0, 1], [1, 0], [0, 0]], [[.9, .8], [.6, .7], [.8, .6], [.7, .4]]
+        >>> rows = cal.Predictions.from_multilabel(truth, p, classes=["dog", "outdoors"])
+        >>> fitted = cal.PlattScaling("probabilities", smooth_targets=True).fit(rows)
+        >>> fitted.predict_proba([[.9, .4]]).round(3).tolist(), round(fitted.maps_["dog"].slope_, 3)
+        ([[0.817, 0.191]], 1.488)
         """
         self._check()
         refuse_unknown(options, self.fit)
@@ -99,10 +109,29 @@ class Recalibrator(ABC):
     @final
     def fit_lesson(self, lesson: Lesson) -> Certificate:
         """Learn the map from what has been checked."""
-        ending = self._learn(lesson)
-        self.certificate_ = ending if isinstance(ending, Certificate) else certified(lesson, self, ending)
+        if lesson.scores.independent:
+            self._learn_labels(lesson)
+        else:
+            self.maps_ = {}
+            self.certificate_ = certified(lesson, self._learn(lesson), self.map_scores, self._map)
         self._remember(lesson.classes, lesson.scores.event, lesson.scores.digest)
         return self.certificate_
+
+    def _learn_labels(self, lesson: Lesson) -> None:
+        """Fit a copy on the event of each label, and forget what was learnt before."""
+        if not self.of_events:
+            hint = "temperature, Platt, beta, isotonic and other methods of events fit label by label"
+            expected = "needs classes of which one is true"
+            raise CalibrationInputError(type(self).__name__, expected, got="independent labels", hint=hint)
+        self.maps_ = label_wise.learnt(lesson, self._of_label)
+        self.certificate_ = label_wise.joint([each.certificate_ for each in self.maps_.values()], lesson.classes)
+        for name in self.learns:
+            vars(self).pop(name, None)
+
+    def _of_label(self, lesson: Lesson) -> Recalibrator:
+        fresh = self.copy(classes=None)
+        fresh.fit_lesson(lesson)
+        return fresh
 
     def _remember(self, classes: Sequence[Any], event: bool, digest: str) -> None:
         """What the map was fitted on."""
@@ -113,12 +142,20 @@ class Recalibrator(ABC):
 
     @final
     def predict_proba(self, X: Any, **options: Unpack[ScoreOptions]) -> Floats:  # noqa: N803
-        """Recalibrated probabilities in the shape of the scores: (n, K), or (n,) for one event.
+        """Recalibrated probabilities in the shape of the scores: (n, K), (n,) for one event, (n, L) for labels.
 
         The options are `class_axis`, for maps, and `normalize`, as in `Predictions.from_probs`.
         """
         scores, layout = self._checked(X, options)
-        return self._marked(layout.restored(self._map(scores)), scores)
+        return self._marked(layout.restored(self._probabilities(scores)), scores)
+
+    def _probabilities(self, scores: ModelScores) -> Floats:
+        if not self.maps_:
+            return self._map(scores)
+        return np.column_stack([each._map(part) for each, part in self._by_label(scores)])
+
+    def _by_label(self, scores: ModelScores) -> Iterable[tuple[Recalibrator, ModelScores]]:
+        return zip(self.maps_.values(), label_wise.events(scores), strict=True)
 
     @final
     def predict_log_proba(self, X: Any, **options: Unpack[ScoreOptions]) -> Floats:  # noqa: N803
@@ -154,30 +191,27 @@ class Recalibrator(ABC):
         Predictions(n=2, 2 classes, logits)
         """
         require_predictions(predictions)
-        kind = ModelScores.of(predictions).input
-        if kind != self.input:
-            raise CalibrationInputError("predictions", f"must hold {self.input}, as the map was fitted on", got=kind)
+        self.require_fitted()
+        if ModelScores.of(predictions, self.input).independent != bool(self.maps_):
+            expected = f"must be {'independent labels' if self.maps_ else 'of one event or of classes'}, as fitted"
+            raise CalibrationInputError("predictions", expected, got=predictions.forecasts.words)
         scores, _ = self._checked(predictions.values, {})
         mapped = self.map_scores(scores)
-        values = self._marked(mapped.values.view(), scores)
-        checked = ModelScores(values, mapped.input).predictions(np.zeros(len(values), np.int64))
-        return dataclasses.replace(
-            predictions,
-            forecasts=dataclasses.replace(predictions.forecasts, values=checked.values, logits=checked.logits),
-            precision=checked.precision,
-            flags={**predictions.flags, **checked.flags},
-        )
+        return dataclasses.replace(mapped, values=self._marked(mapped.values.view(), scores)).instead(predictions)
 
     @final
     def map_scores(self, scores: ModelScores) -> ModelScores:
         """What scores that have been checked become: logits where the map has them, else probabilities."""
+        if self.maps_:
+            return label_wise.stacked([each.map_scores(part) for each, part in self._by_label(scores)])
         logits = self._logits(scores)
         return ModelScores(self._map(scores), "probabilities") if logits is None else ModelScores(logits, "logits")
 
     def _checked(self, X: Any, options: ScoreOptions) -> tuple[ModelScores, Layout]:  # noqa: N803
         self.require_fitted()
         refuse_unknown(options, self.predict_proba, ScoreOptions.__optional_keys__)
-        return as_scores(X, input=self.input, width=self._width, classes=self.classes_.tolist(), **options)
+        known = {"input": self.input, "width": self._width, "independent": bool(self.maps_)}
+        return as_scores(X, classes=self.classes_.tolist(), **known, **options)  # type: ignore[arg-type]
 
     def _marked(self, mapped: Array, scores: ModelScores) -> Any:
         """What was made of the scores, marked where the map was fitted on these."""
@@ -187,9 +221,15 @@ class Recalibrator(ABC):
 
     @final
     def predict(self, X: Any, **options: Unpack[ScoreOptions]) -> Any:  # noqa: N803
-        """The likeliest class; ties go to the first. The options are those of `predict_proba`."""
+        """The likeliest class; ties go to the first. Of labels, 1 where a probability exceeds one half, else 0.
+
+        The options are those of `predict_proba`.
+        """
         scores, layout = self._checked(X, options)
-        return self.classes_[likeliest(self._map(scores))].reshape(layout.samples)
+        probabilities = self._probabilities(scores)
+        if self.maps_:
+            return (probabilities > 0.5).astype(np.int64)
+        return self.classes_[likeliest(probabilities)].reshape(layout.samples)
 
     @property
     def is_event(self) -> bool:
@@ -211,12 +251,12 @@ class Recalibrator(ABC):
         [[[0.2283, 0.0], [0.0, 0.2283]], [0.0, 0.0]]
         """
         self.require_fitted()
-        parts = self.affine
+        parts = None if self.maps_ else self.affine
         if parts is None:
             raise CalibrationInputError(
                 "export",
                 "needs a map of the form softmax(W z + b)",
-                got=type(self).__name__,
+                got=f"{type(self).__name__}{' of independent labels' if self.maps_ else ''}",
                 hint="every map travels as JSON, by to_json()",
             )
         return parts
@@ -229,13 +269,20 @@ class Recalibrator(ABC):
             {
                 "method": saved.name_of(type(self)),
                 "options": {name: saved.option(value) for name, value in self.get_params().items()},
-                "kind": "classes" if self._width else "event",
+                "kind": "labels" if self.maps_ else "classes" if self._width else "event",
                 "classes": self.classes_.tolist(),
-                "learnt": {name: saved.plain(getattr(self, name)) for name in self.learns},
-                "certificate": self.certificate_.to_dict(),
-                "fitted_on": self._fitted_on,
+                **self._contents(),
             }
         )
+
+    def _contents(self) -> dict[str, Any]:
+        """What was learnt; of labels, that of each."""
+        parts = [each._contents() for each in self.maps_.values()]
+        return {
+            "learnt": parts or {name: saved.plain(getattr(self, name)) for name in self.learns},
+            "certificate": self.certificate_.to_dict(),
+            "fitted_on": self._fitted_on,
+        }
 
     @final
     def as_torch(self) -> Any:
@@ -260,7 +307,9 @@ class Recalibrator(ABC):
         if not (isinstance(method, type) and issubclass(method, cls)):
             raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=document["method"])
         fitted = saved.rebuilt(method, document)
-        fitted._remember(document["classes"], document["kind"] != "classes", document["fitted_on"])
+        fitted._remember(document["classes"], document["kind"] == "event", document["fitted_on"])
+        for each, part in zip(fitted.maps_.values(), document["learnt"], strict=False):
+            each._remember((0, 1), True, part["fitted_on"])
         return fitted
 
     @final
@@ -295,33 +344,3 @@ class Recalibrator(ABC):
             classifier_tags=ClassifierTags(),
             input_tags=InputTags(one_d_array=True),
         )
-
-
-def certified(lesson: Lesson, fitted: Recalibrator, ending: Ending) -> Certificate:
-    """What a map did on the rows it was fitted on, block by block."""
-    step = max(1, BLOCK // lesson.width)
-    losses, right = np.empty((2, 2, len(lesson.labels)))
-    for start in range(0, len(lesson.labels), step):
-        rows = slice(start, start + step)
-        part = lesson[rows]
-        for index, each in enumerate((part.scores, fitted.map_scores(part.scores))):
-            losses[index, rows] = each.log_losses(part.labels)
-        for index, probabilities in enumerate((part.scores.probabilities, fitted._map(part.scores))):
-            right[index, rows] = likeliest(probabilities) == part.labels
-    return Certificate(
-        **vars(ending),
-        n=len(lesson.labels),
-        log_loss_before=lesson.mean_loss(losses[0]),
-        log_loss_after=lesson.mean_loss(losses[1]),
-        accuracy_before=lesson.mean(right[0]),
-        accuracy_after=lesson.mean(right[1]),
-    )
-
-
-def likeliest(probabilities: Floats) -> Ints:
-    """The likeliest class of each row; ties go to the first.
-
-    >>> likeliest(np.array([0.9, 0.5])).tolist()
-    [1, 0]
-    """
-    return (probabilities > 0.5).astype(np.int64) if probabilities.ndim == 1 else probabilities.argmax(axis=1)

@@ -80,12 +80,22 @@ def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
     """A recalibrator with the options, what was learnt and the certificate that a document holds."""
     try:
         fitted = kind(**document["options"])
-        for name in kind.learns:
+        fitted.maps_ = _maps(kind, document) if document["kind"] == "labels" else {}
+        for name in () if fitted.maps_ else kind.learns:
             setattr(fitted, name, _array(document["learnt"][name]))
     except (TypeError, KeyError) as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
     fitted.certificate_ = Certificate.from_dict(document["certificate"])
     return fitted
+
+
+def _maps(kind: Any, document: dict[str, Any]) -> dict[Any, Any]:
+    """The map of each label, which is one of an event."""
+    names, learnt = document["classes"], document["learnt"]
+    if len(names) != len(learnt):
+        raise TypeError(f"{len(learnt)} maps of {len(names)} labels")
+    event = {"kind": "event", "options": {**document["options"], "classes": None}}
+    return {name: rebuilt(kind, {**event, **part}) for name, part in zip(names, learnt, strict=True)}
 
 
 def plain(value: Any) -> Any:

@@ -12,13 +12,13 @@ from calibrant.checks import whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.recalibrate.fitting.certificate import Ending
+from calibrant.recalibrate.fitting.certificate import Ending, likeliest
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, together
 from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
 from calibrant.recalibrate.isotonic_calibration import broken_line, fit_isotonic
 from calibrant.recalibrate.platt import fit_platt, platt_curve, platt_odds
-from calibrant.recalibrate.recalibrator import Recalibrator, likeliest
+from calibrant.recalibrate.recalibrator import Recalibrator
 
 MOST_BINS = 1000
 """Cells that are allowed: there are as many numbers for each class."""

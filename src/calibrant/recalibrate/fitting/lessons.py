@@ -16,9 +16,10 @@ import numpy as np
 from calibrant import kernels
 from calibrant.checks import is_whole
 from calibrant.door.arrays import Array, Layout, absent, as_array
+from calibrant.door.kinds import COLUMNS
 from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.logs import sigmoid
-from calibrant.door.samples import Door, Truth
+from calibrant.door.samples import Door, Truth, class_keys
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
@@ -33,7 +34,7 @@ FLOOR = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ModelScores:
-    """Checked scores: (n,) of one event or (n, K) of classes, said to be logits or probabilities.
+    """Checked scores: (n,) of one event, (n, K) of classes or (n, L) of labels, said to be logits or probabilities.
 
     >>> ModelScores(np.array([0.8, 0.5]), "probabilities").logits.round(3).tolist()
     [[-1.609, -0.223], [-0.693, -0.693]]
@@ -41,11 +42,19 @@ class ModelScores:
 
     values: Array
     input: str
+    independent: bool = False
+    """Whether columns are labels of which any may be true, not classes of which one is."""
 
     @classmethod
-    def of(cls, predictions: Predictions) -> ModelScores:
-        """The forecasts of predictions."""
-        return cls(predictions.values, "logits" if predictions.logits else "probabilities")
+    def of(cls, predictions: Predictions, input: str | None = None) -> ModelScores:
+        """The forecasts of predictions, if all are there and of the kind of `input`."""
+        forecasts, held = predictions.forecasts, "logits" if predictions.logits else "probabilities"
+        if forecasts.n_classes:
+            forecasts.require(COLUMNS, "recalibration")
+        if input not in (None, held):
+            expected, hint = f"must hold {input}, the input of the recalibrator", f'fit it with input="{held}"'
+            raise CalibrationInputError("predictions", expected, got=held, hint=hint)
+        return cls(forecasts.values, held, forecasts.of_events and forecasts.n_classes > 0)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -69,7 +78,7 @@ class ModelScores:
         """Probabilities in the shape of the values, in float64."""
         if self.input == "probabilities":
             return self.values.astype(np.float64)
-        return sigmoid(self.values) if self.event else softmax(self.values)
+        return sigmoid(self.values) if self.event or self.independent else softmax(self.values)
 
     @cached_property
     def log_odds(self) -> Floats:
@@ -86,9 +95,13 @@ class ModelScores:
     def log_probabilities(self) -> Floats:
         """Logarithms of probabilities, (n, K), of an event two columns (not, so): of logits without rounding those.
 
+        Of labels ln p of each, (n, L).
+
         >>> ModelScores(np.array([0.0, 800.0]), "logits").log_probabilities.round(3).tolist()
         [[-0.693, -0.693], [-800.0, 0.0]]
         """
+        if self.input == "logits" and self.independent:
+            return logarithms(self.values.astype(np.float64))[0]
         if self.input == "logits":
             return np.array([-1, 1]) * logarithms(self.log_odds)[::-1].T if self.event else log_softmax(self.values)
         p = self.probabilities
@@ -109,10 +122,22 @@ class ModelScores:
 
     def predictions(self, labels: Ints) -> Predictions:
         """These as forecasts that can be measured; logits stay logits, so that log losses are exact."""
+        if self.independent:
+            return Predictions.from_multilabel(labels, self.values, logits=self.input == "logits")
         return (Predictions.from_logits if self.input == "logits" else Predictions.from_probs)(labels, self.values)
 
+    def instead(self, predictions: Predictions) -> Predictions:
+        """The samples of predictions with these forecasts instead of theirs."""
+        mapped = self.predictions(np.zeros(self.values.shape if self.independent else len(self), np.int64))
+        return dataclasses.replace(
+            predictions,
+            forecasts=dataclasses.replace(predictions.forecasts, values=mapped.values, logits=mapped.logits),
+            precision=mapped.precision,
+            flags={**predictions.flags, **mapped.flags},
+        )
+
     def __getitem__(self, rows: Any) -> ModelScores:
-        return ModelScores(self.values[rows], self.input)
+        return dataclasses.replace(self, values=self.values[rows])
 
     @property
     def digest(self) -> str:
@@ -135,6 +160,17 @@ class Lesson:
     classes: tuple[Any, ...]
     truth: Truth | None = None
     """What the labels were like, where rows of them were left out."""
+
+    @classmethod
+    def of(cls, predictions: Predictions, *, input: str, classes: Sequence[Any] | None = None) -> Lesson:
+        """What predictions hold, with the names that `classes` gives to theirs."""
+        scores = ModelScores.of(predictions, input)
+        weight = np.ones(len(predictions)) if predictions.weight is None else predictions.weight
+        if predictions.labels is None:
+            raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
+        if not weight.sum() > 0:
+            raise CalibrationInputError("predictions", "must have rows to learn from", got=f"{len(predictions)} rows")
+        return cls(scores, predictions.labels, weight, _names_of(predictions, classes))
 
     @property
     def width(self) -> int:
@@ -167,14 +203,21 @@ def as_lesson(
     normalize: bool = False,
     missing: str = "error",
 ) -> Lesson:
-    """Scores and labels as given, checked; the options are those of `Predictions.from_probs`.
+    """Scores and labels as given, checked, with options as in `Predictions.from_probs`; or those of predictions.
 
     Labels are class indices, or names: those in `classes`, else, where each class occurs, in sorted order.
 
     >>> as_lesson([[2., 0.], [0., 1.]], ["cat", "dog"], input="logits").classes
     ('cat', 'dog')
     """
+    if isinstance(x, Predictions):
+        for name in ["y"] * (y is not None) + ["sample_weight"] * (sample_weight is not None):
+            raise CalibrationInputError(name, "must be left out", got=f"Predictions and {name}")
+        return Lesson.of(x, input=input, classes=classes)
+    if y is None:
+        raise CalibrationInputError("y", "is required", got="None", hint="call fit(X, y) or fit(predictions)")
     door = Door(y, x, ("y", "X"), class_axis, missing, sample_weight)
+    _refuse_label_rows(door.truth)
     values = door.logits(normalize) if input == "logits" else door.probabilities(normalize)[0]
     keys = door.keys(classes)
     if keys is None and door.truth.dtype.kind == "U":
@@ -196,6 +239,7 @@ def as_scores(
     *,
     input: str,
     width: int,
+    independent: bool = False,
     classes: Sequence[Any] | None = None,
     class_axis: int | None = None,
     normalize: bool = False,
@@ -207,13 +251,14 @@ def as_scores(
     values, _ = as_array(x, "X")
     axis = class_axis % values.ndim if is_whole(class_axis) else 1 if values.ndim == 2 else None
     unknown = np.zeros(Layout(values.shape, axis).samples, np.int64)
-    door = Door(unknown, x if hasattr(x, "columns") else values, ("y", "X"), class_axis, None)
+    frame = x if hasattr(x, "columns") else values
+    door = Door(unknown, frame, ("y", "X"), class_axis, None, whole=not independent)
     if door.width != width:
         expected = "1-D scores of one event" if width == 0 else f"{width} columns"
         raise CalibrationInputError("X", f"must be {expected}, as fitted", got=f"shape {values.shape}")
     door.keys(None if classes is None or list(classes) == list(range(width)) else classes)
     scores = door.logits(normalize) if input == "logits" else door.probabilities(normalize)[0]
-    return ModelScores(scores, input), door.layout
+    return ModelScores(scores, input, independent), door.layout
 
 
 def log_softmax(logits: Array) -> Floats:
@@ -274,6 +319,27 @@ def _log_odds(logits: Array) -> Floats:
     others = np.maximum(1.0 + rest[:, None] - odds, 1.0)
     others[rows, top] = rest
     return shifted - np.log(np.maximum(others, np.finfo(np.float64).tiny))
+
+
+def _refuse_label_rows(truth: Array) -> None:
+    """Refuse rows of 0 and 1 that are not all one-hot: what is true of them is no class."""
+    if truth.ndim == 2 and truth.dtype.kind != "U" and ((truth == 0) | (truth == 1)).all():
+        several = np.flatnonzero(truth.sum(axis=1) != 1)
+        if several.size:
+            got, hint = f"{truth[several[0]].sum():g}", "fit(Predictions.from_multilabel(y, X)) fits independent labels"
+            raise CalibrationInputError("y", "rows must sum to 1", got=got, where=f"row {several[0]}", hint=hint)
+
+
+def _names_of(predictions: Predictions, classes: Sequence[Any] | None) -> tuple[Any, ...]:
+    """What classes are called: as `classes` says, else as predictions do; indices where they have no names."""
+    count = predictions.n_classes or 2
+    known, counted = predictions.classes, tuple(map(str, range(count)))
+    if classes is None:
+        return tuple(range(count)) if known in ((), counted) else known
+    keys = class_keys(classes, count)
+    if known not in ((), counted, tuple(map(str, keys))):
+        raise CalibrationInputError("predictions", "must name the classes as the method does", got=", ".join(known[:5]))
+    return keys
 
 
 def _named(truth: Array, width: int) -> list[str]:

@@ -88,18 +88,18 @@ def gathered(learnt: Sequence[Any]) -> Any:
     return tuple(learnt) if isinstance(learnt[0], np.ndarray) else np.array(learnt, np.float64)
 
 
-def together(endings: Sequence[Ending], classes: Sequence[Any]) -> Ending:
-    """How the searches for all classes ended; the first that ended at a bound speaks for the others.
+def together(endings: Sequence[Ending], classes: Sequence[Any], noun: str = "class") -> Ending:
+    """How the searches for all classes or labels ended; the first that ended at a bound speaks for the others.
 
     >>> bound = Ending(False, 0.1, 3, ("slope",), "no overlap")
     >>> ending = together([Ending(iterations=2), bound, bound], "abc")
     >>> ending.at_bound, ending.message, ending.converged
     (('slope of b', 'slope of c'), 'class b: no overlap; likewise 1 more', False)
     """
-    if len(endings) == 1:
+    if len(endings) < len(classes):  # one event has two classes
         return endings[0]
     pairs = list(zip(classes, endings, strict=True))
-    messages = [f"class {name}: {ending.message}" for name, ending in pairs if ending.message]
+    messages = [f"{noun} {name}: {ending.message}" for name, ending in pairs if ending.message]
     return Ending(
         all(ending.converged for ending in endings),
         max(ending.gradient_norm for ending in endings),
