@@ -345,7 +345,6 @@ def _names_of(predictions: Predictions, classes: Sequence[Any] | None) -> tuple[
 def _named(truth: Array, width: int) -> list[str]:
     names = sorted(set(truth.tolist()))
     if len(names) != width:
-        raise CalibrationInputError(
-            "y", f"must name all {width} classes", got=f"{len(names)} names", hint="pass classes=[...] in column order"
-        )
+        got, hint = f"{len(names)} names", "pass classes=[...] in column order"
+        raise CalibrationInputError("y", f"must name all {width} classes", got=got, hint=hint)
     return names
