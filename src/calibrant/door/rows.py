@@ -40,7 +40,10 @@ def as_shortlist(door: Door, ids: Any, n_classes: Any, classes: Any) -> tuple[In
 
 def as_label_rows(door: Door, classes: Any) -> Truth:
     """Labels (n, L) of which any may be true, as 0 and 1."""
-    truth, width = door.truth, door.values.shape[-1]
+    width = door.values.shape[-1]
+    truth = (
+        door.truth[:, None] if width == 1 and door.truth.ndim == 1 else door.truth
+    )  # one column is taken as a vector
     if door.values.ndim != 2 or truth.shape != door.values.shape:
         got = f"shapes {truth.shape} and {door.values.shape}"
         raise CalibrationInputError(door.truth_name, f"must be (n, L), like {door.name}", got=got)
