@@ -52,6 +52,13 @@ class Question:
         return f"n = {self.rows if self.together else f'{len(self.predictions):,}'}"
 
     @property
+    def every(self) -> str:
+        """What questions beside the main one are about."""
+        if self.together:
+            return "each label"
+        return "the likeliest classes" if self.lacking else "all classes"
+
+    @property
     def lacking(self) -> str:
         """What questions about all classes need and do not get; empty where nothing is missing."""
         forecasts = self.predictions.forecasts

@@ -150,7 +150,7 @@ class Subject(Question):
         bins, signed = result.bins, result.metric.facts.low < 0
         if not signed or bins is None or bins.shape != (1, 1, 1) or len(result.values):
             return result
-        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"])
+        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"], self.together or 1)
         details = {name: value for name, value in result.details.items() if name != "redraws"}
         return dataclasses.replace(result, details={**details, "null_p_value": whole.p})
 

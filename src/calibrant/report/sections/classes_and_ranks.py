@@ -34,6 +34,7 @@ class _Words:
     several: tuple[str, str]
     by: str
     enough: str
+    none: str
     gap: str
     question: str
     header: tuple[str, ...]
@@ -43,7 +44,8 @@ _PREDICTED = _Words(
     "Over- and under-confidence by class",
     ("class", "classes"),
     "predicted class",
-    f"predicted {LEAST_ROWS} times or more",
+    f" predicted {LEAST_ROWS} times or more",
+    f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one.",
     "Mean confidence less the share of right answers.",
     "When the model answers with a class, how sure is it, and how often is it right?",
     ("class", "samples predicted", "confidence", "right", "confidence - right"),
@@ -52,7 +54,8 @@ _LABELLED = _Words(
     "Too high or too low, by label",
     ("label", "labels"),
     "label",
-    f"with {LEAST_ROWS} rows or more",
+    "",
+    f"Fewer than {LEAST_ROWS} rows: too few to look at labels one by one.",
     "Mean forecast less how often the label was true.",
     "Is each label true as often as it is forecast?",
     ("label", "samples", "mean forecast", "true", "forecast - true"),
@@ -72,17 +75,15 @@ def classes_section(subject: Subject) -> Section | None:
     small = [gap for gap in every if gap.rows < LEAST_ROWS]
     tested = [gap for gap in every if gap.rows >= LEAST_ROWS]
     if not tested:
-        one, several = words.several
-        reason = f"No {one} is {words.enough}: too few rows to look at {several} one by one."
         grid = dataclasses.replace(_grid(subject, [], small, words), folded=True)
-        return Section("classes", words.title, (reason,), (), (grid,))
+        return Section("classes", words.title, (words.none,), (), (grid,))
     ordered = sorted(corrected(tested), key=lambda gap: -gap.value)
     drawn = ordered if len(ordered) <= 2 * NAMED else ordered[:NAMED] + ordered[-NAMED:]
     some = "" if len(drawn) == len(ordered) else f" The {NAMED} farthest at each end of {len(ordered):,} are drawn."
     n = f"n = {len(predictions):,}"
     picture = gap_bars("classes-picture", drawn, f"Signed gaps by {words.by}, {n}", words.several[1])
     caption = (
-        f"{n}, {counted(len(ordered), *words.several)} {words.enough}. {words.gap} Strokes: 90% intervals (normal "
+        f"{n}, {counted(len(ordered), *words.several)}{words.enough}. {words.gap} Strokes: 90% intervals (normal "
         f"approximation). Bold: more than noise after Holm's correction for their number.{some}"
     )
     figure = PageFigure("classes-figure", picture, caption, _grid(subject, ordered, small, words))

@@ -30,17 +30,18 @@ REFERENCES = (
 )
 
 _TOGETHER = (
-    "A row is resampled with all its labels. Intervals of frequencies and of gaps take rows, not labels, to be "
-    "independent: Wilson's divide the number of forecasts by the design effect (at least 1). "
-    "Redraws and p-values take the labels of a row to be independent given their forecasts; where labels come true "
-    "together more often than that, p-values are too small."
+    "A row is resampled with all its labels. Intervals of frequencies and gaps, and p-values of gaps, take rows, not "
+    "labels, to be independent: variances are multiplied by the design effect, what dependence within rows adds (at "
+    "least 1). Redraws take the labels of a row to be independent given their forecasts. Where labels come true "
+    "together more often than that, noise floors and their p-values are too small; the intervals hold."
 )
 
 
 def card_section(subject: Subject) -> Section:
     """What was measured: rows, classes, prevalence, a hash."""
     predictions = subject.predictions
-    forecast, frequency = "mean forecast", "prevalence (how often it happened)"
+    what = "a label is true" if subject.together else "it happened"
+    forecast, frequency = "mean forecast", f"prevalence (how often {what})"
     if predictions.forecasts.answers:
         forecast, frequency = "mean confidence", "accuracy"
     rows: list[tuple[str, str]] = [
@@ -90,8 +91,7 @@ def methods_section(subject: Subject, command: str) -> Section:
 
     redrawn = f"{subject.resamples} ({'pooled labels' if subject.together else 'one event'})"
     if subject.predictions.n_classes:
-        every = "each label" if subject.together else "all classes"
-        redrawn += f", {subject.class_resamples} ({every}, {counted(len(subject.class_rows), 'row')})"
+        redrawn += f", {subject.class_resamples} ({subject.every}, {counted(len(subject.class_rows), 'row')})"
     rows: list[tuple[str, str]] = [
         ("command", command),
         ("calibrant", calibrant.__version__),
@@ -110,9 +110,8 @@ def methods_section(subject: Subject, command: str) -> Section:
         "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
         "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",
         *([_TOGETHER] if subject.together else []),
-        f"Above {MOST_ROWS:,} {'forecasts' if subject.together else 'rows'}, resamples draw from forecasts in groups no "
-        "wider than 1/4,096 and no larger than "
-        "1/4,096 of them (tied forecasts stay together).",
+        f"Above {MOST_ROWS:,} {'forecasts' if subject.together else 'rows'}, resamples draw from forecasts in groups "
+        "no wider than 1/4,096 and no larger than 1/4,096 of them (tied forecasts stay together).",
     )
     return Section(
         "methods",

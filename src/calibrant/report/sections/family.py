@@ -86,8 +86,9 @@ _CLASSES: dict[str, tuple[Metric, str, str]] = {
     ),
     "top-5 ECE": (
         recipes.TOP5_ECE,
-        "The same for the five likeliest classes.",
-        "as full ECE, of the five largest probabilities and the rest",
+        "How far off are the probabilities of the five likeliest classes, taken together?",
+        "share-weighted mean over kd-tree bins of half the summed |mean probability - frequency| over the five largest "
+        "probabilities and the rest",
     ),
 }
 _LABELS: dict[str, tuple[Metric, str, str]] = {
@@ -194,14 +195,22 @@ def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dea
             "error too large, resampling shows by how much, and the interval takes that away."
         )
     noisy = [name for name, result in results.items() if NOISE in result.notes]
+    floorless = [name for name, result in results.items() if "noise_floor" not in result.details]
     if noisy:
         paragraphs.append(
             f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there"
-            + ("." if soft else ": compare the value with its noise floor instead.")
+            + ("." if set(noisy) & set(floorless) else ": compare the value with its noise floor instead.")
         )
+    return paragraphs + _left_out(subject, floorless, left_out, dear)
+
+
+def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear: list[str]) -> list[str]:
+    """What is not in the table, and why."""
+    paragraphs = []
     if subject.lacking:
         needing = [name for name in left_out if name in _CLASSES and _needs_all(_CLASSES[name][0], subject)]
-        paragraphs.append(f"Left out: {listed(needing, most=20)} (each {subject.lacking}).")
+        floors = [f"the noise floor of {name}" for name in floorless]
+        paragraphs.append(f"Left out: {listed([*needing, *floors], most=20)} (each {subject.lacking}).")
         left_out = [name for name in left_out if name not in needing]
     if left_out:
         paragraphs.append(f"Not defined for these data: {listed(left_out, most=20)}.")
@@ -222,8 +231,7 @@ def _lead(subject: Subject, about_classes: list[str]) -> str:
         "chance that those would show as much or more (of MCS it is computed, of others counted). From "
         f"{subject.resamples} resamples of the rows and as many redraws of the labels"
     )
-    every = "each label" if subject.together else "all classes"
-    of_classes = f", {subject.class_resamples} for questions about {every}" if about_classes else ""
+    of_classes = f", {subject.class_resamples} for questions about {subject.every}" if about_classes else ""
     pooled = " All but those by label pool the forecasts of all labels." if subject.together else ""
     return (
         f"One forecast has many calibration errors, one for each question. {beside} "

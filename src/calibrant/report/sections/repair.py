@@ -19,7 +19,7 @@ def repair_section(subject: Subject) -> Section | None:
     if subject.together:
         return None
     if subject.lacking:
-        return Section("repair", title, (f"Recalibration {subject.lacking}.",))
+        return Section("repair", title, (f"Recalibration {subject.lacking}: give them all to try it.",))
     if choice is None:
         reason = (
             "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
