@@ -136,7 +136,7 @@ def _on_average(subject: Subject) -> str:
     forecast, truth = subject.forecast, subject.frequency
     if subject.predictions.forecasts.answers:
         return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
-    over = f"Over all {subject.together} labels, on" if subject.together else "On"
+    over = f"Over all {subject.together} labels, on" if subject.together > 1 else "On"
     what = "a label is true" if subject.together else "it happens"
     return f"{over} average {percent(forecast)} is forecast, and {what} in {percent(truth)} of the cases."
 
