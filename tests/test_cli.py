@@ -124,6 +124,12 @@ def folder(tmp_path_factory):
     _write_rows(folder / "other.csv", truth)
     _write_rows(folder / "lists.csv", {"label": LABELS.tolist(), "probs": PROBS.tolist(), "region": region})
     _write_rows(folder / "lists.ndjson", {"label": LABELS.tolist(), "probs": PROBS.tolist(), "region": region})
+    truth = {f"y_{name}": (index == LABELS).astype(int).tolist() for index, name in enumerate(NAMES)}
+    _write_rows(folder / "labels.csv", {**truth, **wide, "region": region})
+    ids = np.argsort(-PROBS, axis=1)[:, :3]
+    likeliest = {f"class_{rank + 1}": ids[:, rank].tolist() for rank in range(3)}
+    likeliest |= {f"prob_{rank + 1}": PROBS[np.arange(N), ids[:, rank]].tolist() for rank in range(3)}
+    _write_rows(folder / "likeliest.csv", {"label": LABELS.tolist(), **likeliest})
     event = {"label": HAPPENED.tolist(), "p": CHANCE.tolist(), "region": region}
     answers = {"confidence": CONFIDENCE.tolist(), "correct": CORRECT.tolist(), "region": region}
     for kind in ("csv", "jsonl"):
@@ -268,11 +274,51 @@ ALWAYS = ["log_loss", "brier", "ece", "ece_sweep", "mce", "mcs"]
         (["event.csv"], ["ece_debiased"]),
         (["answers.jsonl"], ["accuracy", "ece_debiased"]),
         (["soft.npz"], ["accuracy", "sce", "ace"]),
+        (["labels.csv"], ["ece_debiased", "ace"]),
         (["probs.npz", "--weight", "weight"], ["accuracy", "ece_debiased", "sce", "ace"]),
     ],
 )
 def test_without_a_metric_all_the_usual_ones_that_apply_are_measured(command, words, more):
     assert sorted(command("measure", *words, "--format", "json").values) == sorted(ALWAYS + more)
+
+
+def test_without_a_metric_the_likeliest_classes_are_asked_nothing_that_needs_all(command):
+    measured = command("measure", "likeliest.csv", "--classes", "6", "--format", "json").values
+    assert sorted(measured) == ["accuracy", "ece", "ece_debiased", "ece_sweep", "mce", "mcs"]
+    assert measured["ece"] == cal.ECE(CLASSES).value
+    assert command(
+        "measure", "likeliest.csv", "--classes", ",".join(NAMES), "-m", "ece", "--format", "json"
+    ).values == {"ece": measured["ece"]}
+    ended = command("measure", "likeliest.csv", "--classes", "6", "-m", "log_loss")
+    assert ended.code == 3
+    assert "needs the probability of each of the 6 classes, got the 3 likeliest of 6 classes" in ended.err
+
+
+def test_the_number_of_classes_is_asked_for_by_its_option(command):
+    ended = command("measure", "likeliest.csv")
+    assert ended.code == 3
+    assert "pass --classes K, the number of all classes, or their names" in ended.err
+    assert "must be a sequence of names, got 6" in command("measure", "probs.npz", "--classes", "6").err
+
+
+def test_labels_are_measured_label_by_label(command):
+    ended = command("measure", "labels.csv", "--parts")
+    assert "120 rows, 6 independent labels, probabilities" in ended.out
+    assert "every label, 15 equal-width bins, mean of parts" in ended.out
+    assert all(name in ended.out for name in NAMES)
+
+
+def test_kinds_that_are_no_model_to_simulate_are_refused(command):
+    ended = command("simulate", "like", "labels.csv", "--replicates", "5")
+    assert ended.code == 3
+    assert "simulation: needs one true class per row, got independent labels" in ended.err
+
+
+def test_every_kind_is_compared_by_what_it_has(command):
+    of_labels = json.loads(command("compare", "labels.csv", "labels.csv", "-n", "20", "--format", "json").out)
+    assert list(of_labels["comparisons"]) == ["ece", "brier", "log_loss"]
+    words = ("compare", "likeliest.csv", "likeliest.csv", "--classes", "6", "-n", "20", "--format", "json")
+    assert list(json.loads(command(*words).out)["comparisons"]) == ["ece"]
 
 
 def test_a_column_of_weights_that_is_not_used_is_said(command, tmp_path):

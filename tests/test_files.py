@@ -17,7 +17,8 @@ import pytest
 
 import calibrant as cal
 from calibrant import CalibrationInputError, Predictions
-from calibrant.files import SHIPPED, read
+from calibrant.files import SHIPPED, read, read_scores
+from calibrant.files import write as write_file
 
 Y = [0, 2, 1, 2]
 M = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]
@@ -883,3 +884,173 @@ def test_an_array_beside_the_forecasts_names_the_classes(tmp_path, key):
 def test_a_column_of_the_name_of_an_option_is_no_option(write):
     path = write("options.csv", table({"label": E, "p": P, **dict.fromkeys(("copy", "normalize", "class_axis"), E)}))
     assert_same(read(path), EVENT)
+
+
+# ---- the k likeliest classes, and independent labels -----------------------------------------------------------------
+
+IDS = [[0, 1], [2, 1], [1, 2], [2, 0]]
+TWO = [[0.7, 0.2], [0.6, 0.3], [0.5, 0.3], [0.5, 0.25]]
+SEVERAL = [[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 1]]
+SURE = [[0.9, 0.3, 0.6], [0.2, 0.1, 0.8], [0.7, 0.6, 0.4], [0.4, 0.5, 0.9]]
+
+LIKELIEST = Predictions.from_top_k(Y, IDS, TWO, n_classes=9)
+LABELS = Predictions.from_multilabel(SEVERAL, SURE)
+
+
+def columns_of(prefix, rows, names):
+    return {f"{prefix}{name}": list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+BY_RANK = {"label": Y, **columns_of("class_", IDS, (1, 2)), **columns_of("prob_", TWO, (1, 2)), "region": REGION}
+RANKED = {"label": Y, "ids": IDS, "probs": TWO, "region": REGION}
+BY_LABEL = {**columns_of("p_", SURE, NAMES), **columns_of("y_", SEVERAL, reversed(NAMES)), "region": REGION}
+BY_LABEL |= columns_of("y_", SEVERAL, NAMES)
+STACKED = {"multilabel": SEVERAL, "probs": SURE, "region": REGION}
+SPELLED_IDS = [[NAMES[index] for index in row] for row in IDS]
+
+
+def saved(columns, ending, write, npz, parquet):
+    """Columns in a file of one of the formats."""
+    if ending == "npz":
+        return npz(**columns)
+    if ending == "parquet":
+        return parquet(columns)
+    cells = {name: [json.dumps(cell) if isinstance(cell, list) else cell for cell in columns[name]] for name in columns}
+    return write(f"predictions.{ending}", jsonl(columns) if ending == "jsonl" else table(cells))
+
+
+@pytest.fixture(params=["csv", "tsv", "jsonl", "npz", "parquet"])
+def save(request, write, npz, parquet):
+    """Save columns in each of the formats."""
+    return lambda columns: saved(columns, request.param, write, npz, parquet)
+
+
+@pytest.mark.parametrize("columns", [BY_RANK, RANKED], ids=["columns", "lists"])
+def test_the_likeliest_classes_are_read(save, columns):
+    made = read(save(columns), classes=9)
+    assert_same(made, LIKELIEST, region=REGION)
+    assert np.array_equal(made.forecasts.ids, LIKELIEST.forecasts.ids)
+    assert made.n_classes == 9
+
+
+def test_the_likeliest_classes_go_by_name(save, write, npz, parquet):
+    names = columns_of("class_", SPELLED_IDS, (1, 2))
+    for columns in ({**BY_RANK, **names, "label": SPELLED}, {**RANKED, "ids": SPELLED_IDS, "label": SPELLED}):
+        made = read(save(columns), classes=NAMES)
+        assert np.array_equal(made.forecasts.ids, LIKELIEST.forecasts.ids)
+        assert made.labels.tolist() == Y
+        assert made.classes == tuple(NAMES)
+
+
+def test_the_numbers_that_name_classes_are_names_of_the_likeliest_too(save):
+    shifted = {**BY_RANK, "label": [y + 1 for y in Y]}
+    shifted |= columns_of("class_", [[index + 1 for index in row] for row in IDS], (1, 2))
+    made = read(save(shifted), classes=["1", "2", "3"])
+    assert np.array_equal(made.forecasts.ids, LIKELIEST.forecasts.ids)
+    assert made.labels.tolist() == Y
+    refused(save(BY_RANK), "labels must be among the class names 1, 2, 3, got 0", classes=["1", "2", "3"])
+
+
+@pytest.mark.parametrize("columns", [BY_RANK, RANKED], ids=["columns", "lists"])
+def test_the_likeliest_need_the_number_of_classes(save, columns):
+    error = refused(save(columns), "needs the number of all classes")
+    assert "classes=K" in error.hint
+
+
+def test_an_array_of_names_counts_the_classes(npz):
+    assert read(npz(**RANKED, classes=NAMES)).n_classes == 3
+
+
+@pytest.mark.parametrize("columns", [BY_LABEL, STACKED], ids=["columns", "lists"])
+def test_independent_labels_are_read(save, columns):
+    made = read(save(columns), classes=None if columns is BY_LABEL else NAMES)
+    assert_same(made, LABELS, region=REGION)
+    assert made.classes == tuple(NAMES)
+    assert made.weight is None
+
+
+def test_labels_may_be_true_and_false(write):
+    words = {"y_cat": ["True", "false", "TRUE", "False"], "p_cat": P}
+    made = read(write("labels.csv", table(words)))
+    assert made.labels.tolist() == [[1], [0], [1], [0]]
+    assert made.classes == ("cat",)
+
+
+def test_weights_are_weights_of_every_kind(save):
+    heavy = [1.0, 2.0, 3.0, 1.0]
+    for columns, options in ((BY_RANK, {"classes": 9}), (RANKED, {"classes": 9}), (BY_LABEL, {}), (STACKED, {})):
+        made = read(save({**columns, "w": heavy}), weight="w", **options)
+        assert made.weight.tolist() == heavy
+        assert list(made.columns) == ["region"]
+
+
+def test_other_files_stay_what_they_are(write, npz):
+    beside = {**WIDE, "y_cat": E, "class_1": E, "prob_1": P, "ids": ["a", "b", "c", "d"]}
+    assert_same(
+        read(write("beside.csv", table(beside))), CLASSES, region=REGION, y_cat=E, class_1=E, prob_1=P, ids=list("abcd")
+    )
+    assert_same(read(npz(label=Y, probs=M, ids=[3, 1, 4, 1])), CLASSES, ids=[3, 1, 4, 1])
+    assert_same(read(npz(y=np.eye(3)[Y], p=M)), CLASSES)
+    truth = {"y_true": SPELLED, **{name: column for name, column in WIDE.items() if name != "label"}}
+    assert_same(read(write("truth.csv", table(truth)), label="y_true"), CLASSES, region=REGION)
+    assert_same(
+        read(write("mixed.csv", "label,p,ids\n1,0.9,7\n0,0.2,NA\n1,0.7,8\n0,0.4,9\n")), EVENT, ids=["7", "NA", "8", "9"]
+    )
+
+
+LACKING_SOME = {
+    "no probability": ("y_a,y_b,p_a\n1,0,0.9\n", "must have y_<label> and p_<label> of every label, got no p_b", {}),
+    "no truth": ("y_a,p_a,p_b\n1,0.1,0.9\n", "of every label, got no y_b", {}),
+    "both": ("y_a,p_b\n1,0.1\n", "of every label, got no y_b, p_a", {}),
+    "many": (",".join(["p_a", *(f"y_{i}" for i in range(9))]) + "\n" + ",".join(["0"] * 10) + "\n", "and 5 more", {}),
+    "a rank": ("label,class_1,class_3,prob_1,prob_2\n0,0,1,.5,.4\n", "prob_1 .. prob_3, got no class_2, prob_3", {}),
+    "far ranks": ("label,class_9999,prob_1\n0,0,.5\n", "got no class_1, class_2, .* and 19991 more", {}),
+    "no list": ("label,class_1,class_2\n0,0,1\n", "must have p, p_<class>, .*class_1 .. and prob_1", {}),
+    "logits": ('multilabel,logits\n"[1, 0]","[2.0, 1.0]"\n', "must have probabilities of labels, got logits", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LACKING_SOME)
+def test_what_is_missing_of_labels_and_ranks_is_named(write, case):
+    text, message, keys = LACKING_SOME[case]
+    refused(write("predictions.csv", text), message, **keys)
+
+
+def test_options_that_do_not_apply_are_refused(write):
+    refused_of = [(BY_RANK, {"classes": 9, "normalize": True})]
+    refused_of += [(BY_LABEL, {"normalize": True}), (BY_LABEL, {"ignore_index": -1})]
+    for columns, options in refused_of:
+        path = write("predictions.csv", table(columns))
+        with pytest.raises(CalibrationInputError, match=r"needs one label and the probability of every class"):
+            read(path, **options)
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_labels_travel_and_are_inert(write, case):
+    name = HOSTILE[case]
+    path = write("labels.csv", [[f"y_{name}", f"p_{name}", "y_b", "p_b"], ["1", "0.9", "0", "0.1"]])
+    assert len(read(path).classes) == 2
+    error = refused(write("lacking.csv", [[f"y_{name}", "p_b", "y_b"], ["1", "0.9", "0"]]), "of every label, got no p_")
+    assert len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet"])
+@pytest.mark.parametrize("columns", [BY_LABEL, STACKED], ids=["columns", "lists"])
+def test_labels_come_back_as_they_were_written(tmp_path, save, columns, ending):
+    path = save(columns)
+    scores, are_logits, names, others = read_scores(path)
+    assert not are_logits
+    rewritten = tmp_path / f"rewritten.{ending}"
+    write_file(rewritten, scores, list(names or NAMES), others)
+    made = read(rewritten)
+    assert_same(made, LABELS, region=REGION)
+    assert made.classes == tuple(NAMES)
+    if ending == "csv":
+        header = rewritten.read_text().splitlines()[0].split(",")
+        assert {f"{prefix}_{name}" for prefix in "yp" for name in NAMES} <= set(header)
+
+
+@pytest.mark.parametrize("columns", [BY_RANK, RANKED], ids=["columns", "lists"])
+def test_the_likeliest_alone_are_no_scores_of_all_classes(save, columns):
+    with pytest.raises(CalibrationInputError, match="must have the probability of every class, got the likeliest"):
+        read_scores(save(columns))

@@ -270,7 +270,7 @@ def test_options_that_a_file_does_not_take_are_refused(tmp_path):
     with pytest.raises(CalibrationInputError, match="did you mean 'normalize'"):
         read(tmp_path / "it.npz", normalise=True)
     np.savez(tmp_path / "top.npz", correct=Y == 0, confidence=P[:, 0])
-    with pytest.raises(CalibrationInputError, match="normalize: is no option of confidence"):
+    with pytest.raises(CalibrationInputError, match="normalize: needs one label and the probability of every class"):
         read(tmp_path / "top.npz", normalize=True)
     assert len(read(tmp_path / "top.npz", ignore_index=1)) == (Y != 0).sum()
 

@@ -98,7 +98,7 @@ def test_squared_weights_are_those_of_the_rows_of_a_bin():
 
 def test_squared_weights_of_equal_rows_are_their_number():
     event = Predictions.from_probs([1, 0, 1, 1], [0.2, 0.4, 0.4, 0.9])
-    np.testing.assert_allclose(squared_weights(grouped(event), np.array([0.0, 2.0, 4.0])), [2, 2])
+    np.testing.assert_allclose(squared_weights(event, grouped(event), np.array([0.0, 2.0, 4.0]), np.ones(4)), [2, 2])
 
 
 def test_the_page_gets_no_more_than_two_cells_a_possible_cut_and_no_row():

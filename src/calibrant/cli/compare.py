@@ -13,7 +13,7 @@ import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, read, reading_options
-from calibrant.cli.measure import metrics_named
+from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.comparison import Comparison, compare
@@ -59,9 +59,10 @@ def compare_models(
     Exit status: 0 all is well, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong data, 4 a file
     cannot be read.
     """
-    metrics = metrics_named(names or ("ece", "brier", "log_loss"))
+    metrics = metrics_named(names)
     usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
     a, b = (read((file,), **keys) for file in (first, second))
+    metrics = metrics or metrics_named(usual(a, usual(b, ("ece", "brier", "log_loss"))))
     with _by_name(first, second):
         comparisons = {
             name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)

@@ -88,6 +88,8 @@ _OPTIONS = {
     "probs=...": "--probs KEY",
     "logits=...": "--logits KEY",
     "classes=[...]": "--classes NAMES",
+    "classes=K": "--classes K",
+    "n_classes": "the number of classes (--classes)",
     "classes=(name when it did not happen, name when it did)": "--classes NAME_IF_NOT,NAME_IF_SO",
 }
 

@@ -21,7 +21,11 @@ _OPTIONS = (
     click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs."),
     click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits."),
     click.option("--weight", metavar="KEY", help="Where sample weights are."),
-    click.option("--classes", metavar="NAMES", help="Class names, separated by commas: --classes loss,win."),
+    click.option(
+        "--classes",
+        metavar="NAMES",
+        help="Class names, separated by commas; of the k likeliest alone, or their number.",
+    ),
     click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning),
     click.option("--ignore-index", type=float, metavar="LABEL", help=OPTIONS["ignore_index"].meaning),
     click.option("--class-axis", type=int, metavar="AXIS", help=OPTIONS["class_axis"].meaning),
@@ -43,12 +47,17 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
     if keys["probs"] and keys["logits"]:
         raise click.UsageError("--probs and --logits exclude each other")
     try:
-        return io.read(files, classes=None if classes is None else classes.split(","), **keys)
+        return io.read(files, classes=None if classes is None else _classes(classes), **keys)
     except CalibrationInputError as error:
         if any(file in str(error) for file in files):
             raise
         named = f"{Path(files[0 if error.parameter == 'y_true' else -1]).name}: {error.parameter}"
         raise CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=error.hint) from None
+
+
+def _classes(text: str) -> list[str] | int:
+    """Names, or how many classes there are."""
+    return int(text) if text.isascii() and text.isdigit() else text.split(",")
 
 
 def described(predictions: Predictions) -> str:

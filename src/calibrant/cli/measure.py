@@ -13,6 +13,7 @@ from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.showing import show
+from calibrant.door.kinds import COLUMNS
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
@@ -80,6 +81,8 @@ def measure(
     \b
     Labels are in label, labels or y; forecasts in p (one event), p_<class> columns, probs, logits, or
     confidence with correct (true / false); all other columns can be used in --by and where(...).
+    The k likeliest alone: class_1 .. class_k and prob_1 .. prob_k, or lists ids and probs, with --classes K.
+    Independent labels: y_<label> (0 or 1) and p_<label> of each, or lists multilabel and probs.
 
     \b
     Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read.
@@ -88,7 +91,7 @@ def measure(
     selected = everything if select is None else usage(_selection, select)
     predictions = read(files, **keys)
     metrics = {
-        name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(_usual(predictions))).items()
+        name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(usual(predictions))).items()
     }
     thresholds = _limits(limits, metrics)
     if groups is not None and interval is None:
@@ -125,16 +128,17 @@ def _check_null(n: int, seed: int) -> None:
     check_seed(seed)
 
 
-def _usual(predictions: Predictions) -> Sequence[str]:
-    """What answers most questions; no class question for an event, no debiased error under soft labels."""
-    left_out = set() if predictions.n_classes else {"sce", "ace"}
-    if not predictions.forecasts.answers:
-        left_out.add("accuracy")
+def usual(predictions: Predictions, names: Sequence[str] = USUAL) -> Sequence[str]:
+    """What answers most questions; nothing that needs more than is forecast, no debiased error under soft labels."""
+    forecasts = predictions.forecasts
+    left_out = set() if forecasts.answers else {"accuracy", "sce"}  # of labels, ECE is what SCE is
+    if COLUMNS in forecasts.lacks:
+        left_out |= {"sce", "ace"} if forecasts.of_events else {"sce", "ace", "log_loss", "brier"}
     if predictions.soft is not None:
         left_out.add("ece_debiased")
     if predictions.weight is not None and (predictions.weight % 1).any():
         left_out |= {"ece_sweep", "ece_debiased", "ace"}
-    return [name for name in USUAL if name not in left_out]
+    return [name for name in names if name not in left_out]
 
 
 def metrics_named(names: Sequence[str]) -> dict[str, Metric]:

@@ -1,12 +1,12 @@
-"""DoorOptions: what may stand beside labels and forecasts, in every place that takes those."""
+"""Options: what may stand beside labels and forecasts, in every place that takes those."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from calibrant.exceptions import CalibrationInputError, nearest
 
@@ -14,22 +14,22 @@ Call = Callable[..., object]
 
 
 class ScoreOptions(TypedDict, total=False):
-    """DoorOptions of forecasts alone."""
+    """Options of forecasts alone."""
 
     class_axis: int | None
     normalize: bool
 
 
 class LabelOptions(ScoreOptions, total=False):
-    """DoorOptions of labels and forecasts."""
+    """Options of labels and forecasts."""
 
-    classes: Iterable[object] | None
+    classes: Any
     ignore_index: float | None
     missing: str
 
 
 class DoorOptions(LabelOptions, total=False):
-    """DoorOptions of labels, forecasts and weights: all there are."""
+    """Options of labels, forecasts and weights: all there are."""
 
     sample_weight: object
 

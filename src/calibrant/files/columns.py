@@ -11,6 +11,10 @@ import numpy as np
 from calibrant.door.arrays import MISSING, Array
 from calibrant.exceptions import CalibrationInputError
 
+LABELS = ("label", "labels", "y")
+MULTILABEL = "multilabel"
+"""Where a matrix of independent labels is: 0 or 1 of each, beside their probabilities in `probs`."""
+
 
 class Columns(Mapping[str, Array]):
     """The named arrays of a file, each checked when it is asked for: what nobody needs may be as it is."""

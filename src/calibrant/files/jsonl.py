@@ -49,13 +49,13 @@ def parse(text: str) -> Any:
 
 
 def stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Array:
-    """Numbers, text, or lists of numbers of one length, one a line, as one array."""
+    """Numbers, text, or lists of one length of either, one a line, as one array."""
     try:
         array = np.array(values)
     except ValueError:  # lists of different lengths
         array = np.array(None)
     plain = array.dtype.kind in "fiub" and array.ndim in (1, 2)
-    if plain or all(isinstance(value, str) for value in values):
+    if plain or (array.dtype.kind == "U" and {_kind(value) for value in values} in ({"text"}, {"list of text"})):
         return array
     for line, value in zip(lines, values, strict=True):
         fault = _fault(value, values[0])
@@ -74,11 +74,11 @@ def _fault(value: Any, first: Any) -> tuple[str, object] | None:
     if value is None:
         return "have a value on every line", "none"
     if _kind(value) is None:
-        return "be numbers, text or lists of numbers", repr(value)
+        return "be numbers, text or lists of numbers or of text", repr(value)
     if _kind(value) != _kind(first):
         return "be of one kind", repr(value)
     if isinstance(value, list) and len(value) != len(first):
-        return f"be lists of {len(first)} numbers", len(value)
+        return f"be lists of {len(first)} {'numbers' if _kind(first) == 'list of numbers' else 'texts'}", len(value)
     return None
 
 
@@ -86,7 +86,8 @@ def _kind(value: Any) -> str | None:
     if isinstance(value, str):
         return "text"
     if isinstance(value, list):
-        return "list" if all(isinstance(item, (int, float)) for item in value) else None
+        kinds = {_kind(item) for item in value}
+        return "list of numbers" if kinds <= {"number"} else "list of text" if kinds == {"text"} else None
     return "number" if isinstance(value, (int, float)) else None
 
 

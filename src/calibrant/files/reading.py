@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
+from calibrant.checks import is_whole
 from calibrant.door.arrays import MISSING, Array, absent
 from calibrant.door.options import OPTIONS, LabelOptions, changed, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files.columns import Columns
+from calibrant.files.columns import LABELS, MULTILABEL, Columns
 from calibrant.files.formats import read_arrays
 from calibrant.files.parquet import write_parquet
-from calibrant.files.writing import write_csv, write_npz
+from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
 
-LABELS = ("label", "labels", "y")
 SHIPPED = Path(__file__).parents[1] / "data"
 """The predictions that come with the package: fashion_mnist_validation.npz and fashion_mnist_test.npz."""
 
@@ -37,6 +38,10 @@ def read(
     `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
     other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
     The options are those of `Predictions.from_probs`; with `missing="drop"`, empty cells and nulls are missing values.
+
+    The k likeliest classes alone are in `class_1` .. `class_k` and `prob_1` .. `prob_k`, or in lists (a matrix each)
+    `ids` and `probs`; then `classes` is the number of all classes, or their names. Independent labels are in
+    `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`.
 
     >>> from calibrant.files.reading import SHIPPED, read
     >>> read(SHIPPED / "fashion_mnist_test.npz")
@@ -75,10 +80,13 @@ def read_scores(
     finder = _Finder(Path(path), arrays)
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
+    if probs is None and logits is None and finder._shortlist() is not None:
+        raise CalibrationInputError(str(path), "must have the probability of every class", got="the likeliest alone")
     forecasts, names, raw = finder._forecasts(probs, logits)
     if names is None and (classes_given := finder._class_names()) is not None:
         names = tuple(map(str, classes_given.tolist()))
-    return forecasts, raw, names, finder._columns(forecasts, reserved=())
+    truth = {MULTILABEL: arrays[MULTILABEL]} if MULTILABEL in arrays else {}
+    return forecasts, raw, names, truth | finder._columns(forecasts, reserved=())
 
 
 def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
@@ -96,9 +104,11 @@ def write(path: str | Path, probabilities: Array, classes: Sequence[str], column
     target = Path(path)
     if target.suffix.lower() not in kinds:
         raise CalibrationInputError(str(path), "must end in .npz, .csv or .parquet", got=repr(target.suffix))
-    kinds[target.suffix.lower()](target, probabilities, classes, columns)
+    ending = target.suffix.lower()
+    kinds[ending](target, probabilities, classes, labelled(columns, classes, together=ending == ".npz"))
 
 
+_RANK = re.compile("[1-9][0-9]{0,3}")
 _RESERVED = {
     *OPTIONS, "y_true", "y_proba", "logits", "copy", "correct", "confidence", "self", "cls",
 }  # fmt: skip
@@ -128,11 +138,12 @@ class _Finder:
         if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
             correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
             columns = self._columns(confidence)
-            for name in {*changed(options)} - {"classes", "ignore_index", "missing"}:
-                raise CalibrationInputError(name, "is no option of confidence", got=str(self.path))
-            ignored, missing = options.get("ignore_index"), options.get("missing", "error")
-            known: dict[str, Any] = {"sample_weight": heavy, "ignore_index": ignored, "missing": missing, "copy": False}
+            known = self._known(options, heavy, "ignore_index")
             return Predictions.from_confidence(correct, confidence, **known, **columns)
+        if label is None and logits is None and self._is_multilabel(probs):
+            return self._multilabel(probs, heavy, options)
+        if probs is None and logits is None and (shortlist := self._shortlist()) is not None:
+            return self._likeliest(self._truth(label), *shortlist, heavy, options)
         truth = self._truth(label)
         forecasts, names, raw = self._forecasts(probs, logits)
         if options["classes"] is None:
@@ -142,6 +153,78 @@ class _Finder:
             truth = _outcomes(truth)
         columns = self._columns(truth)
         return make(self._by_name(truth, names), forecasts, sample_weight=heavy, copy=False, **options, **columns)
+
+    def _is_multilabel(self, probs: str | None) -> bool:
+        """Whether rows have a 0 or 1 for each of several labels, rather than one label."""
+        pairs = probs is None and self._after("y_") and self._after("p_")
+        return bool(MULTILABEL in self.arrays or pairs) and not any(name in self.arrays for name in LABELS)
+
+    def _known(self, options: LabelOptions, heavy: Array | None, *allowed: str) -> dict[str, Any]:
+        """The options that forecasts other than of whole rows have; those that they do not have are refused."""
+        for name in {*changed(options)} - {"classes", "missing", *allowed}:
+            expected = "needs one label and the probability of every class a row"
+            raise CalibrationInputError(name, expected, got=str(self.path))
+        known = {name: options[name] for name in ("missing", *allowed) if name in options}  # type: ignore[literal-required]
+        return {"sample_weight": heavy, "copy": False, **known}
+
+    def _multilabel(self, probs: str | None, heavy: Array | None, options: LabelOptions) -> Predictions:
+        known = self._known(options, heavy)
+        if MULTILABEL in self.arrays:
+            truth, (forecasts, names, raw) = self._take(MULTILABEL), self._forecasts(probs, None)
+            if raw:
+                raise CalibrationInputError(str(self.path), "must have probabilities of labels", got="logits")
+        else:
+            every = [f"{prefix}{name}" for name in self._after("p_") + self._after("y_") for prefix in ("y_", "p_")]
+            hint = "name the labels with label=... if each row has one"
+            self._require(every, "must have y_<label> and p_<label> of every label", hint)
+            names = tuple(self._after("p_"))
+            truth = np.column_stack([_outcomes(self._take(f"y_{name}")) for name in names])
+            forecasts = np.column_stack([self._numbers(f"p_{name}") for name in names])
+        classes = names if options["classes"] is None else options["classes"]
+        columns = self._columns(truth)
+        return Predictions.from_multilabel(truth, forecasts, classes=classes, **known, **columns)
+
+    def _shortlist(self) -> tuple[Array, Array] | None:
+        """The likeliest classes and their probabilities, where a file has no others."""
+        if {"ids", "probs"} <= set(self.arrays):
+            values = self._numbers("probs")
+            alone = values.ndim != 2 or self.arrays.loose("ids", len(values)) is not None
+            return None if alone else (self._take("ids"), values)
+        ranks = [[int(rank) for rank in self._after(prefix) if _RANK.fullmatch(rank)] for prefix in ("class_", "prob_")]
+        if not all(ranks) or self._after("p_") or any(name in self.arrays for name in ("p", "probs", "logits")):
+            return None
+        classes, probs = (
+            [f"{prefix}_{rank + 1}" for rank in range(max(map(max, ranks)))] for prefix in ("class", "prob")
+        )
+        self._require([*classes, *probs], f"must have class_1 .. {classes[-1]} and prob_1 .. {probs[-1]}")
+        return np.column_stack(list(map(self._take, classes))), np.column_stack(list(map(self._numbers, probs)))
+
+    def _likeliest(
+        self, truth: Array, ids: Array, probs: Array, heavy: Array | None, options: LabelOptions
+    ) -> Predictions:
+        known, classes = self._known(options, heavy, "ignore_index"), options["classes"]
+        if classes is None:
+            hint = "pass classes=K, the number of all classes, or their names"
+            raise CalibrationInputError(
+                str(self.path), "needs the number of all classes", got="the likeliest", hint=hint
+            )
+        known |= {"n_classes": int(classes)} if is_whole(classes) else {"classes": classes}
+        if not is_whole(classes) and truth.dtype.kind == ids.dtype.kind:
+            every = self._by_name(np.append(ids, truth), tuple(map(str, classes)))
+            ids, truth = every[: ids.size].reshape(ids.shape), every[ids.size :]
+        columns = self._columns(truth, {*_RESERVED, "ids", "probs", "n_classes"})
+        return Predictions.from_top_k(truth, ids, probs, **known, **columns)
+
+    def _after(self, prefix: str) -> list[str]:
+        """What follows a prefix in the names that have it."""
+        return [name.removeprefix(prefix) for name in self.arrays if name.startswith(prefix)]
+
+    def _require(self, names: Sequence[str], expected: str, hint: str | None = None) -> None:
+        missing = [name for name in dict.fromkeys(names) if name not in self.arrays]
+        if missing:
+            more = f" and {len(missing) - 5} more" if len(missing) > 6 else ""
+            got = f"no {', '.join(missing[: 5 if more else 6])}{more}"
+            raise CalibrationInputError(str(self.path), expected, got=got, hint=hint)
 
     def _class_names(self) -> Array | None:
         """An array that names the classes; in a table, where every column has a value a row, there is none."""
@@ -171,11 +254,11 @@ class _Finder:
                 return self._numbers(named), None, logits is not None
             return *self._wide(f"{named}_"), logits is not None
         keys = [name for name in ("p", "probs", "logits") if name in self.arrays]
-        wide = any(name.startswith("p_") for name in self.arrays)
+        wide = bool(self._after("p_"))
         if len(keys) + wide != 1:
             raise CalibrationInputError(
                 str(self.path),
-                "must have p, p_<class>, probs, logits, or confidence and correct",
+                "must have p, p_<class>, probs, logits, class_1 .. and prob_1 .., or confidence and correct",
                 got=" and ".join([*keys, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
                 hint="name the forecasts with probs=... or logits=...",
             )
@@ -211,7 +294,7 @@ class _Finder:
         if all(name.isdigit() for name in names):
             raise CalibrationInputError(
                 str(self.path),
-                f"labels must be among the column names {', '.join(names)}",
+                f"labels must be among the class names {', '.join(names)}",
                 got=str(next(label for label in spelled.tolist() if label not in names)),
             )
         return truth

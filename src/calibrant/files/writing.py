@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.files.columns import LABELS, MULTILABEL
 from calibrant.text import safe_cell
 
 
@@ -73,10 +74,25 @@ def write_csv(path: Path, probabilities: Array, classes: Sequence[str], columns:
     write_text(path, text.getvalue())
 
 
+def labelled(columns: Mapping[str, Array], classes: Sequence[str], *, together: bool) -> Mapping[str, Array]:
+    """The columns with independent labels together in one matrix `multilabel`, or each in a column `y_<label>`.
+
+    >>> list(labelled({"multilabel": np.array([[1, 0]])}, ["cat", "dog"], together=False))
+    ['y_cat', 'y_dog']
+    """
+    truth = [f"y_{name}" for name in classes]
+    moved = truth if together else [MULTILABEL]
+    if not set(moved) <= set(columns) or set(LABELS) & set(columns):
+        return columns
+    labels = {MULTILABEL: np.column_stack([columns[name] for name in moved])}
+    rest = {name: column for name, column in columns.items() if name not in moved}
+    return (labels if together else dict(zip(truth, labels[MULTILABEL].T, strict=True))) | rest
+
+
 def named_forecasts(
     probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
-    """The columns of a table of forecasts: `p_<class>`, of an event `p`, and `confidence` beside `correct`.
+    """The columns of a table of forecasts: `p_<class>` or `p_<label>`, of an event `p`, `confidence` beside `correct`.
 
     >>> list(named_forecasts(np.array([[.75, .25]]), ["cat", "dog"]))
     ['p_cat', 'p_dog']

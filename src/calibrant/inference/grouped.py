@@ -129,11 +129,13 @@ class Resampling:
     """Values under redrawn labels."""
 
     @classmethod
-    def of(cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int) -> Resampling:
-        """n draws of each kind."""
+    def of(
+        cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int, together: Ints | None = None
+    ) -> Resampling:
+        """n draws of each kind; `together` (`kinds_together`) are the forecasts of each row, where it has several."""
         pivots = [pivot(metric, several=False).metric for metric in metrics]
         wanted = list(dict.fromkeys([*metrics, *pivots]))
-        rows = [_values(wanted, drawn) for drawn in _rows_resampled(table, n, seed)]
+        rows = [_values(wanted, drawn) for drawn in _rows_resampled(table, n, seed, together)]
         labels = [_values(wanted, drawn) for drawn in _labels_redrawn(table, n, seed)]
         return cls(table, *(dict(zip(wanted, np.array(values).T, strict=True)) for values in (rows, labels)))
 
@@ -161,12 +163,31 @@ def _values(metrics: Sequence[Metric], table: Forecasts) -> list[float]:
     return [concluded(metric, table).value for metric in metrics]
 
 
-def _rows_resampled(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:
+def kinds_together(event: Predictions, several: int) -> Ints:
+    """The forecasts (rows, several) of each row by their group in the grouped table, those that came true after all.
+
+    >>> event = Predictions.from_probs([1, 0, 1, 0], [.9, .2, .2, .2])
+    >>> kinds_together(event, 2).tolist()
+    [[3, 0], [2, 0]]
+    """
+    (ladder,) = EqualMass(1).summarise(TopLabel()(event)).ladders()
+    group = np.searchsorted(_ends(ladder), event.probabilities)
+    held, place = np.unique(group, return_inverse=True)
+    return (place.ravel() + len(held) * event.hard_labels("grouping")).reshape(-1, several)
+
+
+def _rows_resampled(table: Forecasts, n: int, seed: int, together: Ints | None) -> Iterator[Forecasts]:
     counts, happened = table.counts.astype(np.int64), np.asarray(table.targets, np.int64)
     kinds = np.concatenate([counts - happened, happened])
     total = int(kinds.sum())
     for index in range(n):
-        drawn = _generator(seed, 0, index).multinomial(total, kinds / total).reshape(2, -1)
+        rng = _generator(seed, 0, index)
+        if together is None:
+            drawn = rng.multinomial(total, kinds / total).reshape(2, -1)
+        else:
+            rows = np.bincount(rng.integers(0, len(together), len(together)), minlength=len(together))
+            times = np.repeat(rows, together.shape[1])
+            drawn = np.bincount(together.ravel(), times, len(kinds)).astype(np.int64).reshape(2, -1)
         yield table.recounted(drawn.sum(axis=0), drawn[1])
 
 

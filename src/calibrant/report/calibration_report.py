@@ -83,7 +83,7 @@ class Report:
             tone=conclusion.tone,
             sections=[*sections, methods_section(first, command)],
             footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
-            data={"cells": RebinningCounts.of(first.event, first.table).to_dict(), "planes": planes()},
+            data={"cells": RebinningCounts.of(first.event, first.table, first.squares).to_dict(), "planes": planes()},
         )
         return cls(page, conclusion)
 

@@ -39,6 +39,8 @@ class Gap:
     """How likely calibrated forecasts would be as far off."""
     sides: tuple[str, str] = ("over-confident", "under-confident")
     """What forecasts above, and below, what came true are called."""
+    effect: float = 1.0
+    """By how much the variance grows because forecasts of a row are not independent (design effect); at least 1."""
 
     @property
     def value(self) -> float:
@@ -51,36 +53,60 @@ class Gap:
         return self.sides[self.value < 0] if self.p <= LEVEL else ""
 
 
-def gaps(event: Predictions, group: Array, names: Sequence[str]) -> list[Gap]:
-    """The gap of every group that has rows; group[i] is the group of row i.
+def gaps(event: Predictions, group: Array, names: Sequence[str], together: int = 1) -> list[Gap]:
+    """The gap of every group that has forecasts; group[i] is the group of forecast i.
+
+    Each `together` forecasts in turn are of one row, and only rows are taken to be independent.
 
     >>> event = Predictions.from_probs([1, 0, 0, 0], [.9, .1, .5, .5])
     >>> [(gap.name, gap.rows, round(gap.value, 4)) for gap in gaps(event, np.array([0, 0, 1, 1]), ["a", "b"])]
     [('a', 2, 0.0), ('b', 2, 0.5)]
     """
-    rows, size, promised, kept, squares, crossed, weights, variance, heaviest = np.zeros((9, len(names)))
+    many = len(names)
+    size, promised, kept, variance, heaviest = np.zeros((5, many))
+    single, joint = np.zeros((2, 4, many))
     start = 0
-    for part in event.blocks(BLOCK):
+    for part in event.blocks(max(1, BLOCK // together) * together):
         inside = group[start : start + len(part)]
         start += len(part)
         p, truth = np.asarray(part.probabilities, np.float64), part.truth_rows
         weight = np.ones(len(p)) if part.weight is None else part.weight
         rest = weight * (p - truth)
         for sums, values in (
-            (rows, weight > 0), (size, weight), (promised, weight * p), (kept, weight * truth), (squares, rest**2),
-            (crossed, weight * rest), (weights, weight**2), (variance, weight**2 * p * (1 - p)),
+            (size, weight), (promised, weight * p), (kept, weight * truth), (variance, weight**2 * p * (1 - p)),
         ):  # fmt: skip
-            sums += np.bincount(inside, values, len(names))
+            sums += np.bincount(inside, values, many)
         np.maximum.at(heaviest, inside, weight)
+        single += _moments(rest, weight, inside, many)
+        if together > 1:
+            cell, cells = np.arange(len(p)) // together * many + inside, len(p) // together * many
+            rests, weights = (np.bincount(cell, values, cells).astype(np.float64) for values in (rest, weight))
+            joint += _moments(rests, weights, np.arange(cells) % many, many)
+    units = joint if together > 1 else single
     with np.errstate(invalid="ignore", divide="ignore"):
         forecast, frequency = promised / size, kept / size
         gap = forecast - frequency
-        spread = np.maximum(squares - 2 * gap * crossed + gap**2 * weights, 0.0)  # the summed w^2 (p - y - gap)^2
-        reach = Z * np.sqrt(spread * rows / np.where(rows > 1, rows - 1, np.nan)) / size
-    numbers = np.array([forecast, frequency, gap - reach, gap + reach, tail(promised - kept, variance, heaviest)])
-    held = np.flatnonzero(rows).tolist()
-    entries = [Gap(names[index], int(rows[index]), *numbers[:, index].tolist()) for index in held]
-    return [dataclasses.replace(entry, sides=sides(event)) for entry in entries]
+        spread, alone = _spread(units, gap), _spread(single, gap)
+        reach = Z * np.sqrt(spread * units[0] / np.where(units[0] > 1, units[0] - 1, np.nan)) / size
+        effect = np.maximum(np.where(alone > 0, spread / alone, units[3] / single[3]), 1.0)
+    p_values = tail(promised - kept, variance * np.nan_to_num(effect, nan=1.0), heaviest * together)
+    numbers = np.array([forecast, frequency, gap - reach, gap + reach, p_values])
+    held = np.flatnonzero(single[0]).tolist()
+    entries = [Gap(names[index], int(single[0, index]), *numbers[:, index].tolist()) for index in held]
+    effects = effect[held].tolist()
+    return [dataclasses.replace(entry, sides=sides(event), effect=e) for entry, e in zip(entries, effects, strict=True)]
+
+
+def _moments(rest: Floats, weight: Floats, inside: Array, groups: int) -> Floats:
+    """Of each group how many units, and the sums of squared rests, of rests times weights, and of squared weights."""
+    columns = (weight > 0, rest**2, weight * rest, weight**2)
+    return np.array([np.bincount(inside, values, groups) for values in columns])
+
+
+def _spread(moments: Floats, gap: Floats) -> Floats:
+    """The summed (rest - gap x weight)^2."""
+    _, squares, crossed, weights = moments
+    return np.maximum(squares - 2 * gap * crossed + gap**2 * weights, 0.0)
 
 
 def corrected(groups: Sequence[Gap]) -> list[Gap]:

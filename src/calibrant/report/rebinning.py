@@ -30,8 +30,10 @@ class RebinningCounts:
     mass: Floats
 
     @classmethod
-    def of(cls, event: Predictions, table: Forecasts | None = None) -> RebinningCounts:
+    def of(cls, event: Predictions, table: Forecasts | None = None, squares: Floats | None = None) -> RebinningCounts:
         """The cells of the forecasts of one event; `table` is its grouped table, where that is known.
+
+        `squares` are squared weights, where those of the event are not meant.
 
         >>> cells = RebinningCounts.of(Predictions.from_confidence([1, 0, 1], [.9, .2, .85]))
         >>> cells.n, float(cells.width[:, 0].sum()), float(cells.mass[:, 2].sum())
@@ -39,12 +41,14 @@ class RebinningCounts:
         """
         binning = Edges(edges().tolist())
         width = _sums(by_blocks(BinnedError(binning=binning), event).bins)
-        squares = width[:, 0]
-        if event.weight is not None:
-            squares = np.bincount(bin_numbers(binning, event), event.weight**2, len(width)).astype(np.float64)
-        width = np.column_stack([width, squares])
+        if squares is None and event.weight is not None:
+            squares = event.weight**2
+        summed = width[:, 0]
+        if squares is not None:
+            summed = np.bincount(bin_numbers(binning, event), squares, len(width)).astype(np.float64)
+        width = np.column_stack([width, summed])
         table = grouped(event) if table is None else table
-        cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(table)
+        cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(event, table, squares)
         return cls(float(width[:, 0].sum()), width, cuts, mass)
 
     def to_dict(self) -> dict[str, object]:
@@ -60,26 +64,28 @@ class RebinningCounts:
         }
 
 
-def squared_weights(table: Forecasts, cuts: Floats) -> Floats:
+def squared_weights(event: Predictions, table: Forecasts, cuts: Floats, squares: Floats) -> Floats:
     """The sums of squared weights between ranks; tied forecasts share theirs evenly.
 
     >>> event = Predictions.from_probs([1, 0, 1], [.2, .9, .9], sample_weight=[1, 2, 1])
-    >>> squared_weights(grouped(event), np.array([0, 1, 2, 4])).round(4).tolist()
+    >>> squared_weights(event, grouped(event), np.array([0, 1, 2, 4]), event.weight**2).round(4).tolist()
     [1.0, 1.6667, 3.3333]
     """
-    if table.squares is None:
-        return np.diff(cuts)
+    entry = np.minimum(np.searchsorted(table.values, event.probabilities), len(table.values) - 1)
+    held = squares > 0
+    summed = np.bincount(entry[held], squares[held], len(table.values))
     corners = np.concatenate([[0], np.cumsum(table.counts.astype(np.int64))])
-    return np.diff(np.interp(cuts, corners, table.squares.cumulative().value))
+    return np.diff(np.interp(cuts, corners, np.concatenate([[0.0], np.cumsum(summed)])))
 
 
-def _by_rank(table: Forecasts) -> tuple[Floats, Floats]:
+def _by_rank(event: Predictions, table: Forecasts, squares: Floats | None) -> tuple[Floats, Floats]:
     """The ranks at which equal-mass bins cut, and the cells between them."""
     cuts = ranks(int(table.counts.sum()))
     bins = table.cut(lambda _: cuts)
     ends = [np.zeros((1, 0)) if end is None else end for end in (bins.low, bins.high)]
-    places = cuts.astype(np.float64)
-    return places, np.column_stack([_sums(bins), squared_weights(table, places), ends[0][0], ends[1][0]])
+    sums = _sums(bins)
+    summed = sums[:, 0] if squares is None else squared_weights(event, table, cuts.astype(np.float64), squares)
+    return cuts.astype(np.float64), np.column_stack([sums, summed, ends[0][0], ends[1][0]])
 
 
 def _sums(bins: Bins | None) -> Floats:

@@ -13,15 +13,13 @@ from typing import TypeVar
 import numpy as np
 
 from calibrant.binning.fixed import EqualWidth
-from calibrant.binning.ladder import Forecasts
 from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
-from calibrant.errors.mean_score import MeanScore, hit
+from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import Null, consistency
-from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, grouped
-from calibrant.lenses.events import TopLabel
+from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, kinds_together
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
@@ -39,6 +37,7 @@ from calibrant.recipes import (
 )
 from calibrant.report.charts import Z
 from calibrant.report.group_gaps import gaps
+from calibrant.report.question import Question
 from calibrant.result import Interval, Result
 from calibrant.specification.facts import facts_of
 
@@ -53,12 +52,12 @@ SETTINGS = (5, 10, 15, 20, 30, 50)
 _EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
 """Forecasts that may be gone through: rows times resamples of one event; rows times classes that questions about all
 classes look at, and that recalibration is tried on."""
-_PASSES = 4e6
-"""Rows times classes times resamples, of questions about all classes."""
+_PASSES, _TOGETHER = 4e6, 2e8
+"""Rows times classes times resamples, of questions about all classes; and of very many labels that are drawn by row."""
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class Subject(Question):
     """Predictions that a page is about: the event of the main question, resamples that fit their size, results.
 
     >>> import calibrant as cal
@@ -66,42 +65,6 @@ class Subject:
     >>> len(subject.event), subject.event.forecasts.words, subject.resamples
     (3, 'the top answer', 200)
     """
-
-    predictions: Predictions
-    name: str
-    seed: int = 0
-
-    @cached_property
-    def event(self) -> Predictions:
-        """The event of the main question: that the likeliest class is right, or the one that is forecast."""
-        predictions = self.predictions
-        if predictions.forecasts.of_events:
-            return predictions
-        hits = hit(TopLabel()(predictions))[:, 0]
-        confidences = Predictions.from_confidence(
-            hits, predictions.confidence, sample_weight=predictions.weight, copy=False
-        )
-        return dataclasses.replace(confidences, columns=predictions.columns, flags=predictions.flags)
-
-    @property
-    def happening(self) -> str:
-        """What the main event is, in words."""
-        return "the likeliest class is right" if self.predictions.forecasts.answers else "the event happens"
-
-    @cached_property
-    def forecast(self) -> float:
-        """The mean forecast of the main event."""
-        return float(np.average(self.event.probabilities, weights=self.event.weight))
-
-    @cached_property
-    def frequency(self) -> float:
-        """How often the main event came true."""
-        return float(np.average(self.event.truth_rows, weights=self.event.weight))
-
-    @cached_property
-    def table(self) -> Forecasts | None:
-        """The event's forecasts in order; None under fractional weights."""
-        return grouped(self.event)
 
     @property
     def is_large(self) -> bool:
@@ -111,12 +74,14 @@ class Subject:
     @property
     def width(self) -> int:
         """Forecasts a row."""
-        return max(1, self.predictions.n_classes)
+        return max(1, self.predictions.values.size // max(1, len(self.predictions)))
 
     @property
     def resamples(self) -> int:
         """Resamples of the main event: fewer for more rows."""
-        return MANY if self.is_large else int(np.clip(_EVENT / len(self.predictions), LEAST, MOST))
+        if self.is_large:
+            return int(np.clip(_TOGETHER / len(self.event), LEAST, MANY)) if self.together else MANY
+        return int(np.clip(_EVENT / len(self.event), LEAST, MOST))
 
     @property
     def smooth_resamples(self) -> int:
@@ -139,8 +104,11 @@ class Subject:
         assert self.table is not None
         binned = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
         cheap = [ECE, ADAPTIVE_ECE, ECE_SWEEP, ECE_DEBIASED, MCE, MCS, ECCE_MAD, *binned]
-        many = Resampling.of(self.table, cheap, self.resamples, self.seed)
-        few = Resampling.of(self.table, [SMECE], self.smooth_resamples, self.seed)
+        together = kinds_together(self.event, self.together) if self.together else None
+        many, few = (
+            Resampling.of(self.table, list(map(self.asked, metrics)), n, self.seed, together)
+            for metrics, n in ((cheap, self.resamples), ([SMECE], self.smooth_resamples))
+        )
         return Resampling(self.table, {**many.rows, **few.rows}, {**many.labels, **few.labels})
 
     @cached_property
@@ -157,19 +125,20 @@ class Subject:
         return self._known[metric, about_event]
 
     def _measured(self, metric: Metric, about_event: bool) -> Result | None:
-        rows = self.event if about_event else self.class_rows
+        rows, asked = (self.sampled, self.asked(metric)) if about_event else (self.class_rows, metric)
         if about_event and self.is_large:
-            return self._of_many(metric)
+            return self._of_many(asked)
         resamples = self.resamples if about_event else self.class_resamples
         resamples = max(LEAST, int(resamples / metric.facts.cost))
-        result = tried(lambda: metric(rows))
+        result = tried(lambda: asked(rows))
         if result is None:
             return None
-        with_interval = tried(lambda: metric(rows, interval=Bootstrap(resamples, seed=self.seed)))
+        with_interval = tried(lambda: asked(rows, interval=Bootstrap(resamples, seed=self.seed)))
         result = result if with_interval is None else _within_one(with_interval)
         if rows.soft is not None:
             return result
-        noise = tried(lambda: consistency(metric, rows, n=resamples, seed=self.seed, result=result))
+        drawn = self.event if about_event else rows  # each label independently
+        noise = tried(lambda: consistency(metric, drawn, n=resamples, seed=self.seed, result=result))
         if noise is None:
             return result
         if about_event:
@@ -181,7 +150,7 @@ class Subject:
         bins, signed = result.bins, result.metric.facts.low < 0
         if not signed or bins is None or bins.shape != (1, 1, 1) or len(result.values):
             return result
-        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"])
+        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"], self.together or 1)
         details = {name: value for name, value in result.details.items() if name != "redraws"}
         return dataclasses.replace(result, details={**details, "null_p_value": whole.p})
 
@@ -194,7 +163,7 @@ class Subject:
         """A metric of a large event: bins at fixed edges from its rows, anything else from its groups."""
         assert self.table is not None
         fixed = isinstance(metric, OfBins) and facts_of(metric.binning).fixed
-        result = by_blocks(metric, self.event) if fixed else concluded(metric, self.table)
+        result = by_blocks(metric, self.sampled) if fixed else concluded(metric, self.table)
         return self._sharpened(self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
 
     @cached_property
@@ -220,11 +189,11 @@ class Subject:
         return self._nulls.get(ECE)
 
     @cached_property
-    def _scored(self) -> Callable[[MeanScore], Result]:
-        return cache(lambda metric: self._score(metric))
+    def _scored(self) -> Callable[[MeanScore], Result | None]:
+        return cache(lambda metric: tried(lambda: self._score(metric)))
 
-    def score(self, metric: MeanScore) -> Result:
-        """A mean score of the predictions with its normal interval, block by block."""
+    def score(self, metric: MeanScore) -> Result | None:
+        """A mean score of the predictions with its normal interval, block by block; None where it is not defined."""
         return self._scored(metric)
 
     def _score(self, metric: MeanScore) -> Result:
@@ -234,7 +203,7 @@ class Subject:
             view = metric.lens(part)
             weight = np.ones(len(part)) if view.weight is None else view.weight
             with np.errstate(invalid="ignore"):
-                squares += float((weight**2 * (metric.score(view)[:, 0] - result.value) ** 2).sum())
+                squares += float((weight**2 * (metric.score(view).mean(axis=1) - result.value) ** 2).sum())
             size += float(weight.sum())
         reach = Z * np.sqrt(squares) / size
         low, high = np.clip([result.value - reach, result.value + reach], metric.facts.low, metric.facts.high)
@@ -248,7 +217,7 @@ class Subject:
     @cached_property
     def choice(self) -> Choice | None:
         """Recalibration methods compared on rows they were not fitted on; None where that cannot be."""
-        if self.predictions.soft is not None or len(self.predictions) < 20:
+        if self.predictions.soft is not None or len(self.predictions) < 20 or self.together or self.lacking:
             return None
         known = usual(self.repaired_rows)
         names = ["temperature", next(name for name in ("vector", "platt") if name in known), "isotonic"]
@@ -274,8 +243,9 @@ class Subject:
         predictions = self.predictions
         checksum = hashlib.sha256()
         truth = predictions.labels if predictions.soft is None else predictions.soft
-        for part in (predictions.values, truth, predictions.weight):
-            if part is not None:
+        held = (getattr(predictions.forecasts, each.name) for each in dataclasses.fields(predictions.forecasts))
+        for part in (*held, truth, predictions.weight):
+            if isinstance(part, np.ndarray):
                 checksum.update(f"{part.dtype.str}{part.shape}".encode())
                 checksum.update(np.ascontiguousarray(part).data)
         return checksum.hexdigest()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.recalibrate.choice import UNCHANGED
-from calibrant.report.quoting import counted, percent, points, sides
+from calibrant.report.quoting import percent, points, sides
 from calibrant.report.sections.models import lowest
 from calibrant.report.sections.repair import gained
 from calibrant.report.subject import Subject, redraws
@@ -72,7 +72,7 @@ def _nothing_found(subject: Subject, supporting: tuple[str, ...]) -> Verdict:
     numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
     if most <= BLURRED:
         return Verdict(f"No miscalibration beyond noise: {numbers}.", supporting, "good")
-    hidden = f"with {counted(subject.ece.n, 'row')}, up to {100 * min(most, 1.0):.1f} points would pass for noise"
+    hidden = f"with {subject.rows}, up to {100 * min(most, 1.0):.1f} points would pass for noise"
     return Verdict(f"Too few rows to tell: {numbers}; {hidden}.", supporting, "unsure")
 
 
@@ -136,7 +136,9 @@ def _on_average(subject: Subject) -> str:
     forecast, truth = subject.forecast, subject.frequency
     if subject.predictions.forecasts.answers:
         return f"On average it is {percent(forecast)} sure, and right {percent(truth)} of the time."
-    return f"On average {percent(forecast)} is forecast, and it happens in {percent(truth)} of the cases."
+    over = f"Over all {subject.together} labels, on" if subject.together > 1 else "On"
+    what = "a label is true" if subject.together else "it happens"
+    return f"{over} average {percent(forecast)} is forecast, and {what} in {percent(truth)} of the cases."
 
 
 def _sizes(subject: Subject) -> str:
@@ -146,8 +148,7 @@ def _sizes(subject: Subject) -> str:
         sentence += f", 90% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
     floor = subject.ece.details.get("noise_floor")
     if floor is not None:
-        rows = counted(subject.ece.n, "row")
-        sentence += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {rows}"
+        sentence += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {subject.rows}"
     return f"{sentence}."
 
 

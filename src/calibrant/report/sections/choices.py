@@ -43,14 +43,14 @@ def choices_section(subject: Subject) -> Section:
             )
         ],
         ("number of equal-width bins", "ECE"),
-        f"ECE against the number of bins, n = {subject.ece.n:,}",
+        f"ECE against the number of bins, {subject.size}",
         "The shaded area is one standard deviation over resamples either way.",
         x_ticks=[(x, f"{x:g}") for x in xs],
     )
     header = ("bins", "ECE", "sd", "smallest bin", "median bin", "largest bin", "stable")
     grid = PageTable(header, rows, "ECE by number of bins")
     caption = (
-        f"n = {subject.ece.n:,}; the band is one standard deviation over {resamples} resamples either way. Stable: "
+        f"{subject.size}; the band is one standard deviation over {resamples} resamples either way. Stable: "
         "within one standard deviation of the neighbouring settings. Bin sizes are of bins that hold samples."
     )
     figure = PageFigure("choices-figure", picture, caption, grid)
@@ -62,10 +62,10 @@ def _dependence(subject: Subject) -> tuple[Sensitivity, int]:
     if not subject.is_large:
         n = max(LEAST, min(100, subject.resamples // 2))
         over = {"over": "n_bins", "values": SETTINGS, "bootstrap": n, "seed": subject.seed}
-        return sensitivity(recipes.ECE, subject.event, **over), n  # type: ignore[arg-type]
-    metrics = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
+        return sensitivity(subject.asked(recipes.ECE), subject.sampled, **over), n  # type: ignore[arg-type]
+    metrics = [subject.asked(BinnedError(binning=EqualWidth(setting))) for setting in SETTINGS]
     drawn = np.array([subject.resampling.rows[metric] for metric in metrics])
-    results = tuple(by_blocks(metric, subject.event) for metric in metrics)
+    results = tuple(by_blocks(metric, subject.sampled) for metric in metrics)
     settings = tuple(float(setting) for setting in SETTINGS)
     return Sensitivity("n_bins", settings, results, drawn.mean(axis=1), drawn.std(axis=1)), drawn.shape[1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,54 +24,79 @@ LISTED = 200
 """Classes that the table lists."""
 LEAST_ROWS = 20
 """Rows that a class must be predicted for, to be looked at by itself."""
-HEADER = (
-    "class",
-    "samples predicted",
-    "confidence",
-    "right",
-    "confidence - right",
-    "90% from",
-    "90% to",
-    "p, corrected",
-    "flag",
-    "samples of it",
-    "their share",
-    "confidence - right among them",
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How predicted classes, or independent labels, are spoken of."""
+
+    title: str
+    several: tuple[str, str]
+    by: str
+    enough: str
+    none: str
+    gap: str
+    question: str
+    header: tuple[str, ...]
+
+
+_PREDICTED = _Words(
+    "Over- and under-confidence by class",
+    ("class", "classes"),
+    "predicted class",
+    f" predicted {LEAST_ROWS} times or more",
+    f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one.",
+    "Mean confidence less the share of right answers.",
+    "When the model answers with a class, how sure is it, and how often is it right?",
+    ("class", "samples predicted", "confidence", "right", "confidence - right"),
 )
+_LABELLED = _Words(
+    "Too high or too low, by label",
+    ("label", "labels"),
+    "label",
+    "",
+    f"Fewer than {LEAST_ROWS} rows: too few to look at labels one by one.",
+    "Mean forecast less how often the label was true.",
+    "Is each label true as often as it is forecast?",
+    ("label", "samples", "mean forecast", "true", "forecast - true"),
+)
+HEADER = ("90% from", "90% to", "p, corrected", "flag")
+TRUE_HEADER = ("samples of it", "their share", "confidence - right among them")
 
 
 def classes_section(subject: Subject) -> Section | None:
-    """Over- and under-confidence by predicted class; by true class in the table."""
+    """Over- and under-confidence by predicted class, by true class in the table; of labels, each label by itself."""
     predictions = subject.predictions
     if not predictions.n_classes:
         return None
-    title = "Over- and under-confidence by class"
-    every = gaps(subject.event, predictions.predicted, predictions.classes)
+    words = _LABELLED if subject.together else _PREDICTED
+    labels = np.tile(np.arange(subject.together), len(predictions))
+    every = gaps(subject.event, labels if subject.together else predictions.predicted, predictions.classes)
     small = [gap for gap in every if gap.rows < LEAST_ROWS]
     tested = [gap for gap in every if gap.rows >= LEAST_ROWS]
     if not tested:
-        reason = f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one."
-        return Section("classes", title, (reason,), (), (dataclasses.replace(_grid(subject, [], small), folded=True),))
+        grid = dataclasses.replace(_grid(subject, [], small, words), folded=True)
+        return Section("classes", words.title, (words.none,), (), (grid,))
     ordered = sorted(corrected(tested), key=lambda gap: -gap.value)
     drawn = ordered if len(ordered) <= 2 * NAMED else ordered[:NAMED] + ordered[-NAMED:]
     some = "" if len(drawn) == len(ordered) else f" The {NAMED} farthest at each end of {len(ordered):,} are drawn."
-    picture = gap_bars("classes-picture", drawn, f"Signed gaps by predicted class, n = {len(predictions):,}", "classes")
+    n = f"n = {len(predictions):,}"
+    picture = gap_bars("classes-picture", drawn, f"Signed gaps by {words.by}, {n}", words.several[1])
     caption = (
-        f"n = {len(predictions):,}, {counted(len(ordered), 'class', 'classes')} predicted {LEAST_ROWS} times or more. "
-        "Mean confidence less the share of right answers. Strokes: 90% intervals (normal approximation). Bold: more "
-        f"than noise after Holm's correction for their number.{some}"
+        f"{n}, {counted(len(ordered), *words.several)}{words.enough}. {words.gap} Strokes: 90% intervals (normal "
+        f"approximation). Bold: more than noise after Holm's correction for their number.{some}"
     )
-    figure = PageFigure("classes-figure", picture, caption, _grid(subject, ordered, small))
-    return Section("classes", title, (_said(ordered, len(small)),), (figure,))
+    figure = PageFigure("classes-figure", picture, caption, _grid(subject, ordered, small, words))
+    return Section("classes", words.title, (_said(ordered, len(small), words),), (figure,))
 
 
-def _said(ordered: list[Gap], small: int) -> str:
+def _said(ordered: list[Gap], small: int, words: _Words) -> str:
     flagged = [gap for gap in ordered if gap.flag]
     over = sum(gap.value > 0 for gap in flagged)
+    high, low = ordered[0].sides
     text = (
-        "When the model answers with a class, how sure is it, and how often is it right? Of "
-        f"{counted(len(ordered), 'class', 'classes')} {over} {'is' if over == 1 else 'are'} over-confident and "
-        f"{len(flagged) - over} under-confident by more than noise."
+        f"{words.question} Of {counted(len(ordered), *words.several)} {over} {'is' if over == 1 else 'are'} {high} and "
+        f"{len(flagged) - over} {low} by more than noise."
     )
     if flagged:
         worst = max(flagged, key=lambda gap: abs(gap.value))
@@ -79,28 +105,28 @@ def _said(ordered: list[Gap], small: int) -> str:
             f"({counted(worst.rows, 'row')})."
         )
     if small:
-        text += f" {counted(small, 'class', 'classes')} predicted fewer than {LEAST_ROWS} times left out."
+        text += f" {counted(small, *words.several)} predicted fewer than {LEAST_ROWS} times left out."
     return text
 
 
-def _grid(subject: Subject, ordered: list[Gap], small: list[Gap]) -> PageTable:
+def _grid(subject: Subject, ordered: list[Gap], small: list[Gap], words: _Words) -> PageTable:
     """Every class, or those at either end; beside the predicted classes what is known of the true ones.
 
     Classes that were predicted too rarely to be tested come last.
     """
     predictions = subject.predictions
     truly: dict[str, Gap] = {}
-    if predictions.labels is not None:
+    if predictions.labels is not None and not subject.together:
         truly = {gap.name: gap for gap in gaps(subject.event, predictions.labels, predictions.classes)}
     listed = ordered if len(ordered) <= LISTED else ordered[: LISTED // 2] + ordered[-LISTED // 2 :]
     rare = sorted(small, key=lambda gap: -gap.rows)[: LISTED - len(listed)]
     rare = [dataclasses.replace(gap, p=math.nan) for gap in rare]
     rows = [(*_cells(gap), *_true_cells(truly.get(gap.name), len(predictions))) for gap in [*listed, *rare]]
     every = len(ordered) + len(small)
-    title = "Classes as predicted" + ("" if len(rows) == every else f" ({len(rows)} of {every:,})")
-    if not truly:
-        return PageTable(HEADER[:9], [row[:9] for row in rows], title)
-    return PageTable(HEADER, rows, title)
+    some = "" if len(rows) == every else f" ({len(rows)} of {every:,})"
+    title = f"{'Labels' if subject.together else 'Classes as predicted'}{some}"
+    header = (*words.header, *HEADER, *(TRUE_HEADER if truly else ()))
+    return PageTable(header, [row[: len(header)] for row in rows], title)
 
 
 def _cells(gap: Gap) -> tuple[Cell, ...]:
@@ -115,7 +141,7 @@ def _true_cells(gap: Gap | None, n: int) -> tuple[Cell, ...]:
 def ranks_section(subject: Subject) -> Section | None:
     """What the likeliest 1, 2, ... 5 classes promise together, and keep."""
     predictions = subject.predictions
-    most = min(5, predictions.forecasts.ranks - 1)
+    most = min(5, predictions.forecasts.ranks, predictions.n_classes - 1)
     if most < 2:
         return None
     rows: list[tuple[float, ...]] = []

@@ -29,11 +29,19 @@ REFERENCES = (
     "Geifman & El-Yaniv (2017), Selective classification: risk and coverage.",
 )
 
+_TOGETHER = (
+    "A row is resampled with all its labels. Intervals of frequencies and gaps, and p-values of gaps, take rows, not "
+    "labels, to be independent: variances are multiplied by the design effect, what dependence within rows adds (at "
+    "least 1). Redraws take the labels of a row to be independent given their forecasts. Where labels come true "
+    "together more often than that, noise floors and their p-values are too small; the intervals hold."
+)
+
 
 def card_section(subject: Subject) -> Section:
     """What was measured: rows, classes, prevalence, a hash."""
     predictions = subject.predictions
-    forecast, frequency = "mean forecast", "prevalence (how often it happened)"
+    what = "a label is true" if subject.together else "it happened"
+    forecast, frequency = "mean forecast", f"prevalence (how often {what})"
     if predictions.forecasts.answers:
         forecast, frequency = "mean confidence", "accuracy"
     rows: list[tuple[str, str]] = [
@@ -60,29 +68,30 @@ def _prevalence(subject: Subject) -> list[tuple[str, str]]:
     predictions = subject.predictions
     if not predictions.n_classes:
         return []
-    if predictions.labels is None:
-        shares = np.average(np.asarray(predictions.soft), axis=0, weights=predictions.weight)
+    what = ("label", "labels") if subject.together else ("class", "classes")
+    if subject.together or predictions.labels is None:
+        shares = np.average(predictions.truth_rows, axis=0, weights=predictions.weight)
     else:
         shares = np.bincount(predictions.labels, weights=predictions.weight, minlength=predictions.n_classes)
-    shares = shares / shares.sum()
+        shares = shares / shares.sum()
     most, least = int(shares.argmax()), int(shares.argmin())
     if shares[most] - shares[least] < 1e-12:
-        return [("prevalence of the classes", f"{percent(shares[most])} each")]
+        return [(f"prevalence of the {what[1]}", f"{percent(shares[most])} each")]
     ends = " to ".join(
         f"{percent(float(shares[index]))} ({inert(predictions.classes[index], 60)})" for index in (least, most)
     )
     absent = int((shares == 0).sum())
-    more = f"; {counted(absent, 'class is', 'classes are')} never true" if absent else ""
-    return [("prevalence of the classes", ends + more)]
+    more = f"; {counted(absent, f'{what[0]} is', f'{what[1]} are')} never true" if absent else ""
+    return [(f"prevalence of the {what[1]}", ends + more)]
 
 
 def methods_section(subject: Subject, command: str) -> Section:
     """How the page was made."""
     import calibrant
 
-    redrawn = f"{subject.resamples} (one event)"
+    redrawn = f"{subject.resamples} ({'pooled labels' if subject.together else 'one event'})"
     if subject.predictions.n_classes:
-        redrawn += f", {subject.class_resamples} (all classes, {counted(len(subject.class_rows), 'row')})"
+        redrawn += f", {subject.class_resamples} ({subject.every}, {counted(len(subject.class_rows), 'row')})"
     rows: list[tuple[str, str]] = [
         ("command", command),
         ("calibrant", calibrant.__version__),
@@ -100,8 +109,9 @@ def methods_section(subject: Subject, command: str) -> Section:
         "equal-width bins, closed on the right, unless said otherwise.",
         "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
         "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",
-        f"Above {MOST_ROWS:,} rows, resamples draw from forecasts in groups no wider than 1/4,096 and no larger than "
-        "1/4,096 of the rows (tied forecasts stay together).",
+        *([_TOGETHER] if subject.together else []),
+        f"Above {MOST_ROWS:,} {'forecasts' if subject.together else 'rows'}, resamples draw from forecasts in groups "
+        "no wider than 1/4,096 and no larger than 1/4,096 of them (tied forecasts stay together).",
     )
     return Section(
         "methods",

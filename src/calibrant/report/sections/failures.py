@@ -98,7 +98,7 @@ def harmonic(x: Floats) -> Floats:
 
 def failures_section(subject: Subject) -> Section | None:
     """Errors among the rows kept, most certain first, and the accuracy after referring some of them."""
-    if subject.event.soft is not None:
+    if subject.event.soft is not None or subject.together:
         return None
     order, n = Referral.of(subject), len(subject.event)
     shares = np.linspace(0.01, 1, 100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from calibrant import recipes
+from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import NOISE
 from calibrant.metric import Metric
 from calibrant.report.page import Cell, PageTable, Section
@@ -85,11 +86,24 @@ _CLASSES: dict[str, tuple[Metric, str, str]] = {
     ),
     "top-5 ECE": (
         recipes.TOP5_ECE,
-        "The same for the five likeliest classes.",
-        "as full ECE, of the five largest probabilities and the rest",
+        "How far off are the probabilities of the five likeliest classes, taken together?",
+        "share-weighted mean over kd-tree bins of half the summed |mean probability - frequency| over the five largest "
+        "probabilities and the rest",
     ),
 }
-_WIDEST = {"full ECE": 100, "ACE": 200, "TACE": 200}
+_LABELS: dict[str, tuple[Metric, str, str]] = {
+    "ECE by label": (
+        recipes.SCE,
+        "How far off is the probability of each label, averaged over the labels?",
+        "mean over labels of the ECE of that label's forecasts",
+    ),
+    "ECE by label, equal mass": (
+        recipes.ACE,
+        "The same over bins of equally many samples.",
+        "as ECE by label, over 15 equal-mass bins a label",
+    ),
+}
+_WIDEST = {"full ECE": 100, "ACE": 200, "TACE": 200, "ECE by label, equal mass": 200}
 """Classes up to which whole vectors are binned, and up to which each class gets bins of its own."""
 
 
@@ -99,7 +113,7 @@ def family_section(subject: Subject) -> Section:
     results: dict[str, Result] = {}
     left_out: list[str] = []
     dear: list[str] = []
-    asked = _CLASSES if subject.predictions.n_classes else {}
+    asked = _LABELS if subject.together else _CLASSES if subject.predictions.n_classes else {}
     too_wide = {name for name in asked if subject.width > _WIDEST.get(name, subject.width)}
     for about_event, metrics in ((True, _EVENT), (False, asked)):
         for name, (metric, question, _) in metrics.items():
@@ -144,12 +158,21 @@ def leaving_out(results: dict[str, Result]) -> list[str]:
     ]
 
 
+def _needs_all(metric: Metric, subject: Subject) -> bool:
+    """Whether a metric is refused because the probability of each class is not known."""
+    try:
+        metric(subject.class_rows[:1])
+    except CalibrationInputError as error:
+        return error.expected == subject.lacking
+    return False
+
+
 def _definition(name: str) -> str:
-    return {**_EVENT, **_CLASSES}[name][2]
+    return {**_EVENT, **_CLASSES, **_LABELS}[name][2]
 
 
 def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dear: list[str]) -> list[str]:
-    about_classes = [name for name in results if name in _CLASSES]
+    about_classes = [name for name in results if name not in _EVENT]
     soft = subject.event.soft is not None
     paragraphs = [_lead(subject, about_classes)]
     if about_classes and len(subject.class_rows) < len(subject.predictions):
@@ -160,7 +183,8 @@ def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dea
     if subject.is_large:
         paragraphs.append(
             "The sweep, the smooth ECE and the largest drift see forecasts in groups (4,096 by width and as many by "
-            "rank); all other numbers of one event are of the forecasts themselves."
+            f"rank); all other numbers of {'pooled labels' if subject.together else 'one event'} are of the forecasts "
+            "themselves."
         )
     if soft:
         paragraphs.append("Labels are soft: forecasts do not say how they scatter, so that there are no noise floors.")
@@ -171,16 +195,29 @@ def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dea
             "error too large, resampling shows by how much, and the interval takes that away."
         )
     noisy = [name for name, result in results.items() if NOISE in result.notes]
+    floorless = [name for name, result in results.items() if "noise_floor" not in result.details]
     if noisy:
         paragraphs.append(
             f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there"
-            + ("." if soft else ": compare the value with its noise floor instead.")
+            + ("." if set(noisy) & set(floorless) else ": compare the value with its noise floor instead.")
         )
+    return paragraphs + _left_out(subject, floorless, left_out, dear)
+
+
+def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear: list[str]) -> list[str]:
+    """What is not in the table, and why."""
+    paragraphs = []
+    if subject.lacking:
+        needing = [name for name in left_out if name in _CLASSES and _needs_all(_CLASSES[name][0], subject)]
+        floors = [f"the noise floor of {name}" for name in floorless]
+        paragraphs.append(f"Left out: {listed([*needing, *floors], most=20)} (each {subject.lacking}).")
+        left_out = [name for name in left_out if name not in needing]
     if left_out:
         paragraphs.append(f"Not defined for these data: {listed(left_out, most=20)}.")
     if dear:
         paragraphs.append(
-            f"Left out, because resampling them for {subject.width:,} classes would take long: {listed(dear)}."
+            f"Left out, because resampling them for {subject.width:,} {'labels' if subject.together else 'classes'} "
+            f"would take long: {listed(dear)}."
         )
     return paragraphs
 
@@ -194,8 +231,9 @@ def _lead(subject: Subject, about_classes: list[str]) -> str:
         "chance that those would show as much or more (of MCS it is computed, of others counted). From "
         f"{subject.resamples} resamples of the rows and as many redraws of the labels"
     )
-    of_classes = f", {subject.class_resamples} for questions about all classes" if about_classes else ""
+    of_classes = f", {subject.class_resamples} for questions about {subject.every}" if about_classes else ""
+    pooled = " All but those by label pool the forecasts of all labels." if subject.together else ""
     return (
         f"One forecast has many calibration errors, one for each question. {beside} "
-        f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow."
+        f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow.{pooled}"
     )

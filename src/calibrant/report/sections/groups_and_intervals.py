@@ -31,10 +31,9 @@ LIKERT = (("almost never", 0.0, 0.1), ("unlikely", 0.1, 0.35), ("even", 0.35, 0.
 
 def groups_section(subject: Subject) -> Section | None:
     """Signed gaps of the values of each column, the worst flagged after Holm's correction."""
-    event = subject.event
-    if not event.columns:
+    if not subject.predictions.columns:
         return None
-    groups, remarks = _groups(event)
+    groups, remarks = _groups(subject)
     if not groups:
         return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} rows.", *remarks))
     flagged = [gap for gap, _ in groups if gap.flag]
@@ -45,10 +44,10 @@ def groups_section(subject: Subject) -> Section | None:
     if flagged:
         sentence += f"; farthest: {inert(flagged[0].name, 80)}, {flagged[0].flag} by {points(abs(flagged[0].value))}"
     shown = [gap for gap, _ in groups[:DRAWN]]
-    picture = gap_bars("groups-picture", shown, f"Signed gaps by group, n = {len(event):,}", "groups")
+    picture = gap_bars("groups-picture", shown, f"Signed gaps by group, {subject.size}", "groups")
     some = "" if len(shown) == len(groups) else f" The {DRAWN} farthest off of {len(groups):,} are drawn."
     caption = (
-        f"n = {len(event):,}. Mean forecast less what came true. Strokes: 90% intervals (normal approximation). Bold: "
+        f"{subject.size}. Mean forecast less what came true. Strokes: 90% intervals (normal approximation). Bold: "
         f"more than noise after correction.{some}"
     )
     title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} farthest off of {len(groups):,})"
@@ -60,9 +59,9 @@ def groups_section(subject: Subject) -> Section | None:
 
 def likert_section(subject: Subject) -> Section:
     """What came true of forecasts that people would call unlikely, even, likely."""
-    event = subject.event
-    bins = Edges([0.0, *(high for _, _, high in LIKERT)], closed="left")
-    by_word = {gap.name: gap for gap in gaps(event, bin_numbers(bins, event), [word for word, *_ in LIKERT])}
+    event, words = subject.event, [word for word, *_ in LIKERT]
+    bins = bin_numbers(Edges([0.0, *(high for _, _, high in LIKERT)], closed="left"), event)
+    by_word = {gap.name: gap for gap in gaps(event, bins, words, subject.together or 1)}
     rows: list[tuple[Cell, ...]] = []
     for word, low, high in LIKERT:
         gap = by_word.get(word)
@@ -70,14 +69,15 @@ def likert_section(subject: Subject) -> Section:
         if gap is None:
             rows.append((word, between, 0, *[float("nan")] * 5, "no forecasts"))
             continue
-        ends = Bar(low, high, gap.rows, gap.forecast, min(max(gap.frequency, 0.0), 1.0)).interval
+        frequency = min(max(gap.frequency, 0.0), 1.0)
+        ends = Bar(low, high, gap.rows, gap.forecast, frequency, gap.rows * gap.effect).interval
         rows.append((word, between, gap.rows, gap.forecast, gap.frequency, *ends, gap.value, _kept(low, high, ends)))
     header = ("in words", "forecasts", "samples", "mean forecast", "came true", "90% from", "90% to", "gap", "kept?")
     question = (
         "If a forecast is shown to people as a word, does the word keep its promise? It does where what came true lies "
         "in the word's own range (the whole 90% interval: yes; none of it: no; else: cannot tell)."
     )
-    grid = PageTable(header, rows, f"Forecasts in words, n = {len(event):,}")
+    grid = PageTable(header, rows, f"Forecasts in words, {subject.size}")
     return Section("likert", "Forecasts as words (Likert intervals)", (question,), (), (grid,))
 
 
@@ -112,24 +112,25 @@ def _ranges(values: Floats) -> tuple[Ints, list[str]]:
     return codes, [*names, *(["missing"] if not there.all() else [])]
 
 
-def _groups(event: Predictions) -> tuple[list[tuple[Gap, float]], list[str]]:
+def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
     """The groups of all columns with their ECE, farthest off first; and what was not looked at."""
     tested: list[Gap] = []
     errors: list[float] = []
-    skipped, telling, small = list(event.columns)[MOST_COLUMNS:], [], 0
+    event, columns, together = subject.event, subject.predictions.columns, subject.together or 1
+    skipped, telling, small = list(columns)[MOST_COLUMNS:], [], 0
     bins = bin_numbers(EqualWidth(), event)
-    for column, values in list(event.columns.items())[:MOST_COLUMNS]:
+    for column, values in list(columns.items())[:MOST_COLUMNS]:
         groups = column_groups(values)
         if groups is None:
             skipped.append(column)
             continue
-        codes, names = groups
+        codes, names = np.repeat(groups[0], together), groups[1]
         if _tells_the_outcome(event, codes, len(names)):
             telling.append(column)
             continue
         every = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
-        for gap in gaps(event, codes, [f"{column} = {name}" for name in names]):
-            enough = gap.rows >= LEAST_ROWS
+        for gap in gaps(event, codes, [f"{column} = {name}" for name in names], together):
+            enough = gap.rows >= LEAST_ROWS * together
             small += not enough
             if enough:
                 tested.append(gap)

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from calibrant import recipes
+from calibrant.door.kinds import COLUMNS
 from calibrant.inference.comparison import Comparison, compare_all
 from calibrant.kernels.totals import Ints
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.report.charts import lines
 from calibrant.report.group_gaps import LEVEL
@@ -17,6 +19,7 @@ from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.quoting import listed, quoted_p
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject, tried
+from calibrant.result import Result
 from calibrant.text import inert
 
 DRAWN, PAIRED = 4, 8
@@ -27,27 +30,27 @@ _FORECASTS, _RESAMPLES = 1e6, 200
 
 def models_section(subjects: Sequence[Subject]) -> Section:
     """Each model's numbers, their reliability in one picture, and paired differences."""
-    first, n = subjects[0], len(subjects[0].predictions)
+    first = subjects[0]
     rows: list[tuple[Cell, ...]] = []
     for subject in subjects:
-        scores = [subject.score(metric).value for metric in (recipes.LOG_LOSS, recipes.BRIER)]
+        scores = [_value(subject.score(metric)) for metric in (recipes.LOG_LOSS, recipes.BRIER)]
         floor = subject.ece.details.get("noise_floor", math.nan)
         rows.append((subject.name, subject.ece.value, floor, subject.mcs.value, *scores, len(subject.predictions)))
-    header = ("model", "ECE", "noise floor", "confidence - right", "log loss", "Brier score", "rows")
-    series, drawn = compared(
-        [(subject.name, subject.event) for subject in subjects[:DRAWN]], "Reliability by bin and model"
-    )
+    gap = "confidence - right" if first.predictions.forecasts.answers else "forecast - frequency"
+    header = ("model", "ECE", "noise floor", gap, "log loss", "Brier score", "rows")
+    events = [(subject.name, subject.event, subject.squares) for subject in subjects[:DRAWN]]
+    series, drawn = compared(events, "Reliability by bin and model")
     picture = lines(
         "models-picture",
         series,
         axis(first),
-        f"Reliability of {len(series)} models, n = {n:,}",
+        f"Reliability of {len(series)} models, {first.size}",
         "One line a model, 15 bins each; a calibrated model is on the dashed diagonal.",
         span=(0.0, 1.0),
         diagonal=True,
     )
     some = "" if len(subjects) <= DRAWN else f" The first {DRAWN} of {len(subjects)} models are drawn."
-    caption = f"n = {n:,}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table only.{some}"
+    caption = f"{first.size}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table only.{some}"
     pairs, remark = _pairs(subjects)
     names = ("metric", "pair", "difference", "90% from", "90% to", "p, corrected", "in words")
     grids = [PageTable(header, rows, "Models side by side")]
@@ -63,17 +66,21 @@ def models_section(subjects: Sequence[Subject]) -> Section:
 
 def lowest(subjects: Sequence[Subject]) -> str:
     """Which model has the lowest ECE and log loss, for the verdict."""
-    names = [
-        _lowest(subjects, [subject.ece.value for subject in subjects]),
-        _lowest(subjects, [subject.score(recipes.LOG_LOSS).value for subject in subjects]),
-    ]
+    losses = [_value(subject.score(recipes.LOG_LOSS)) for subject in subjects]
+    names = [_lowest(subjects, values) for values in ([subject.ece.value for subject in subjects], losses)]
     if len({len(subject.predictions) for subject in subjects}) > 1 or not all(
         _same_truth(subjects[0], subject) for subject in subjects
     ):
         return f"The {len(subjects)} files hold different rows: their numbers are not about the same data."
+    if math.isnan(sum(losses)):
+        return f"Of {len(subjects)} models, the lowest ECE: {names[0]}."
     if names[0] == names[1]:
         return f"Of {len(subjects)} models, the lowest ECE and the lowest log loss: {names[0]}."
     return f"Of {len(subjects)} models, the lowest ECE: {names[0]}; the lowest log loss: {names[1]}."
+
+
+def _value(result: Result | None) -> float:
+    return math.nan if result is None else result.value
 
 
 def _lowest(subjects: Sequence[Subject], values: Sequence[float]) -> str:
@@ -102,7 +109,7 @@ def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
     rows = _some(chosen[0])
     models = {subject.name: subject.predictions if rows is None else subject.predictions[rows] for subject in chosen}
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
-    comparisons = _compared(models, resamples, subjects[0].seed)
+    comparisons = _compared(chosen[0].asked(recipes.ECE), models, resamples, subjects[0].seed)
     if comparisons is None:
         if not chosen[0].predictions.forecasts.knows_truth:
             return (
@@ -124,15 +131,16 @@ def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
 
 
 def _compared(
-    models: Mapping[str, Predictions], resamples: int, seed: int
+    error: Metric, models: Mapping[str, Predictions], resamples: int, seed: int
 ) -> dict[str, dict[tuple[str, str], Comparison]] | None:
     """Every pair by ECE and log loss; None where they are not of the same rows."""
     with np.errstate(invalid="ignore"):  # log losses may be infinite
-        errors = tried(lambda: compare_all(recipes.ECE, models, resamples, seed))
+        errors = tried(lambda: compare_all(error, models, resamples, seed))
         if errors is None:  # the truths that log losses are made of would not tell
             return None
-        truths = {name: _of_truth(model) for name, model in models.items()}
-        return {"ECE": errors, "log loss": compare_all(recipes.LOG_LOSS, truths, resamples, seed)}
+        truths = tried(lambda: {name: _of_truth(model) for name, model in models.items()})
+        losses = {} if truths is None else {"log loss": compare_all(recipes.LOG_LOSS, truths, resamples, seed)}
+        return {"ECE": errors, **losses}
 
 
 def _row(name: str, pair: tuple[str, str], comparison: Comparison, resamples: int, pairs: int) -> tuple[Cell, ...]:
@@ -159,6 +167,7 @@ def _of_truth(predictions: Predictions) -> Predictions:
     """What the log loss needs of forecasts of many classes: the probability of the truth, as an event that happened."""
     if predictions.forecasts.of_events or predictions.labels is None:
         return predictions
+    predictions.forecasts.require(COLUMNS, "log loss")
     probabilities = predictions.probability_of(predictions.labels[:, None])[:, 0]
     happened = np.ones(len(probabilities), np.int64)
     return Predictions.from_confidence(happened, probabilities, sample_weight=predictions.weight, copy=False)

@@ -24,13 +24,17 @@ def scores_section(subject: Subject) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for name, (metric, question) in metrics.items():
         result = subject.score(metric)
+        if result is None:
+            continue
         ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
         rows.append((name, result.value, *ends, question))
-    n = len(subject.predictions)
-    grids = [PageTable(("metric", "value", "90% from", "90% to", "what it asks"), rows, f"Scores, n = {n:,}")]
+    header = ("metric", "value", "90% from", "90% to", "what it asks")
+    grids = [PageTable(header, rows, f"Scores, {subject.size}")]
     paragraphs = [
         "A proper score is lowest, in the long run, for the true probabilities: it rewards honesty and knowledge."
     ]
+    if subject.lacking:
+        paragraphs.append(f"Left out: log loss and Brier score of all classes (each {subject.lacking}).")
     parts = _parts(subject)
     if parts:
         names = ("score", "in all", "miscalibration", "discrimination", "uncertainty")

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant.binning.fixed import EqualWidth
 from calibrant.bins import Bins
 from calibrant.inference.grouped import bin_numbers, by_blocks
+from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.report.charts import Bar, Line, histogram, reliability
@@ -25,6 +26,8 @@ FEW = 10
 
 def axis(subject: Subject) -> tuple[str, str]:
     """What forecasts and outcomes are called."""
+    if subject.together:
+        return "forecast", "how often the label was true"
     if subject.predictions.forecasts.answers:
         return "confidence", "how often it was right"
     return "forecast", "how often it happened"
@@ -32,19 +35,19 @@ def axis(subject: Subject) -> tuple[str, str]:
 
 def reliability_section(subject: Subject) -> Section:
     """The reliability diagram that the reader can re-bin."""
-    bars = bars_of(subject.ece, subject.event)
+    bars = bars_of(subject.ece, subject.event, subject.squares)
     words, (over, under) = axis(subject), sides(subject.predictions)
     picture = reliability(
         "reliability-picture",
         bars,
         words,
-        f"Reliability diagram, n = {subject.ece.n:,}",
+        f"Reliability diagram, {subject.size}",
         f"{words[1].capitalize()} against {words[0]} in {counted(len(bars), 'bin')} that hold samples; the table below "
         "has every number.",
         sides=(over, under),
     )
     caption = (
-        f"n = {subject.ece.n:,}. Grey bars: {words[1]}; the black stroke is its 90% interval (Wilson). The hatched "
+        f"{subject.size}. Grey bars: {words[1]}; the black stroke is its 90% interval (Wilson). The hatched "
         f"part is the gap to the mean {words[0]}: {over} where the {words[0]} is above what came true, {under} where "
         "it is below. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples "
         "(normal approximation, rough in bins of few samples). Below: how many samples each bin holds."
@@ -52,12 +55,18 @@ def reliability_section(subject: Subject) -> Section:
     grid = PageTable(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")
     figure = PageFigure("reliability-figure", picture, f"{caption}{_remark(subject)}", grid, controls=True)
     asked = f"Among forecasts of about 80%, do about 80% come true? Asked here of the chance that {subject.happening}."
-    return Section("reliability", "Reliability", (asked,), (figure,))
+    pooled = f" All {len(subject.event):,} forecasts are pooled, whatever the label is." if subject.together else ""
+    return Section("reliability", "Reliability", (f"{asked}{pooled}",), (figure,))
 
 
 def _remark(subject: Subject) -> str:
     """What weights and soft labels do to the uncertainty drawn."""
     remark = ""
+    if subject.together:
+        remark += (
+            " The labels of a row need not be independent: intervals and boxes are as wide as the scatter between rows "
+            "makes them."
+        )
     if subject.event.weight is not None:
         remark += (
             " Samples are weighted: counts are sums of weights, and uncertainty is that of as many equal samples as "
@@ -70,15 +79,17 @@ def _remark(subject: Subject) -> str:
     return remark
 
 
-def bars_of(result: Result, event: Predictions) -> list[Bar]:
-    """The bins of a result that hold samples."""
+def bars_of(result: Result, event: Predictions, squares: Floats | None = None) -> list[Bar]:
+    """The bins of a result that hold samples; `squares` are squared weights, where those of the event are not meant."""
     bins = result.bins
     assert isinstance(bins, Bins)
     assert bins.low is not None
     assert bins.high is not None
     columns = [bins.low[0], bins.high[0], bins.counts[0], bins.forecast[0, :, 0], bins.frequency[0, :, 0]]
-    if event.weight is not None:
-        columns.append(np.bincount(bin_numbers(EqualWidth(), event), event.weight**2, len(columns[0])))
+    if squares is None and event.weight is not None:
+        squares = event.weight**2
+    if squares is not None:
+        columns.append(np.bincount(bin_numbers(EqualWidth(), event), squares, len(columns[0])))
     return [Bar(*map(float, each)) for each in zip(*columns, strict=True) if each[2] > 0]
 
 
@@ -88,12 +99,12 @@ def row(bar: Bar) -> tuple[Cell, ...]:
     return (bar.low, bar.high, samples, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency)
 
 
-def compared(events: Sequence[tuple[str, Predictions]], title: str) -> tuple[list[Line], PageTable]:
+def compared(events: Sequence[tuple[str, Predictions, Floats | None]], title: str) -> tuple[list[Line], PageTable]:
     """Reliability of several forecasts in 15 bins each, as lines and as the table that they draw."""
     series: list[Line] = []
     rows: list[tuple[Cell, ...]] = []
-    for name, event in events:
-        bars = bars_of(by_blocks(ECE, event), event)
+    for name, event, squares in events:
+        bars = bars_of(by_blocks(ECE, event), event, squares)
         drawn = [bar for bar in bars if bar.effective >= FEW] or bars
         series.append(Line(name, [bar.forecast for bar in drawn], [bar.frequency for bar in drawn], marks=True))
         rows += [(name, *row(bar)) for bar in bars]
@@ -111,22 +122,22 @@ def noise_section(subject: Subject) -> Section:
     where = "above" if null.excess >= 0 else "below"
     sentence = (
         "A calibrated model does not show an ECE of 0, because outcomes are chance. If these forecasts were "
-        f"calibrated, {counted(subject.ece.n, 'row')} would show an ECE of {null.mean:.4f} on average (the noise "
+        f"calibrated, {subject.rows} would show an ECE of {null.mean:.4f} on average (the noise "
         f"floor) and at most {null.quantile(0.95):.4f} in 95 of 100 samples. Observed: {value:.4f}, which is "
         f"{abs(null.excess):.4f} {where} the floor ({p_value(null.p_value, drawn)}, from {len(null.values)} "
-        "redraws of the labels)."
+        f"redraws of the labels{', each independently' if subject.together else ''})."
     )
     picture = histogram(
         "noise-picture",
         null.values,
         value,
         ("ECE if the forecasts were calibrated", "redraws"),
-        f"Noise floor of ECE, n = {subject.ece.n:,}",
+        f"Noise floor of ECE, {subject.size}",
         f"Redraws between {null.values.min():.4f} and {null.values.max():.4f}; observed {value:.4f}.",
     )
     shares = (0.05, 0.25, 0.5, 0.75, 0.95)
     rows: list[tuple[Cell, ...]] = [("mean (the noise floor)", null.mean)]
     rows += [(f"{100 * q:g}% of samples are below", null.quantile(q)) for q in shares]
     grid = PageTable(("if calibrated", "ECE"), [*rows, ("observed", value)], "ECE under calibration")
-    caption = f"n = {subject.ece.n:,}, {len(null.values)} redraws. Red: the ECE of the data."
+    caption = f"{subject.size}, {len(null.values)} redraws. Red: the ECE of the data."
     return Section("noise", title, (sentence,), (PageFigure("noise-figure", picture, caption, grid),))

@@ -13,9 +13,13 @@ from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
 
 
-def repair_section(subject: Subject) -> Section:
+def repair_section(subject: Subject) -> Section | None:
     """Methods compared by cross-fitting, and reliability before and after the best of them."""
     title, choice = "Recalibration", subject.choice
+    if subject.together:
+        return None
+    if subject.lacking:
+        return Section("repair", title, (f"Recalibration {subject.lacking}: give them all to try it.",))
     if choice is None:
         reason = (
             "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
@@ -33,7 +37,9 @@ def repair_section(subject: Subject) -> Section:
     ]
     after = next((name for name in choice.ranking if name != UNCHANGED), None)
     shown = [UNCHANGED, *([] if after is None else [after])]
-    series, drawn = compared([(name, choice.forecasts[name]) for name in shown], "Reliability by bin, before and after")
+    series, drawn = compared(
+        [(name, choice.forecasts[name], None) for name in shown], "Reliability by bin, before and after"
+    )
     picture = lines(
         "repair-picture",
         series,

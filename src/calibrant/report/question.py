@@ -1,0 +1,132 @@
+"""The main question of a page: what is asked of the rows, and of which event."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.binning.fixed import EqualWidth
+from calibrant.binning.ladder import Forecasts
+from calibrant.door.kinds import COLUMNS
+from calibrant.errors.mean_score import hit
+from calibrant.inference.grouped import bin_numbers, grouped
+from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import Flat, TopLabel
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.report.group_gaps import gaps
+from calibrant.report.quoting import counted
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Predictions, and the event that the page is about: the likeliest class is right, what is forecast, any label.
+
+    >>> import calibrant as cal
+    >>> question = Question(cal.Predictions.from_multilabel([[1, 0], [0, 0]], [[.9, .1], [.2, .3]]), "model")
+    >>> question.rows, len(question.event), question.asked(cal.MCS)(question.sampled).n
+    ('2 rows of 2 labels', 4, 2)
+    """
+
+    predictions: Predictions
+    name: str
+    seed: int = 0
+
+    @property
+    def together(self) -> int:
+        """Labels of each row whose forecasts are pooled in the main question; 0 where it asks one thing a row."""
+        return self.predictions.n_classes if self.predictions.forecasts.of_events else 0
+
+    @property
+    def rows(self) -> str:
+        """How many rows there are, in words."""
+        each = f" of {counted(self.together, 'label')}" if self.together else ""
+        return f"{counted(len(self.predictions), 'row')}{each}"
+
+    @property
+    def size(self) -> str:
+        """The number of rows, for titles and captions."""
+        return f"n = {self.rows if self.together else f'{len(self.predictions):,}'}"
+
+    @property
+    def every(self) -> str:
+        """What questions beside the main one are about."""
+        if self.together:
+            return "each label"
+        return "the likeliest classes" if self.lacking else "all classes"
+
+    @property
+    def lacking(self) -> str:
+        """What questions about all classes need and do not get; empty where nothing is missing."""
+        forecasts = self.predictions.forecasts
+        return "" if forecasts.of_events or COLUMNS not in forecasts.lacks else forecasts.lacks[COLUMNS][0]
+
+    @cached_property
+    def event(self) -> Predictions:
+        """The event of the main question: that the likeliest class is right, what is forecast, or any of the labels."""
+        predictions = self.predictions
+        if self.together:
+            weight = None if predictions.weight is None else np.repeat(predictions.weight, self.together)
+            truth, forecasts = np.ravel(predictions.labels), np.ravel(predictions.probabilities)  # type: ignore[arg-type]
+            pooled = Predictions.from_probs(truth, forecasts, sample_weight=weight, copy=False)
+            return dataclasses.replace(pooled, precision=predictions.precision)
+        if predictions.forecasts.of_events:
+            return predictions
+        hits = hit(TopLabel()(predictions))[:, 0]
+        confidences = Predictions.from_confidence(
+            hits, predictions.confidence, sample_weight=predictions.weight, copy=False
+        )
+        return dataclasses.replace(confidences, columns=predictions.columns, flags=predictions.flags)
+
+    @property
+    def happening(self) -> str:
+        """What the main event is, in words."""
+        if self.together:
+            return "a label is true"
+        return "the likeliest class is right" if self.predictions.forecasts.answers else "the event happens"
+
+    @property
+    def sampled(self) -> Predictions:
+        """The rows that are resampled for the main question: those of the event, or with all labels of each."""
+        return self.predictions if self.together else self.event
+
+    def asked(self, metric: Metric) -> Metric:
+        """A metric of the event as it is asked of the rows that are resampled."""
+        return metric.replace(lens=Flat()) if self.together else metric
+
+    @cached_property
+    def forecast(self) -> float:
+        """The mean forecast of the main event."""
+        return float(np.average(self.event.probabilities, weights=self.event.weight))
+
+    @cached_property
+    def frequency(self) -> float:
+        """How often the main event came true."""
+        return float(np.average(self.event.truth_rows, weights=self.event.weight))
+
+    @cached_property
+    def table(self) -> Forecasts | None:
+        """The event's forecasts in order; None under fractional weights."""
+        table = grouped(self.event)
+        if table is None or not self.together:
+            return table
+        about = dataclasses.replace(Flat()(self.predictions[:1]).about, n=len(self.predictions))
+        return dataclasses.replace(table, about=about)
+
+    @cached_property
+    def squares(self) -> Floats | None:
+        """The squared weight of each forecast of the event; more where those of a row are not independent, bin by bin.
+
+        None where every forecast counts alike.
+        """
+        weight = self.event.weight
+        if not self.together:
+            return None if weight is None else weight**2
+        bins = bin_numbers(EqualWidth(), self.event)
+        effects = np.ones(EqualWidth().n_bins)
+        for gap in gaps(self.event, bins, [str(index) for index in range(len(effects))], self.together):
+            effects[int(gap.name)] = gap.effect
+        return effects[bins] * (1.0 if weight is None else weight**2)
