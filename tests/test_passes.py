@@ -168,8 +168,20 @@ def test_a_path_far_from_0_needs_hardly_any_forecast():
         result, (first, second) = refined(METRICS[name], [predictions])
         assert second - first < 0.01 * len(predictions)
         assert result.value == METRICS[name](predictions).value
-        assert result.details["p_value"] == pytest.approx(METRICS[name](predictions).details["p_value"], abs=1e-6)
         assert "p-value: forecasts count as the mean of their cell" in result.notes
+
+
+def test_a_p_value_from_cells_uses_their_means():
+    rng = np.random.default_rng(5)
+    p = rng.beta(8, 2, 20_000)
+    predictions = cal.Predictions.from_probs((rng.random(20_000) < p - 0.003).astype(int), p)
+    metric = CumulativeError()
+    result, _ = refined(metric, [predictions])
+    expected = metric(predictions)
+    assert 0.01 < expected.details["p_value"] < 0.9
+    assert result.details["p_value"] == pytest.approx(expected.details["p_value"], rel=1e-6)
+    assert result.notes == ("p-value: forecasts count as the mean of their cell",)
+    assert expected.notes == ()
 
 
 def test_a_sweep_takes_three_passes_and_leaves_many_cells_closed():
