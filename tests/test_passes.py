@@ -202,6 +202,16 @@ def test_a_table_of_cells_keeps_no_rows_until_cells_are_opened():
     assert ADAPTIVE.summarise(predictions).keeps_rows
 
 
+def test_forecasts_on_usual_edges_need_one_pass():
+    rng = np.random.default_rng(6)
+    p = rng.integers(0, 101, 5000) / 100
+    predictions = cal.Predictions.from_probs((rng.random(5000) < p).astype(int), p)
+    for name in ("equal mass", "quantiles", "sweep", "ks", "isotonic"):
+        result, entries = refined(METRICS[name], [predictions])
+        assert_same(result, METRICS[name](predictions))
+        assert entries == [101]
+
+
 def test_concluding_too_early_says_that_another_pass_is_needed():
     first = ADAPTIVE.refine()
     with pytest.raises(cal.CalibrationInputError, match=r"another pass is needed.*refine\(summary\)"):

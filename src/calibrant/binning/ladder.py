@@ -171,10 +171,9 @@ class Forecasts(Summary):
 
     def recounted(self, counts: Ints, targets: Ints) -> Forecasts:
         """The same forecasts, made and come true so often; those that are never made are left out."""
-        there = counts > 0
-        starts = np.concatenate([[0], np.cumsum(there)])[self.starts]
-        plain = dataclasses.replace(self, closed=None, starts=starts, **dict.fromkeys(SUMS))  # type: ignore[arg-type]
-        return dataclasses.replace(plain, values=self.values[there], counts=counts[there], targets=targets[there])
+        there = np.flatnonzero(counts)
+        starts = np.searchsorted(there, self.starts)
+        return Forecasts(self.about, self.values[there], counts[there], targets[there], starts, self.precision)
 
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
