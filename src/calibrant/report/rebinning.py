@@ -10,7 +10,7 @@ from calibrant.binning.fixed import Edges
 from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
 from calibrant.errors.binned import BinnedError
-from calibrant.inference.grouped import MOST_BINS, bin_numbers, by_blocks, edges, grouped, ranks
+from calibrant.inference.grouped import MOST_BINS, by_blocks, edges, grouped, ranks
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 
@@ -37,12 +37,10 @@ class RebinningCounts:
         >>> cells.n, float(cells.width[:, 0].sum()), float(cells.mass[:, 2].sum())
         (3.0, 3.0, 2.0)
         """
-        binning = Edges(edges().tolist())
-        width = _sums(by_blocks(BinnedError(binning=binning), event).bins)
-        squares = width[:, 0]
-        if event.weight is not None:
-            squares = np.bincount(bin_numbers(binning, event), event.weight**2, len(width)).astype(np.float64)
-        width = np.column_stack([width, squares])
+        bins = by_blocks(BinnedError(binning=Edges(edges().tolist())), event).bins
+        assert bins is not None
+        squares = bins.size if bins.squares is None else bins.squares
+        width = np.column_stack([_sums(bins), squares.value[0]])
         table = grouped(event) if table is None else table
         cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(table)
         return cls(float(width[:, 0].sum()), width, cuts, mass)
@@ -82,9 +80,8 @@ def _by_rank(table: Forecasts) -> tuple[Floats, Floats]:
     return places, np.column_stack([_sums(bins), squared_weights(table, places), ends[0][0], ends[1][0]])
 
 
-def _sums(bins: Bins | None) -> Floats:
+def _sums(bins: Bins) -> Floats:
     """Count, forecasts and outcomes of each bin of the one question."""
-    assert bins is not None
     return np.column_stack([bins.counts[0], bins.outputs.value[0, :, 0], bins.targets.value[0, :, 0]])
 
 
