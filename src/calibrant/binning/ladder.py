@@ -160,9 +160,8 @@ class Forecasts(Summary):
 
     def cells_at(self, entries: Mask) -> list[tuple[int, int]]:
         """Question and cell of some entries."""
-        return list(
-            zip(*(part[entries].tolist() for part in (self._question, cells.numbers(self.values))), strict=True)
-        )
+        numbers = cells.numbers(self.values)
+        return list(zip(self._question[entries].tolist(), numbers[entries].tolist(), strict=True))
 
     @property
     def keeps_rows(self) -> bool:
