@@ -168,8 +168,20 @@ def test_a_path_far_from_0_needs_hardly_any_forecast():
         result, (first, second) = refined(METRICS[name], [predictions])
         assert second - first < 0.01 * len(predictions)
         assert result.value == METRICS[name](predictions).value
-        assert result.details["p_value"] == pytest.approx(METRICS[name](predictions).details["p_value"], abs=1e-6)
         assert "p-value: forecasts count as the mean of their cell" in result.notes
+
+
+def test_a_p_value_from_cells_uses_their_means():
+    rng = np.random.default_rng(5)
+    p = rng.beta(8, 2, 20_000)
+    predictions = cal.Predictions.from_probs((rng.random(20_000) < p - 0.003).astype(int), p)
+    metric = CumulativeError()
+    result, _ = refined(metric, [predictions])
+    expected = metric(predictions)
+    assert 0.01 < expected.details["p_value"] < 0.9
+    assert result.details["p_value"] == pytest.approx(expected.details["p_value"], rel=1e-6)
+    assert result.notes == ("p-value: forecasts count as the mean of their cell",)
+    assert expected.notes == ()
 
 
 def test_a_sweep_takes_three_passes_and_leaves_many_cells_closed():
@@ -188,6 +200,16 @@ def test_a_table_of_cells_keeps_no_rows_until_cells_are_opened():
     assert not summary.keeps_rows
     assert second.summarise(predictions).keeps_rows
     assert ADAPTIVE.summarise(predictions).keeps_rows
+
+
+def test_forecasts_on_usual_edges_need_one_pass():
+    rng = np.random.default_rng(6)
+    p = rng.integers(0, 101, 5000) / 100
+    predictions = cal.Predictions.from_probs((rng.random(5000) < p).astype(int), p)
+    for name in ("equal mass", "quantiles", "sweep", "ks", "isotonic"):
+        result, entries = refined(METRICS[name], [predictions])
+        assert_same(result, METRICS[name](predictions))
+        assert entries == [101]
 
 
 def test_concluding_too_early_says_that_another_pass_is_needed():

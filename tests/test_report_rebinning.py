@@ -124,6 +124,7 @@ def test_grouped_forecasts_give_the_bins_of_the_rows(event):
     table = grouped(event)
     assert len(table.values) < 12_000
     assert int(table.counts.sum()) == len(event)
+    np.testing.assert_allclose(table.values * table.counts, table.summed.value, rtol=1e-12)  # values are means
     for m in (1, 2, 10, 15, 37, 50):
         for binning in (cal.EqualWidth(m), cal.EqualMass(m)):
             exact = expected(binning, event)

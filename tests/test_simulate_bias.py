@@ -1,5 +1,6 @@
 """Bias by simulation: replicates at once and one by one, estimates, grids, what a stopped run keeps."""
 
+import dataclasses
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant import simulate
+from calibrant.binning.ranked import ByRank
 from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, CalibrationCurve, EmpiricalScores, power_curve
 from calibrant.simulate import grids as grids_module
 from calibrant.simulate.biases import Estimate
@@ -90,6 +92,25 @@ def test_metrics_without_bins_are_asked_one_by_one():
     samples = sampled(UNIFORM, power_curve(2), 40, np.random.default_rng(0), 3)
     for metric in (cal.SMECE, cal.ECE_KDE, cal.BRIER, cal.ECCE_MAD, cal.SKCE, cal.NeighbourError()):
         assert values_of(metric, samples)[:, 0].tolist() == [metric(predictions).value for predictions in samples]
+
+
+def test_a_binning_of_ones_own_is_asked_one_by_one():
+    class Halves(ByRank):
+        def cuts(self, ladder):
+            return np.searchsorted(ladder.values, [0.0, 0.5, 2.0])  # of one table
+
+    samples = sampled(UNIFORM, power_curve(2), 40, np.random.default_rng(0), 3)
+    for binning in (Halves(), cal.Sweep(Quarters())):
+        metric = cal.BinnedError(binning=binning)
+        assert values_of(metric, samples)[:, 0].tolist() == [metric(predictions).value for predictions in samples]
+
+
+@dataclasses.dataclass(frozen=True)
+class Quarters(ByRank):
+    n_bins: int = 4
+
+    def cuts(self, ladder):
+        return np.append(np.searchsorted(ladder.values[: ladder.n], np.arange(self.n_bins) / self.n_bins), ladder.n)
 
 
 def test_classes_are_asked_one_by_one():

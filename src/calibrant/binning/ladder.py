@@ -200,9 +200,8 @@ class Forecasts(Summary):
 
     def cells_at(self, entries: Mask) -> list[tuple[int, int]]:
         """Question and cell of some entries."""
-        return list(
-            zip(*(part[entries].tolist() for part in (self._question, cells.numbers(self.values))), strict=True)
-        )
+        numbers = cells.numbers(self.values)
+        return list(zip(self._question[entries].tolist(), numbers[entries].tolist(), strict=True))
 
     @property
     def keeps_rows(self) -> bool:
@@ -211,8 +210,9 @@ class Forecasts(Summary):
 
     def recounted(self, counts: Ints, targets: Ints) -> Forecasts:
         """The same forecasts, made and come true so often; those that are never made are left out."""
-        plain = dataclasses.replace(self, closed=None, **dict.fromkeys(SUMS))  # type: ignore[arg-type]
-        return dataclasses.replace(plain, counts=counts, targets=targets)._some(counts > 0)
+        there = np.flatnonzero(counts)
+        starts = np.searchsorted(there, self.starts)
+        return Forecasts(self.about, self.values[there], counts[there], targets[there], starts, self.precision)
 
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""

@@ -10,7 +10,7 @@ from calibrant.binning.fixed import Edges
 from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
 from calibrant.errors.binned import BinnedError
-from calibrant.inference.grouped import MOST_BINS, bin_numbers, by_blocks, edges, grouped, ranks
+from calibrant.inference.grouped import MOST_BINS, by_blocks, edges, grouped, ranks
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 
