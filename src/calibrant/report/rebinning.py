@@ -12,6 +12,7 @@ from calibrant.bins import Bins
 from calibrant.errors.binned import BinnedError
 from calibrant.inference.grouped import MOST_BINS, by_blocks, edges, grouped, ranks
 from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import TopLabel
 from calibrant.predictions import Predictions
 
 
@@ -45,7 +46,7 @@ class RebinningCounts:
             squares = event.weight**2
         summed = width[:, 0]
         if squares is not None:
-            summed = np.bincount(bin_numbers(binning, event), squares, len(width)).astype(np.float64)
+            summed = np.bincount(binning.assign(TopLabel()(event))[:, 0], squares, len(width)).astype(np.float64)
         width = np.column_stack([width, summed])
         table = grouped(event) if table is None else table
         cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(event, table, squares)
