@@ -217,7 +217,7 @@ class Subject(Question):
     @cached_property
     def choice(self) -> Choice | None:
         """Recalibration methods compared on rows they were not fitted on; None where that cannot be."""
-        if self.predictions.soft is not None or len(self.predictions) < 20 or self.together or self.lacking:
+        if self.predictions.soft is not None or len(self.predictions) < 20 or self.lacking:
             return None
         known = usual(self.repaired_rows)
         names = ["temperature", next(name for name in ("vector", "platt") if name in known), "isotonic"]
@@ -230,11 +230,13 @@ class Subject(Question):
     @cached_property
     def temperature(self) -> tuple[float, bool] | None:
         """The temperature that the rows of the recalibration want, and whether it lies inside its bounds."""
+        if self.together:  # each label has its own
+            return None
         rows = self.repaired_rows
         method = TemperatureScaling(input="logits" if rows.logits else "probabilities")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)
-            fitted = tried(lambda: method.fit(rows.values, rows.labels, sample_weight=rows.weight))
+            fitted = tried(lambda: method.fit(rows))
         return None if fitted is None else (fitted.temperature_, not fitted.certificate_.at_bound)
 
     @cached_property

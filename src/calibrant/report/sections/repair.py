@@ -7,17 +7,16 @@ import math
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.question import Question
 from calibrant.report.quoting import counted, listed
 from calibrant.report.sections.family import leaving_out
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
 
 
-def repair_section(subject: Subject) -> Section | None:
+def repair_section(subject: Subject) -> Section:
     """Methods compared by cross-fitting, and reliability before and after the best of them."""
     title, choice = "Recalibration", subject.choice
-    if subject.together:
-        return None
     if subject.lacking:
         return Section("repair", title, (f"Recalibration {subject.lacking}: give them all to try it.",))
     if choice is None:
@@ -30,15 +29,16 @@ def repair_section(subject: Subject) -> Section | None:
     paragraphs = [
         gained(choice),
         f"Every row was mapped by a method fitted on the other rows only (5 folds, n = {n:,}{some}): what is shown is "
-        "what to expect on new data.",
+        f"what to expect on new data.{' Each label was mapped by itself.' if subject.together else ''}",
         *_infinite(choice),
         *_leaving_out(choice),
         *(f"{method} could not be fitted: {reason}" for method, reason in choice.failures.items()),
     ]
     after = next((name for name in choice.ranking if name != UNCHANGED), None)
     shown = [UNCHANGED, *([] if after is None else [after])]
+    asked = [Question(choice.forecasts[name], name) for name in shown]
     series, drawn = compared(
-        [(name, choice.forecasts[name], None) for name in shown], "Reliability by bin, before and after"
+        [(each.name, each.event, each.squares) for each in asked], "Reliability by bin, before and after"
     )
     picture = lines(
         "repair-picture",
