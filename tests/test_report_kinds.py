@@ -7,9 +7,10 @@ import pytest
 
 import calibrant as cal
 from calibrant import Predictions
-from calibrant.inference.grouped import Resampling, grouped, kinds_together
+from calibrant.inference.grouped import Resampling, edges, grouped, kinds_together
 from calibrant.report import Report
 from calibrant.report.group_gaps import corrected, gaps
+from calibrant.report.rebinning import RebinningCounts
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section
 from calibrant.report.sections.family import family_section
@@ -162,14 +163,30 @@ def test_intervals_of_gaps_cover_and_p_values_hold_where_labels_come_true_togeth
     rng = np.random.default_rng(0)
     covered, rejected = [], []
     for _ in range(300):
-        p = rng.beta(1, 2, (150, 6))
-        common = np.where(rng.random((150, 1)) < 0.8, rng.random((150, 1)), rng.random((150, 6)))
-        event = Subject(Predictions.from_multilabel(common < p, p), "model").event
-        (gap,) = gaps(event, np.zeros(900, int), ["all"], 6)
+        p = rng.beta(1, 2, (400, 6))
+        common = np.where(rng.random((400, 1)) < 0.8, rng.random((400, 1)), rng.random((400, 6)))
+        gap = Subject(Predictions.from_multilabel(common < p, p), "model").whole
         covered.append(gap.low <= 0 <= gap.high)
         rejected.append(gap.p <= 0.05)
     assert 0.84 <= np.mean(covered) <= 0.96
-    assert np.mean(rejected) <= 0.10
+    assert 0.01 <= np.mean(rejected) <= 0.10
+
+
+def test_labels_that_come_true_together_are_warned_of():
+    alike, apart = (noise_section(Subject(labelled(alike=alike), "model")).paragraphs for alike in (True, False))
+    assert alike[1].startswith("Labels of one row come true together: their sum varies 3.0 times as much")
+    assert len(apart) == 1
+
+
+def test_the_page_rebins_labels_with_the_uncertainty_of_its_bins():
+    subject = Subject(labelled(alike=True), "model")
+    cells = RebinningCounts.of(subject.event, subject.table, subject.squares)
+    assert cells.width[:, 3].sum() == pytest.approx(subject.squares.sum())
+    assert cells.mass[:, 3].sum() == pytest.approx(subject.squares.sum())
+    bars = bars_of(subject.ece, subject.event, subject.squares)
+    bins = np.floor(15 * (edges()[:-1] + 1e-9)).astype(int)
+    summed = np.bincount(bins, cells.width[:, 3], 15)
+    assert [bar.squares for bar in bars] == pytest.approx(summed[summed > 0].tolist())
 
 
 def test_intervals_are_those_of_resampled_rows():

@@ -89,7 +89,8 @@ def gaps(event: Predictions, group: Array, names: Sequence[str], together: int =
         spread, alone = _spread(units, gap), _spread(single, gap)
         reach = Z * np.sqrt(spread * units[0] / np.where(units[0] > 1, units[0] - 1, np.nan)) / size
         effect = np.maximum(np.where(alone > 0, spread / alone, units[3] / single[3]), 1.0)
-    p_values = tail(promised - kept, variance * np.nan_to_num(effect, nan=1.0), heaviest * together)
+    times = np.nan_to_num(effect, nan=1.0)  # of groups without forecasts
+    p_values = tail(promised - kept, variance * times, heaviest * times)
     numbers = np.array([forecast, frequency, gap - reach, gap + reach, p_values])
     held = np.flatnonzero(single[0]).tolist()
     entries = [Gap(names[index], int(single[0, index]), *numbers[:, index].tolist()) for index in held]

@@ -17,7 +17,7 @@ from calibrant.kernels.totals import Floats
 from calibrant.lenses.events import Flat, TopLabel
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.report.group_gaps import gaps
+from calibrant.report.group_gaps import Gap, gaps
 from calibrant.report.quoting import counted
 
 
@@ -115,6 +115,11 @@ class Question:
             return table
         about = dataclasses.replace(Flat()(self.predictions[:1]).about, n=len(self.predictions))
         return dataclasses.replace(table, about=about)
+
+    @cached_property
+    def whole(self) -> Gap:
+        """The gap of all forecasts of the event."""
+        return gaps(self.event, np.zeros(len(self.event), np.int64), ["all"], self.together or 1)[0]
 
     @cached_property
     def squares(self) -> Floats | None:

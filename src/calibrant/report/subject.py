@@ -36,7 +36,6 @@ from calibrant.recipes import (
     SMECE,
 )
 from calibrant.report.charts import Z
-from calibrant.report.group_gaps import gaps
 from calibrant.report.question import Question
 from calibrant.result import Interval, Result
 from calibrant.specification.facts import facts_of
@@ -150,9 +149,8 @@ class Subject(Question):
         bins, signed = result.bins, result.metric.facts.low < 0
         if not signed or bins is None or bins.shape != (1, 1, 1) or len(result.values):
             return result
-        (whole,) = gaps(self.event, np.zeros(len(self.event), np.int64), ["all"], self.together or 1)
         details = {name: value for name, value in result.details.items() if name != "redraws"}
-        return dataclasses.replace(result, details={**details, "null_p_value": whole.p})
+        return dataclasses.replace(result, details={**details, "null_p_value": self.whole.p})
 
     @cached_property
     def _nulls(self) -> dict[Metric, Null]:

@@ -20,6 +20,8 @@ from calibrant.result import Result
 from calibrant.text import p_value
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
+TOGETHER = 1.2
+"""The design effect above which redrawing labels independently is warned of."""
 FEW = 10
 """Bins of fewer samples are left out where lines are compared: they jump about."""
 
@@ -140,4 +142,10 @@ def noise_section(subject: Subject) -> Section:
     rows += [(f"{100 * q:g}% of samples are below", null.quantile(q)) for q in shares]
     grid = PageTable(("if calibrated", "ECE"), [*rows, ("observed", value)], "ECE under calibration")
     caption = f"{subject.size}, {len(null.values)} redraws. Red: the ECE of the data."
-    return Section("noise", title, (sentence,), (PageFigure("noise-figure", picture, caption, grid),))
+    paragraphs = [sentence]
+    if subject.whole.effect > TOGETHER:
+        paragraphs.append(
+            f"Labels of one row come true together: their sum varies {subject.whole.effect:.1f} times as much as that "
+            "of independent labels. A calibrated model may show more than this floor; rely on the intervals."
+        )
+    return Section("noise", title, paragraphs, (PageFigure("noise-figure", picture, caption, grid),))
