@@ -1006,7 +1006,6 @@ LACKING_SOME = {
     "a rank": ("label,class_1,class_3,prob_1,prob_2\n0,0,1,.5,.4\n", "prob_1 .. prob_3, got no class_2, prob_3", {}),
     "far ranks": ("label,class_9999,prob_1\n0,0,.5\n", "got no class_1, class_2, .* and 19991 more", {}),
     "no list": ("label,class_1,class_2\n0,0,1\n", "must have p, p_<class>, .*class_1 .. and prob_1", {}),
-    "logits": ('multilabel,logits\n"[1, 0]","[2.0, 1.0]"\n', "must have probabilities of labels, got logits", {}),
 }  # fmt: skip
 
 
@@ -1054,3 +1053,21 @@ def test_labels_come_back_as_they_were_written(tmp_path, save, columns, ending):
 def test_the_likeliest_alone_are_no_scores_of_all_classes(save, columns):
     with pytest.raises(CalibrationInputError, match="must have the probability of every class, got the likeliest"):
         read_scores(save(columns))
+
+
+def test_classes_that_contradict_the_columns_are_refused(write):
+    path = write("named.csv", [["label", "p_cat", "p_dog"], ["cat", ".9", ".1"], ["dog", ".2", ".8"]])
+    assert read(path, classes=["cat", "dog"]).classes == ("cat", "dog")
+    with pytest.raises(CalibrationInputError, match="in their order: cat, dog, got dog, cat"):
+        read(path, classes=["dog", "cat"])
+    labels = write("labels.csv", [["y_a", "p_a", "y_b", "p_b"], ["1", ".9", "0", ".1"]])
+    with pytest.raises(CalibrationInputError, match="in their order: a, b, got b, a"):
+        read(labels, classes=["b", "a"])
+
+
+def test_a_file_may_say_how_many_classes_there_are_and_hold_logits_of_labels(tmp_path):
+    np.savez(tmp_path / "top.npz", labels=[0, 1], ids=[[0, 1], [1, 0]], probs=[[0.5, 0.2], [0.4, 0.3]], classes=8)
+    assert read(tmp_path / "top.npz").n_classes == 8
+    np.savez(tmp_path / "labels.npz", multilabel=[[0, 1], [1, 1]], logits=[[-2.0, 1.0], [0.5, 3.0]])
+    predictions = read(tmp_path / "labels.npz")
+    assert (predictions.kind, predictions.logits) == ("labels", True)

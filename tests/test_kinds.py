@@ -269,3 +269,67 @@ def test_lenses_do_not_touch_the_values_and_nobody_asks_for_the_kind():
             asked = isinstance(node, ast.Attribute) and node.attr == "kind" and isinstance(node.ctx, ast.Load)
             owner = ast.unparse(node.value) if asked else ""
             assert not any(word in owner for word in ("predictions", "event", "forecasts")), (path, owner)
+
+
+def test_columns_of_a_shortlist_are_ranks_and_no_classes():
+    pandas = pytest.importorskip("pandas")
+    ids, probs = [[3, 0], [2, 0]], [[0.9, 0.05], [0.8, 0.1]]
+    for columns in ([1, 2], ["prob_1", "prob_2"]):
+        frame = pandas.DataFrame(probs, columns=columns)
+        predictions = Predictions.from_top_k([3, 2], ids, frame, n_classes=4)
+        assert cal.ACCURACY(predictions).value == 1.0
+        assert len(predictions.classes) == 4
+        assert cal.CWECE(predictions).value == cal.CWECE(Predictions.from_top_k([3, 2], ids, probs, n_classes=4)).value
+    with pytest.raises(CalibrationInputError, match="ids"):
+        Predictions.from_top_k(
+            pandas.Series([1, 2], index=["a", "b"]),
+            pandas.DataFrame([[1, 2], [2, 1]], index=["b", "a"]),
+            pandas.DataFrame([[0.5, 0.3], [0.4, 0.4]], index=["a", "b"]),
+            n_classes=4,
+        )
+
+
+def test_rows_of_a_shortlist_with_gaps_are_left_out():
+    ids = [[1, None], [2, 1], [0, 1]]
+    dropped = Predictions.from_top_k([1, 2, 0], ids, [[0.5, 0.3], [0.5, 0.3], [0.6, None]], n_classes=4, missing="drop")
+    assert (len(dropped), dropped.predicted.tolist()) == (1, [2])
+    assert dropped.notes == ("2 rows were left out: missing values",)
+    ignored = Predictions.from_top_k([1, -1], [[1, 0], [2, 1]], [[0.5, 0.3]] * 2, n_classes=4, ignore_index=-1)
+    assert len(ignored) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        (([1], [[1, 0]], [[0.1, 0.1]]), {"n_classes": 2}, "cannot make up the rest"),
+        (([1], [[1, 0]], [[0.1, 0.1]]), {"n_classes": 3}, "cannot make up the rest"),
+        (([1], [[1, -1]], [[0.5, 0.3]]), {"n_classes": 4}, "ids: must lie in 0..3, got -1 at index (0, 1)"),
+        (([0], [[0, 1]], [[0.5, 0.2]]), {"classes": 1}, "classes: must be a sequence of names"),
+    ],
+)
+def test_more_shortlists_that_cannot_be(arguments, options, words):
+    with pytest.raises(CalibrationInputError) as refusal:
+        Predictions.from_top_k(*arguments, **options)
+    assert words in str(refusal.value)
+    assert "ignore_index" not in str(refusal.value)
+
+
+def test_names_may_come_one_by_one():
+    predictions = Predictions.from_top_k(["a"], [["a", "b"]], [[0.5, 0.4]], classes=iter("abc"))
+    assert predictions.classes == ("a", "b", "c")
+
+
+def test_labels_know_their_names_from_either_frame_and_say_where_logits_go():
+    pandas = pytest.importorskip("pandas")
+    truth = pandas.DataFrame({"b": [1, 0], "a": [0, 1]})
+    assert Predictions.from_multilabel(truth, [[0.9, 0.2], [0.1, 0.7]]).classes == ("b", "a")
+    with pytest.raises(CalibrationInputError, match="in their order"):
+        Predictions.from_multilabel(truth, [[0.9, 0.2], [0.1, 0.7]], classes=["a", "b"])
+    with pytest.raises(CalibrationInputError, match="logits=True"):
+        Predictions.from_multilabel([[1, 0]], [[3.0, -2.0]])
+    with pytest.raises(CalibrationInputError, match="from_multilabel"):
+        cal.ECE([[1, 0], [1, 1]], [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(CalibrationInputError, match="must be True or False"):
+        Predictions.from_probs([0, 1], [[2, 2], [3, 1]], normalize="no")
+    with pytest.raises(CalibrationInputError):
+        Predictions.from_probs(np.zeros((2, 0)), [[None, 1], [0, 1]], missing="drop")

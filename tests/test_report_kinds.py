@@ -64,7 +64,7 @@ def test_the_page_of_labels_has_no_question_about_answers(page_of_labels):
     sections = [section.identity for section in page_of_labels.page.sections]
     assert " ".join(sections) == "card reliability noise family classes groups likert scores repair choices methods"
     text = text_of(page_of_labels)
-    for word in ("accuracy", "confidence", "likeliest", "Recalibration", "predicted class"):
+    for word in ("accuracy", "confidence", "likeliest", "predicted class"):
         assert word not in text.split("Guo, Pleiss")[0].replace("under-confident", "").replace("over-confident", "")
 
 

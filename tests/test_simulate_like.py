@@ -109,7 +109,7 @@ def test_events_and_top_answers_are_named():
     hits = np.random.default_rng(1).random(60) < x
     run = {"metrics": {"ECE": cal.ECE}, "replicates": 5}
     assert like(cal.Predictions.from_probs(hits, x), **run).question == "event"
-    assert like(cal.Predictions.from_confidence(hits, x), **run).question == "the top answer"
+    assert like(cal.Predictions.from_confidence(hits, x), **run).question == "top answer"
 
 
 def test_processes_change_nothing():

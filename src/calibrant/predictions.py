@@ -152,10 +152,10 @@ class Predictions(Checked):
         (0.35, 1.0)
         """
         names, count = all_classes(n_classes, classes)
-        door = Door(y_true, probs, ("y_true", "probs"), None, missing, sample_weight, whole=False)
+        door = Door(y_true, probs, ("y_true", "probs"), None, missing, sample_weight, whole=False, ids=ids)
         values, flags = door.probabilities()
         truth = door.labels(names, ignore_index, count)
-        indices, values = as_shortlist(values, ids, count, names)
+        indices, values = as_shortlist(values, door.ids, truth.kept, count, names)
         kind = partial(Shortlist, ids=indices, count=count)
         return cls._through(door, kind, (values, flags), truth, columns, copy, None)
 

@@ -67,7 +67,7 @@ def class_labels(
     if outside.size:
         label = int(labels[outside[0]])
         hint = "labels count from 0" if label == width else None
-        if label < 0 or label == 255:
+        if (label < 0 or label == 255) and parameter != "ids":
             hint = f"pass ignore_index={label} to leave such rows out"
         raise CalibrationInputError(
             parameter, f"must lie in 0..{width - 1}", got=label, where=layout.place(outside[0]), hint=hint
@@ -93,7 +93,7 @@ def check_probabilities(
     low, high, *sums = kernels.row_extremes(values) if rows else (values.min(initial=1), values.max(initial=0))
     if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
         refuse_broken(values, parameter, layout, advice)
-        _refuse_outside(values, parameter, layout, forecasts)
+        _refuse_outside(values, parameter, layout, _what_are_these(values, whole) if forecasts else None)
     if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
         totals = values.sum(axis=1)
         row = int(np.argmax(np.abs(totals - 1)))
@@ -121,24 +121,26 @@ def refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) ->
         )
 
 
-def _refuse_outside(values: Array, parameter: str, layout: Layout, forecasts: bool) -> None:
+def _refuse_outside(values: Array, parameter: str, layout: Layout, hint: str | None) -> None:
     worst = np.unravel_index(int(np.argmax(np.maximum(-values, values - 1))), values.shape)
     raise CalibrationInputError(
         parameter,
         "must lie in [0, 1]",
         got=shown(values[worst]),
         where=layout.place(*worst),
-        hint=_what_are_these(values) if forecasts else None,
+        hint=hint,
     )
 
 
-def _what_are_these(values: Array) -> str | None:
+def _what_are_these(values: Array, whole: bool) -> str | None:
     """Percentages and logits are recognised, to be named in the error; never to be converted."""
     low, high = float(values.min()), float(values.max())
     if values.ndim == 2 and high <= 101 and np.allclose(values.sum(axis=1), 100, atol=1):
         return "these look like percentages: divide by 100"
     if values.ndim == 1 and low >= 0 and 1 < high <= 100 and np.any(values > 2):
         return "if these are percentages, divide by 100; if they are logits, use Predictions.from_logits"
+    if (low < -0.5 or high > 1.5) and not whole:
+        return "logits of labels are taken with logits=True; logits of some classes must become probabilities first"
     if low < -0.5 or high > 1.5:
         return "if these are logits, use Predictions.from_logits"
     return None
@@ -151,6 +153,11 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
     if labels.shape[1] != width:
         raise CalibrationInputError(parameter, f"soft labels need {width} columns", got=labels.shape[1])
     soft = labels.astype(np.float64)
+    several = np.flatnonzero(soft.sum(axis=1) > 1) if np.isin(soft, (0.0, 1.0)).all() else np.zeros(0, np.int64)
+    if several.size:
+        got, where = shown(soft[several[0]].sum()), layout.place(several[0])
+        hint = "where several labels of a row may be true, use Predictions.from_multilabel"
+        raise CalibrationInputError(parameter, "rows must sum to 1", got=got, where=where, hint=hint)
     check_probabilities(soft, parameter, layout, forecasts=False)
     soft = np.clip(soft, 0.0, 1.0)
     if np.all((soft == 0) | (soft == 1)):

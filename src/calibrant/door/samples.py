@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks import number, whole, word
+from calibrant.checks import flag, number, whole, word
 from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_numbers, shown
 from calibrant.door.frames import column_keys, refuse_other_rows, row_labels
 from calibrant.door.labels import ROW_TOLERANCE, check_probabilities, class_labels, event_labels, refuse_broken
@@ -58,6 +58,7 @@ class Door:
         *,
         event: bool = False,
         whole: bool = True,
+        ids: Any = None,
     ) -> None:
         """`missing` is None where rows without a value cannot be left out."""
         if missing is not None:
@@ -68,6 +69,7 @@ class Door:
         hint = "names are labels, and the truth comes first"
         values, self.bits = as_numbers(self._aligned(forecasts, self.name), self.name, hint=hint, drop=self.drop)
         self._whole = whole
+        self.ids = None if ids is None else as_array(self._aligned(ids, "ids"), "ids", drop=self.drop)[0]
         if values.size == 0:
             raise CalibrationInputError(self.name, "must not be empty", got=f"shape {values.shape}")
         if event and values.ndim != 1:
@@ -90,6 +92,7 @@ class Door:
     def probabilities(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
         """The forecasts as probabilities, and what was done to which rows."""
         values, flags = self.values, {}
+        flag(normalize, "normalize")
         if normalize:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
@@ -102,6 +105,7 @@ class Door:
 
     def logits(self, normalize: bool = False) -> Array:
         """The forecasts as logits: any finite numbers."""
+        flag(normalize, "normalize")
         if normalize:
             hint = "the softmax gives rows that sum to 1"
             raise CalibrationInputError("normalize", "needs probabilities", got="logits", hint=hint)
@@ -113,7 +117,7 @@ class Door:
         """What labels call the classes: as was said, or as the columns of a frame are called; None for indices."""
         keys = self._columns if classes is None else class_keys(classes, width or self.width or 2)
         if keys is not None and self._columns is not None:
-            _refuse_other_names("classes", keys, self.name, self._columns)
+            refuse_other_names("classes", keys, self.name, self._columns)
         return keys
 
     def labels(self, classes: Any, ignore_index: Any, width: int | None = None) -> Truth:
@@ -184,7 +188,7 @@ class Door:
             return truth.reshape(-1)
         if self.width and truth.shape == self.layout.shape:
             return self.layout.rows(truth)
-        if self.width and truth.ndim == 2 and len(truth) == self.n:
+        if self.width and truth.ndim == 2 and len(truth) == self.n and truth.size:
             return truth
         raise CalibrationInputError(
             self.truth_name, f"must match {self.name} of shape {self.layout.shape}", got=f"shape {truth.shape}"
@@ -204,7 +208,8 @@ class Door:
         if gaps.any():
             self.values = self.values.copy()
             self.values[gaps] = 1 / (self.width or 2)
-        gaps |= absent(self.truth).reshape(self.n, -1).any(axis=1)
+        for array in (self.truth, *(() if self.ids is None or len(self.ids) != self.n else (self.ids,))):
+            gaps |= absent(array).reshape(self.n, -1).any(axis=1)
         return gaps if self._weight is None else gaps | absent(self._weight)
 
     def _harmless(self, gone: Array, keys: tuple[Any, ...] | None) -> Array:
@@ -227,12 +232,12 @@ class Door:
 
     def _column_keys(self, truth: Any, forecasts: Any) -> tuple[Any, ...] | None:
         """What the columns of forecasts are called, where they are classes; columns of soft labels must agree."""
-        if self.layout.class_axis != 1 or len(self.layout.shape) != 2:
+        if self.layout.class_axis != 1 or len(self.layout.shape) != 2 or self.ids is not None:
             return None
         keys, of_truth = column_keys(forecasts, self.name), column_keys(truth, self.truth_name)
         if keys is not None and of_truth is not None and self.truth.ndim == 2:
-            _refuse_other_names(self.truth_name, of_truth, self.name, keys)
-        return keys
+            refuse_other_names(self.truth_name, of_truth, self.name, keys)
+        return of_truth if keys is None and not self._whole else keys
 
     def _spread(self, column: Array, name: str, hint: str | None = None) -> Array:
         samples = self.layout.samples
@@ -289,7 +294,9 @@ def _are_shares(values: Array, axis: int) -> bool:
     return bool((np.abs(values.sum(axis=axis, dtype=np.float64) - 1) <= ROW_TOLERANCE).all())
 
 
-def _refuse_other_names(name: str, keys: tuple[Any, ...], other: str, columns: tuple[Any, ...]) -> None:
+def refuse_other_names(
+    name: str, keys: tuple[Any, ...], other: str, columns: tuple[Any, ...], hint: str | None = None
+) -> None:
     """Refuse class names that are not those of the columns, in their order."""
     names, others = ([*map(str, each)] for each in (keys, columns))
     if names != others:
@@ -297,18 +304,18 @@ def _refuse_other_names(name: str, keys: tuple[Any, ...], other: str, columns: t
             name,
             f"must be the columns of {other}, in their order: {', '.join(others)}",
             got=", ".join(names),
-            hint=f"reorder the columns, or pass {other}.to_numpy() to go by position",
+            hint=hint or f"reorder the columns, or pass {other}.to_numpy() to go by position",
         )
 
 
-def class_keys(classes: Any, count: int) -> tuple[Any, ...]:
-    """What labels call the classes: numbers where all classes are given as numbers, else their names."""
+def class_keys(classes: Any, count: int | None) -> tuple[Any, ...]:
+    """What labels call the classes, so many or any number: numbers where all are given as numbers, else their names."""
     if isinstance(classes, (str, bytes, set, frozenset, Mapping)) or not np.iterable(classes):
         raise CalibrationInputError("classes", "must be a sequence of names", got=repr(classes))
     keys, _ = as_array(classes if hasattr(classes, "__array__") else list(classes), "classes")
-    if keys.shape != (count,):
+    if keys.ndim != 1 or count not in (None, len(keys)):
         got = f"{len(keys)} of them" if keys.ndim == 1 else f"shape {keys.shape}"
-        raise CalibrationInputError("classes", f"must be {count} names", got=got)
+        raise CalibrationInputError("classes", "must be names" if count is None else f"must be {count} names", got=got)
     names = tuple(map(str, keys.tolist()))
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)

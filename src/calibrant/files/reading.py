@@ -1,19 +1,16 @@
-"""Reading and writing prediction files: which array is the truth, which the forecast, which a column."""
+"""Reading and writing prediction files."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
-
-from calibrant.checks import is_whole
-from calibrant.door.arrays import MISSING, Array, absent
-from calibrant.door.options import OPTIONS, LabelOptions, changed, refuse_unknown
-from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files.columns import LABELS, MULTILABEL, Columns
+from calibrant.door.arrays import Array
+from calibrant.door.options import LabelOptions, refuse_unknown
+from calibrant.exceptions import CalibrationInputError
+from calibrant.files.columns import MULTILABEL
+from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.files.parquet import write_parquet
 from calibrant.files.writing import labelled, write_csv, write_npz
@@ -61,7 +58,7 @@ def read(
             str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
     drop = options.get("missing") == "drop"
-    return _Finder(paths[0], arrays, drop).predictions(label, probs, logits, weight, options)
+    return Finder(paths[0], arrays, drop).predictions(label, probs, logits, weight, options)
 
 
 def read_scores(
@@ -77,16 +74,16 @@ def read_scores(
     arrays = read_arrays(Path(path))
     if set(arrays) == {"array"}:
         return arrays["array"], logits is not None, None, {}
-    finder = _Finder(Path(path), arrays)
+    finder = Finder(Path(path), arrays)
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
     if probs is None and logits is None and finder._shortlist() is not None:
         raise CalibrationInputError(str(path), "must have the probability of every class", got="the likeliest alone")
-    forecasts, names, raw = finder._forecasts(probs, logits)
-    if names is None and (classes_given := finder._class_names()) is not None:
+    forecasts, names, raw = finder.forecasts(probs, logits)
+    if names is None and (classes_given := finder.class_names()) is not None:
         names = tuple(map(str, classes_given.tolist()))
     truth = {MULTILABEL: arrays[MULTILABEL]} if MULTILABEL in arrays else {}
-    return forecasts, raw, names, truth | finder._columns(forecasts, reserved=())
+    return forecasts, raw, names, truth | finder.columns(forecasts, reserved=())
 
 
 def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
@@ -106,232 +103,6 @@ def write(path: str | Path, probabilities: Array, classes: Sequence[str], column
         raise CalibrationInputError(str(path), "must end in .npz, .csv or .parquet", got=repr(target.suffix))
     ending = target.suffix.lower()
     kinds[ending](target, probabilities, classes, labelled(columns, classes, together=ending == ".npz"))
-
-
-_RANK = re.compile("[1-9][0-9]{0,3}")
-_RESERVED = {
-    *OPTIONS, "y_true", "y_proba", "logits", "copy", "correct", "confidence", "self", "cls",
-}  # fmt: skip
-"""Names that the constructors of `Predictions` keep for themselves."""
-
-
-class _Finder:
-    """Finds truth, forecasts and columns among the arrays of a file."""
-
-    def __init__(self, path: Path, arrays: Columns, drop: bool = False) -> None:
-        self.path, self.arrays, self.drop = path, arrays, drop
-        self.used: set[str] = set()
-
-    def predictions(
-        self,
-        label: str | None,
-        probs: str | None,
-        logits: str | None,
-        weight: str | None,
-        options: LabelOptions,
-    ) -> Predictions:
-        if probs is not None and logits is not None:
-            raise CalibrationInputError("probs", "and logits exclude each other", got="both")
-        heavy = None if weight is None else self._take(weight)
-        if options.get("classes") is None:
-            options["classes"] = self._class_names()
-        if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
-            correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
-            columns = self._columns(confidence)
-            known = self._known(options, heavy, "ignore_index")
-            return Predictions.from_confidence(correct, confidence, **known, **columns)
-        if label is None and logits is None and self._is_multilabel(probs):
-            return self._multilabel(probs, heavy, options)
-        if probs is None and logits is None and (shortlist := self._shortlist()) is not None:
-            return self._likeliest(self._truth(label), *shortlist, heavy, options)
-        truth = self._truth(label)
-        forecasts, names, raw = self._forecasts(probs, logits)
-        if options["classes"] is None:
-            options["classes"] = names
-        make = Predictions.from_logits if raw else Predictions.from_probs
-        if forecasts.ndim == 1 and options["classes"] is None:
-            truth = _outcomes(truth)
-        columns = self._columns(truth)
-        return make(self._by_name(truth, names), forecasts, sample_weight=heavy, copy=False, **options, **columns)
-
-    def _is_multilabel(self, probs: str | None) -> bool:
-        """Whether rows have a 0 or 1 for each of several labels, rather than one label."""
-        pairs = probs is None and self._after("y_") and self._after("p_")
-        return bool(MULTILABEL in self.arrays or pairs) and not any(name in self.arrays for name in LABELS)
-
-    def _known(self, options: LabelOptions, heavy: Array | None, *allowed: str) -> dict[str, Any]:
-        """The options that forecasts other than of whole rows have; those that they do not have are refused."""
-        for name in {*changed(options)} - {"classes", "missing", *allowed}:
-            expected = "needs one label and the probability of every class a row"
-            raise CalibrationInputError(name, expected, got=str(self.path))
-        known = {name: options[name] for name in ("missing", *allowed) if name in options}  # type: ignore[literal-required]
-        return {"sample_weight": heavy, "copy": False, **known}
-
-    def _multilabel(self, probs: str | None, heavy: Array | None, options: LabelOptions) -> Predictions:
-        known = self._known(options, heavy)
-        if MULTILABEL in self.arrays:
-            truth, (forecasts, names, raw) = self._take(MULTILABEL), self._forecasts(probs, None)
-            if raw:
-                raise CalibrationInputError(str(self.path), "must have probabilities of labels", got="logits")
-        else:
-            every = [f"{prefix}{name}" for name in self._after("p_") + self._after("y_") for prefix in ("y_", "p_")]
-            hint = "name the labels with label=... if each row has one"
-            self._require(every, "must have y_<label> and p_<label> of every label", hint)
-            names = tuple(self._after("p_"))
-            truth = np.column_stack([_outcomes(self._take(f"y_{name}")) for name in names])
-            forecasts = np.column_stack([self._numbers(f"p_{name}") for name in names])
-        classes = names if options["classes"] is None else options["classes"]
-        columns = self._columns(truth)
-        return Predictions.from_multilabel(truth, forecasts, classes=classes, **known, **columns)
-
-    def _shortlist(self) -> tuple[Array, Array] | None:
-        """The likeliest classes and their probabilities, where a file has no others."""
-        if {"ids", "probs"} <= set(self.arrays):
-            values = self._numbers("probs")
-            alone = values.ndim != 2 or self.arrays.loose("ids", len(values)) is not None
-            return None if alone else (self._take("ids"), values)
-        ranks = [[int(rank) for rank in self._after(prefix) if _RANK.fullmatch(rank)] for prefix in ("class_", "prob_")]
-        if not all(ranks) or self._after("p_") or any(name in self.arrays for name in ("p", "probs", "logits")):
-            return None
-        classes, probs = (
-            [f"{prefix}_{rank + 1}" for rank in range(max(map(max, ranks)))] for prefix in ("class", "prob")
-        )
-        self._require([*classes, *probs], f"must have class_1 .. {classes[-1]} and prob_1 .. {probs[-1]}")
-        return np.column_stack(list(map(self._take, classes))), np.column_stack(list(map(self._numbers, probs)))
-
-    def _likeliest(
-        self, truth: Array, ids: Array, probs: Array, heavy: Array | None, options: LabelOptions
-    ) -> Predictions:
-        known, classes = self._known(options, heavy, "ignore_index"), options["classes"]
-        if classes is None:
-            hint = "pass classes=K, the number of all classes, or their names"
-            raise CalibrationInputError(
-                str(self.path), "needs the number of all classes", got="the likeliest", hint=hint
-            )
-        known |= {"n_classes": int(classes)} if is_whole(classes) else {"classes": classes}
-        if not is_whole(classes) and truth.dtype.kind == ids.dtype.kind:
-            every = self._by_name(np.append(ids, truth), tuple(map(str, classes)))
-            ids, truth = every[: ids.size].reshape(ids.shape), every[ids.size :]
-        columns = self._columns(truth, {*_RESERVED, "ids", "probs", "n_classes"})
-        return Predictions.from_top_k(truth, ids, probs, **known, **columns)
-
-    def _after(self, prefix: str) -> list[str]:
-        """What follows a prefix in the names that have it."""
-        return [name.removeprefix(prefix) for name in self.arrays if name.startswith(prefix)]
-
-    def _require(self, names: Sequence[str], expected: str, hint: str | None = None) -> None:
-        missing = [name for name in dict.fromkeys(names) if name not in self.arrays]
-        if missing:
-            more = f" and {len(missing) - 5} more" if len(missing) > 6 else ""
-            got = f"no {', '.join(missing[: 5 if more else 6])}{more}"
-            raise CalibrationInputError(str(self.path), expected, got=got, hint=hint)
-
-    def _class_names(self) -> Array | None:
-        """An array that names the classes; in a table, where every column has a value a row, there is none."""
-        of_rows = self.path.suffix.lower() not in (".npz", ".npy")
-        names = ("classes",) if of_rows else ("classes", "class_names")
-        key = next((name for name in names if name in self.arrays), None)
-        return None if key is None else self._take(key)
-
-    def _truth(self, label: str | None) -> Array:
-        if label is not None:
-            return self._take(label)
-        keys = [name for name in LABELS if name in self.arrays]
-        if len(keys) != 1:
-            raise CalibrationInputError(
-                str(self.path),
-                f"must have one of the columns {', '.join(LABELS)}",
-                got=" and ".join(keys) or "none of them",
-                hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
-            )
-        return self._take(keys[0])
-
-    def _forecasts(self, probs: str | None, logits: str | None) -> tuple[Array, tuple[str, ...] | None, bool]:
-        """The forecasts, the class names where columns tell them, and whether they are logits."""
-        named = probs or logits
-        if named is not None:
-            if named in self.arrays:
-                return self._numbers(named), None, logits is not None
-            return *self._wide(f"{named}_"), logits is not None
-        keys = [name for name in ("p", "probs", "logits") if name in self.arrays]
-        wide = bool(self._after("p_"))
-        if len(keys) + wide != 1:
-            raise CalibrationInputError(
-                str(self.path),
-                "must have p, p_<class>, probs, logits, class_1 .. and prob_1 .., or confidence and correct",
-                got=" and ".join([*keys, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
-                hint="name the forecasts with probs=... or logits=...",
-            )
-        if wide:
-            return *self._wide("p_"), False
-        return self._numbers(keys[0]), None, keys[0] == "logits"
-
-    def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
-        names = [name for name in self.arrays if name.startswith(prefix)]
-        if len(names) < 2:
-            raise CalibrationInputError(
-                str(self.path),
-                f"must have the column {prefix[:-1]!r} or several {prefix}<class>",
-                got=len(names),
-                hint=nearest(prefix[:-1], self.arrays),
-            )
-        columns = [self._numbers(name) for name in names]
-        for name, column in zip(names, columns, strict=True):
-            if column.ndim != 1 or column.dtype.kind not in "fiub":
-                raise CalibrationInputError(
-                    str(self.path), "must have a number a row in each forecast column", got=name
-                )
-        return np.column_stack(columns), tuple(name[len(prefix) :] for name in names)
-
-    def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
-        """Labels as names where numbers name the columns: p_3, p_5 with labels 3 and 5."""
-        gaps = absent(truth)
-        if names is None or truth.ndim != 1 or truth.dtype.kind not in "iubf"[: 3 + gaps.any()]:
-            return truth
-        spelled = np.where(gaps, 0, truth).astype(np.int64).astype(str)
-        if set(np.unique(spelled[~gaps]).tolist()) <= set(names):
-            return np.where(gaps, MISSING, spelled)
-        if all(name.isdigit() for name in names):
-            raise CalibrationInputError(
-                str(self.path),
-                f"labels must be among the class names {', '.join(names)}",
-                got=str(next(label for label in spelled.tolist() if label not in names)),
-            )
-        return truth
-
-    def _take(self, name: str) -> Array:
-        if name not in self.arrays:
-            raise CalibrationInputError(
-                str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
-            )
-        self.used.add(name)
-        return self.arrays.sparse(name) if self.drop else self.arrays[name]
-
-    def _numbers(self, name: str) -> Array:
-        """A column that makes sense as numbers only, so that the first cell that is none can be named."""
-        if name not in self.arrays:
-            return self._take(name)
-        self.used.add(name)
-        numbers = self.arrays.sparse(name, numeric=True) if self.drop else self.arrays.read_numbers(name)
-        if numbers.dtype.kind == "U":
-            got = repr(str(numbers.flat[0])) if numbers.size else "nothing"
-            raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=got)
-        return numbers
-
-    def _columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:
-        """What else has one value per row."""
-        n = len(rows) if rows.ndim else 0
-        names = [name for name in self.arrays if name and name not in self.used and name not in reserved]
-        columns = {name: self.arrays.loose(name, n) for name in names}
-        return {name: column for name, column in columns.items() if column is not None}
-
-
-def _outcomes(truth: Array) -> Array:
-    """Outcomes of an event in words, true and false, as Python and spreadsheets write them."""
-    gaps = absent(truth)
-    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth[~gaps]), ("true", "false")).all():
-        return truth
-    return np.where(gaps, np.nan, np.char.lower(truth) == "true") if gaps.any() else np.char.lower(truth) == "true"
 
 
 def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:
