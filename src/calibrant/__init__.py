@@ -51,14 +51,18 @@ from calibrant.distances import (
 )
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.cumulative import CumulativeError
+from calibrant.errors.curve import CurveError
+from calibrant.errors.decision import NetBenefit
 from calibrant.errors.isotonic import IsotonicError
 from calibrant.errors.kde import KDEError
 from calibrant.errors.kernel import KernelError
 from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.local import LocalCalibration, LocalCurves
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
+from calibrant.errors.murphy import BrierDecomposition
 from calibrant.errors.neighbour import NeighbourError
 from calibrant.errors.smooth import SmoothError
+from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import Comparison, compare, compare_all
@@ -68,17 +72,24 @@ from calibrant.inference.jackknife import Jackknife, jackknife
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
 from calibrant.lenses.distributions import Full, Groups, TopK
-from calibrant.lenses.events import Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
+from calibrant.lenses.events import Answered, Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
 from calibrant.metric import Metric, from_json
 from calibrant.predictions import Predictions
 from calibrant.recipes import (
     ACCURACY,
     ACE,
     ADAPTIVE_ECE,
+    AUGRC,
+    AURC,
+    AUROC,
     BRIER,
+    BRIER_SKILL,
     CECE,
     CWECE,
     CWMCS,
+    E50,
+    E90,
+    E_AURC,
     ECCE_MAD,
     ECCE_R,
     ECE,
@@ -86,15 +97,20 @@ from calibrant.recipes import (
     ECE_KDE,
     ECE_LB,
     ECE_SWEEP,
+    EMAX,
     FULL_ECE,
+    ICI,
+    INTERCEPT,
     LOG_LOSS,
     MCE,
     MCS,
     MSECE,
+    OE_RATIO,
     RECIPES,
     RMSCE,
     SCE,
     SKCE,
+    SLOPE,
     SMECE,
     TACE,
     TOP5_ECE,
@@ -128,11 +144,17 @@ __all__ = [
     "ACCURACY",
     "ACE",
     "ADAPTIVE_ECE",
+    "AUGRC",
+    "AURC",
+    "AUROC",
     "BBQ",
     "BRIER",
+    "BRIER_SKILL",
     "CECE",
     "CWECE",
     "CWMCS",
+    "E50",
+    "E90",
     "ECCE_MAD",
     "ECCE_R",
     "ECE",
@@ -140,27 +162,35 @@ __all__ = [
     "ECE_KDE",
     "ECE_LB",
     "ECE_SWEEP",
+    "EMAX",
+    "E_AURC",
     "FULL_ECE",
+    "ICI",
+    "INTERCEPT",
     "LOG_LOSS",
     "MCE",
     "MCS",
     "MSECE",
+    "OE_RATIO",
     "RECIPES",
     "RMSCE",
     "SCE",
     "SKCE",
+    "SLOPE",
     "SMECE",
     "TACE",
     "TOP5_ECE",
     "WSECE",
     "WSMCS",
     "Above",
+    "Answered",
     "BetaCalibration",
     "Between",
     "BiasCorrectedTemperatureScaling",
     "BinnedError",
     "Bins",
     "Bootstrap",
+    "BrierDecomposition",
     "ByLabel",
     "ByPrediction",
     "CalibrationInputError",
@@ -169,6 +199,7 @@ __all__ = [
     "ClasswiseMCSTemperatureScaling",
     "Comparison",
     "CumulativeError",
+    "CurveError",
     "DirichletCalibration",
     "Edges",
     "EnsembleTemperatureScaling",
@@ -195,6 +226,7 @@ __all__ = [
     "MeanScore",
     "Metric",
     "NeighbourError",
+    "NetBenefit",
     "Null",
     "OneClass",
     "PlattScaling",
@@ -208,6 +240,7 @@ __all__ = [
     "Summary",
     "Sweep",
     "Table",
+    "TableStatistic",
     "TemperatureScaling",
     "TopK",
     "TopLabel",
@@ -280,6 +313,21 @@ _MOVED = {
     "exponential": "errors.similarity",
     "gaussian": "errors.similarity",
 }
+"""Options of one estimator that were public once, and live with it."""
+_OPTIONS = _MOVED | {
+    "sample_quantile": "aggregates",
+    "loess": "errors.curve",
+    "isotonic_curve": "errors.isotonic",
+    "fitted_intercept": "errors.logistic",
+    "fitted_slope": "errors.logistic",
+    "offset_intercept": "errors.logistic",
+    "area_under_roc": "errors.ranking",
+    "excess_risk": "errors.risk",
+    "mean_generalised_risk": "errors.risk",
+    "mean_risk": "errors.risk",
+    "observed_over_expected": "errors.statistic",
+    "skill": "errors.statistic",
+}
 """Options of one estimator, which live with it."""
 
 
@@ -305,8 +353,8 @@ def __getattr__(name: str) -> object:
 
 def _find(name: str) -> object:
     """The public object of a name, wherever it lives."""
-    home = _MOVED.get(name)
+    home = _OPTIONS.get(name)
     return globals().get(name) or getattr(importlib.import_module(f"calibrant{'.' * bool(home)}{home or ''}"), name)
 
 
-catalogue.tell([*__all__, *_SHADOWING, *_MOVED], _find, RECIPES)
+catalogue.tell([*__all__, *_SHADOWING, *_OPTIONS], _find, RECIPES)

@@ -116,6 +116,7 @@ class IsotonicError(OfTable):
         return mcb, dsc, float(self.score(base, base)[0])
 
 
+@declare(Facts("smoother", estimator="CurveError"))
 def isotonic_curve(ladder: Ladder) -> Floats:
     r"""The isotonic regression of outcomes on forecasts, at each distinct forecast: the CORP reliability curve.
 
