@@ -14,6 +14,7 @@ from calibrant.errors.statistic import counted
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
+from calibrant.views import View
 
 OF_RISK = Facts("statistic", "TableStatistic", low=0.0, high=1.0, calibrated=None, lower_is_better=True)
 
@@ -40,6 +41,16 @@ class RiskCoverage:
         parts = (np.bincount(place.ravel(), part[sizes > 0], len(levels)) for part in (sizes, errors))
         kept, wrong = (np.cumsum(part, dtype=np.float64) for part in parts)
         return cls(kept, wrong)
+
+    @classmethod
+    def of_view(cls, view: View, certainty: Floats | None = None) -> Self:
+        """Of answers that a lens saw, as certain as their outputs or as somebody says."""
+        if view.questions != 1:
+            expected, hint = "needs one answer a row", "use AURC, which asks each question"
+            raise CalibrationInputError("risk_coverage", expected, got=f"{view.questions} questions", hint=hint)
+        sizes = np.ones(len(view.outputs)) if view.weight is None else view.weight
+        values = view.outputs[:, 0, 0].astype(np.float64) if certainty is None else certainty
+        return cls.of(values, sizes, sizes * (1.0 - view.truth_rows[:, 0, 0]))
 
     @classmethod
     def of_table(cls, ladder: Ladder) -> Self:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from calibrant.diagnostics import RiskCoverage, risk_coverage
-from calibrant.errors.mean_score import Score, entropy
+from calibrant.errors.mean_score import Score
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import checked
 from calibrant.plots import colours
@@ -21,7 +21,8 @@ class RiskCoverageDisplay(Display):
     """How does the error rate fall as the most uncertain samples are referred? Lower curves know better when they err.
 
     One line a model: the share of errors among the most certain samples, against the share of samples kept. The legend
-    states the mean risk over all coverages (AURC). At a coverage of 1 the risk is the plain error rate.
+    states the mean risk over all coverages, `AURC`. Certainty is as in `diagnostics.risk_coverage`. At a coverage of 1
+    the risk is the plain error rate.
 
     References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 4.4.
 
@@ -43,7 +44,7 @@ class RiskCoverageDisplay(Display):
         y_true: Any,
         y_proba: Any = None,
         *,
-        uncertainty: Score = entropy,
+        uncertainty: Score | None = None,
         ax: Any = None,
         width: float = WIDTH,
     ) -> Self:
