@@ -21,7 +21,7 @@ from calibrant.files import SHIPPED, read
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "values.json"
 BESIDE = ROOT.parent / "shared" / "data"
-FLOATS = ("LOG_LOSS", "SMECE", "ECE_KDE", "SKCE")
+FLOATS = ("LOG_LOSS", "SMECE", "ECE_KDE", "SKCE", "SLOPE", "INTERCEPT", "ICI", "E50", "E90", "EMAX", "AURC", "E_AURC")
 """Recipes whose numbers are sums of floats."""
 
 

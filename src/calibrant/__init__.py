@@ -299,36 +299,25 @@ _LATER = {
 }
 """Names beside the public list that are loaded when they are asked for, by the module that has them."""
 _MOVED = {
-    "ks": "errors.cumulative",
-    "kuiper": "errors.cumulative",
-    "logarithmic": "errors.isotonic",
-    "quadratic": "errors.isotonic",
-    "biased": "errors.kernel",
-    "unbiased": "errors.kernel",
-    "unbiased_blocks": "errors.kernel",
-    "by_count": "errors.local",
-    "halves": "errors.local",
-    "forecasts_within": "errors.neighbour",
-    "nearest_forecasts": "errors.neighbour",
-    "exponential": "errors.similarity",
-    "gaussian": "errors.similarity",
+    "errors.cumulative": ("ks", "kuiper"),
+    "errors.isotonic": ("logarithmic", "quadratic"),
+    "errors.kernel": ("biased", "unbiased", "unbiased_blocks"),
+    "errors.local": ("by_count", "halves"),
+    "errors.neighbour": ("forecasts_within", "nearest_forecasts"),
+    "errors.similarity": ("exponential", "gaussian"),
 }
-"""Options of one estimator that were public once, and live with it."""
-_OPTIONS = _MOVED | {
-    "sample_quantile": "aggregates",
-    "loess": "errors.curve",
-    "isotonic_curve": "errors.isotonic",
-    "fitted_intercept": "errors.logistic",
-    "fitted_slope": "errors.logistic",
-    "offset_intercept": "errors.logistic",
-    "area_under_roc": "errors.ranking",
-    "excess_risk": "errors.risk",
-    "mean_generalised_risk": "errors.risk",
-    "mean_risk": "errors.risk",
-    "observed_over_expected": "errors.statistic",
-    "skill": "errors.statistic",
+"""Options of one estimator that were public once, by the module where they live with it."""
+_OPTIONS = {
+    "aggregates": ("sample_quantile",),
+    "errors.curve": ("loess",),
+    "errors.isotonic": ("isotonic_curve",),
+    "errors.logistic": ("fitted_intercept", "fitted_slope", "offset_intercept"),
+    "errors.risk": ("excess_risk", "mean_generalised_risk", "mean_risk"),
+    "errors.roc": ("area_under_roc",),
+    "errors.statistic": ("observed_over_expected", "skill"),
 }
-"""Options of one estimator, which live with it."""
+"""Those that never were."""
+_HOMES = {name: module for homes in (_MOVED, _OPTIONS) for module, names in homes.items() for name in names}
 
 
 def __dir__() -> list[str]:
@@ -343,8 +332,8 @@ def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
             return getattr(importlib.import_module(f"calibrant.{module}"), name)
-    if name in _MOVED:
-        warnings.warn(f"{name} is now in calibrant.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+    if name in _MOVED.get(_HOMES.get(name, ""), ()):
+        warnings.warn(f"{name} is now in calibrant.{_HOMES[name]}", DeprecationWarning, stacklevel=2)
         return _find(name)
     if name in __all__:  # what the list names and nothing above has made is about recalibration
         return getattr(importlib.import_module("calibrant.recalibrate"), name)
@@ -353,8 +342,8 @@ def __getattr__(name: str) -> object:
 
 def _find(name: str) -> object:
     """The public object of a name, wherever it lives."""
-    home = _OPTIONS.get(name)
+    home = _HOMES.get(name)
     return globals().get(name) or getattr(importlib.import_module(f"calibrant{'.' * bool(home)}{home or ''}"), name)
 
 
-catalogue.tell([*__all__, *_SHADOWING, *_OPTIONS], _find, RECIPES)
+catalogue.tell([*__all__, *_SHADOWING, *_HOMES], _find, RECIPES)

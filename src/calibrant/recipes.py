@@ -32,8 +32,8 @@ from calibrant.errors.kernel import KernelError
 from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.logistic import fitted_slope, offset_intercept
 from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
-from calibrant.errors.ranking import area_under_roc
 from calibrant.errors.risk import excess_risk, mean_generalised_risk, mean_risk
+from calibrant.errors.roc import area_under_roc
 from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic, observed_over_expected, skill
 from calibrant.exceptions import CalibrationInputError

@@ -88,12 +88,12 @@ def _parts(bins: Bins, squares: Floats, products: Floats) -> dict[str, Floats]:
     """The five parts of each question's Brier score; nan where it has no samples."""
     counts, filled = bins.counts, np.maximum(bins.counts, 1.0)
     outputs, hits = bins.outputs.value[:, :, 0], bins.targets.value[:, :, 0]
-    with np.errstate(invalid="ignore"):
-        share, base = 1.0 / counts.sum(axis=1), hits.sum(axis=1) / counts.sum(axis=1)
+    n = np.where(counts.any(axis=1), counts.sum(axis=1), np.nan)
+    base = hits.sum(axis=1) / n
     return {
-        "reliability": (counts * bins.gap[:, :, 0] ** 2).sum(axis=1) * share,
-        "resolution": (counts * (hits / filled - base[:, None]) ** 2).sum(axis=1) * share,
+        "reliability": (counts * bins.gap[:, :, 0] ** 2).sum(axis=1) / n,
+        "resolution": (counts * (hits / filled - base[:, None]) ** 2).sum(axis=1) / n,
         "uncertainty": base * (1.0 - base),
-        "within_bin_variance": np.maximum((squares - outputs**2 / filled).sum(axis=1) * share, 0.0),
-        "within_bin_covariance": 2.0 * (products - outputs * hits / filled).sum(axis=1) * share,
+        "within_bin_variance": np.maximum((squares - outputs**2 / filled).sum(axis=1) / n, 0.0),
+        "within_bin_covariance": 2.0 * (products - outputs * hits / filled).sum(axis=1) / n,
     }

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from calibrant.binning.ladder import Ladder
-from calibrant.errors.ranking import share_above, so_far
+from calibrant.errors.roc import share_above, so_far
 from calibrant.errors.statistic import counted
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats

@@ -68,7 +68,8 @@ class OfEach(OfTable):
         of = f" of {len(numbers)} questions: " if len(numbers) > 1 else ""
         notes = tuple(f"{count}{of}{note}" if of else note for note, count in times.items() if note)
         sizes = np.array([ladder.n for ladder in ladders], np.float64)
-        return self.combined(summary.about, np.array(numbers, np.float64), sizes, self.words, notes=notes)
+        with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+            return self.combined(summary.about, np.array(numbers, np.float64), sizes, self.words, notes=notes)
 
 
 def counted(ladder: Ladder) -> tuple[Floats, Floats, Floats]:
@@ -133,7 +134,7 @@ class TableStatistic(OfEach):
 
     The `statistic` is a function of the table of distinct forecasts (`counted` gives its columns). calibrant has
     `fitted_slope`, `offset_intercept` and `fitted_intercept` in `calibrant.errors.logistic`, `area_under_roc` in
-    `calibrant.errors.ranking`, `mean_risk`, `mean_generalised_risk` and `excess_risk` in `calibrant.errors.risk`,
+    `calibrant.errors.roc`, `mean_risk`, `mean_generalised_risk` and `excess_risk` in `calibrant.errors.risk`,
     `observed_over_expected` and `skill` here. One of your own is a function as well; declare its bounds with `Facts`.
 
     Whole weights are repetition, fractional ones are refused. Soft labels count as shares of outcomes. Without samples

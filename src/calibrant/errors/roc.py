@@ -1,4 +1,4 @@
-"""Ranking: how often what happened was given the higher forecast."""
+"""The ROC curve: how often what happened was given the higher forecast."""
 
 from __future__ import annotations
 
