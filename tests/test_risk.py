@@ -102,6 +102,13 @@ def test_harmonic_numbers_of_neighbours_lose_nothing(low, more):
     assert found[0] == close(expected, rel=1e-13)
 
 
+def test_harmonic_numbers_are_those_of_scipy():
+    from scipy.special import digamma
+
+    x = np.concatenate([np.linspace(0, 3, 200), np.geomspace(3, 1e9, 200)])
+    assert harmonic_between(np.zeros(400), x) == close(digamma(x + 1) - digamma(1), rel=0, abs=2e-14)
+
+
 def test_rows_without_weight_do_not_count():
     curve = RiskCoverage.of(np.array([0.9, 0.8, 0.7]), np.array([1.0, 0.0, 1.0]), np.array([0.0, 0.0, 1.0]))
     assert curve.kept.tolist() == [1, 2]
