@@ -277,7 +277,7 @@ def check_questions(result, alone):
         cal.BinnedError,
         cal.CurveError,
         cal.BrierDecomposition,
-    )  # these sum over the empty bins of the others, too
+    )  # sum over the empty bins of others, too
     bound = 1e-15 if isinstance(result.metric, padded) else 0
     assert result.values == pytest.approx([one.value for one in alone], rel=0, abs=bound, nan_ok=True)
     assert not result.details or isinstance(result.metric, (IsotonicError, cal.BrierDecomposition))
