@@ -24,7 +24,7 @@ from calibrant.report.quoting import Quoted
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
-from calibrant.report.sections.failures import failures_section, harmonic
+from calibrant.report.sections.failures import failures_section
 from calibrant.report.sections.family import family_section, leaving_out
 from calibrant.report.sections.models import lowest, models_section
 from calibrant.report.sections.proper_scores import scores_section
@@ -359,13 +359,6 @@ def test_the_p_value_of_the_mean_gap_is_computed_and_no_seed_changes_it():
     for seed in range(3):
         assert Subject(predictions, "m", seed).mcs.details["null_p_value"] == pytest.approx(expected, rel=1e-9)
     assert len({verdict(Subject(predictions, "m", seed)).sentence[:30] for seed in range(3)}) == 1
-
-
-def test_harmonic_numbers_are_those_of_scipy():
-    from scipy.special import digamma
-
-    x = np.concatenate([np.linspace(0, 3, 200), np.geomspace(3, 1e9, 200)])
-    assert harmonic(x) == pytest.approx(digamma(x + 1), rel=0, abs=2e-14)
 
 
 def test_one_row_has_no_interval(quick):

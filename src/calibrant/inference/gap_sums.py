@@ -1,7 +1,7 @@
 """Intervals of summed gaps: of the L1 and the L2 calibration error of bins, in closed form, for their own limits.
 
-Resampled errors are biased upwards, so that a bootstrap interval of a small error misses it. Here the error's distribution is
-known for given gaps: counts of a bin are binomial.
+Resampled errors are biased upwards, so that a bootstrap interval of a small error misses it. Here the error's
+distribution is known for given gaps, because counts of a bin are binomial.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class GapSum:
 
     @classmethod
     def of(cls, bins: Bins, weights: Floats, effect: float = 1.0) -> GapSum:
-        """The bins of all questions, each question with its weight; `effect` is how much less than one each row is worth."""
+        """The bins of all questions, each question with its weight; each row is worth 1 / effect of one."""
         held = bins.counts > 0
         within = bins.counts / np.maximum(bins.counts.sum(axis=1, keepdims=True), 1e-300)
         size = bins.effective / effect
         rows = size.sum(axis=1).max(initial=0.0)
-        parts = (size, bins.forecast[:, :, 0], bins.frequency[:, :, 0], within * weights[:, None])
-        return cls(*(part[held] for part in parts), float(rows))
+        share = (within * weights[:, None])[held]
+        return cls(size[held], bins.forecast[held][:, 0], bins.frequency[held][:, 0], share, float(rows))
 
     @property
     def gap(self) -> Floats:
@@ -121,8 +121,8 @@ class GapSum:
         r"""Where the root of the sum of squared true gaps, :math:`\sqrt{\sum_j w_j \mu_j^2}`, may lie.
 
         D, the sum of squared gaps less their sampling variances, has no bias, and for a true sum t nearly the variance
-        :math:`4 t \bar v / n + 2 \sum_j (v_j / n)^2 + (\kappa - 1) t^2 / n`, where v_j is the variance of an outcome in bin
-        j, v-bar its mean and kappa the mean fourth power of the gaps over the square of their mean square.
+        :math:`4 t \bar v / n + 2 \sum_j (v_j / n)^2 + (\kappa - 1) t^2 / n`, where v_j is the variance of an outcome in
+        bin j, v-bar its mean and kappa the mean fourth power of the gaps over the square of their mean square.
         """
         variance = self.frequency * (1 - self.frequency) / np.maximum(self.size - 1, 1)
         excess = np.square(self.gap) - np.where(self.size > 1, variance, 0.0)
@@ -178,7 +178,7 @@ def distances(counts: Ints, chance: Floats, from_: Floats) -> tuple[Floats, Floa
 
 def _falling(counts: Ints, chance: Floats, below: Floats, order: int) -> Floats:
     """E[X (X - 1) .. (X - order + 1)] over X <= below."""
-    from scipy.special import bdtr
+    from scipy.special import bdtr  # type: ignore[import-untyped]
 
     left, most = counts - order, below - order
     share = bdtr(np.clip(most, 0, np.maximum(left, 0)), np.maximum(left, 1), chance)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 SLOTS = (
     *("select", "lens", "binning", "distance", "aggregate", "across"),
-    *("score", "kernel", "estimator", "statistic", "neighbours"),
+    *("score", "kernel", "estimator", "statistic", "neighbours", "smoother"),
 )
 """The fields of metrics, and of pieces that hold pieces, that pieces fill."""
 
