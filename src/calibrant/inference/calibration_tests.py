@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,13 +38,14 @@ class HypothesisTest:
     clusters: int | None = None
     """Groups of rows that count as independent of each other, where rows do not."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
         return {name: number(value) if isinstance(value, float) else value for name, value in vars(self).items()}
 
     def __str__(self) -> str:
         words = f"n={self.n}, {self.question}{f', {self.clusters} groups' if self.clusters else ''}"
-        return f"{self.name}: {self.reference} = {self.statistic:.4g}, df = {self.df:.3g}, {p_value(self.p_value)} ({words})"
+        value = f"{self.reference} = {self.statistic:.4g}, df = {self.df:.3g}"
+        return f"{self.name}: {value}, {p_value(self.p_value)} ({words})"
 
 
 def cox_test(predictions: Predictions, *, groups: str | None = None) -> HypothesisTest:
@@ -53,7 +53,8 @@ def cox_test(predictions: Predictions, *, groups: str | None = None) -> Hypothes
 
     The joint score test, which fits nothing. With :math:`x_i = (1, \mathrm{logit}\, p_i)`,
 
-    .. math:: U^\top V^{-1} U, \quad U = \sum_i w_i (y_i - p_i)\, x_i, \quad V = \sum_i w_i^2 p_i (1 - p_i)\, x_i x_i^\top
+    .. math:: U^\top V^{-1} U, \quad
+        U = \sum_i w_i (y_i - p_i)\, x_i, \quad V = \sum_i w_i^2 p_i (1 - p_i)\, x_i x_i^\top
 
     is held against chi-squared with 2 degrees of freedom (1 where all forecasts are equal: only a can be tested then).
     Forecasts of 0 and 1 add nothing where they are right; where one is wrong, the statistic is infinite.
@@ -62,9 +63,9 @@ def cox_test(predictions: Predictions, *, groups: str | None = None) -> Hypothes
     one independent row.
 
     With `groups`, the name of a column, rows of one value may depend on each other in any way. Let A be the covariance
-    of U between the G groups in units of V, and :math:`\nu = (\mathrm{tr} A)^2 / \mathrm{tr} A^2`: the statistic divided
-    by tr A is held against F with :math:`\nu` and :math:`\nu (G - 1)` degrees of freedom. The p-value is that or the one
-    of independent rows, whichever is larger. It needs many groups, about 30 or more, none of which holds most rows.
+    of U between the G groups in units of V, and :math:`\nu = (\mathrm{tr} A)^2 / \mathrm{tr} A^2`. The statistic divided
+    by tr A is held against F with :math:`\nu` and :math:`\nu (G - 1)` degrees of freedom. The p-value is that one, or
+    that of independent rows where it is larger. It needs about 30 groups or more, none of which holds most rows.
 
     References: Cox (1958); Rao & Scott (1984) and Thomas & Rao (1987) for groups.
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ class CalibrationTest:
         """The member with the smallest p-value; of several, the first."""
         return min(self.p_values, key=lambda name: self.p_values[name])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
         statistics = {name: number(value) for name, value in self.statistics.items()}
         return {**vars(self), "statistics": statistics, "loudest": self.loudest}
@@ -102,7 +101,7 @@ def calibration_test(
     whole(n, "n", 1)
     check_seed(seed)
     answers = Answers.of(predictions, groups)
-    statistics = _Statistics.of(answers)
+    statistics = _Members.of(answers)
     redraws = {6: _redrawn} if answers.cluster is None else {6: _redrawn, 7: _flipped}
     block = int(np.clip(MOST_DRAWN // len(answers), 1, n))
     tables = []
@@ -126,7 +125,7 @@ def calibration_test(
 
 
 @dataclass(frozen=True, eq=False)
-class _Statistics:
+class _Members:
     """The five statistics of residuals (r, n), as (r, 5); large is bad. They look at forecasts only once."""
 
     scores: Floats
@@ -140,7 +139,7 @@ class _Statistics:
     scale: float
 
     @classmethod
-    def of(cls, answers: Answers) -> _Statistics:
+    def of(cls, answers: Answers) -> _Members:
         variances = answers.variances
         lines = np.column_stack([np.ones(len(answers)), answers.log_odds])
         brier = 1.0 - 2.0 * answers.forecasts[:, None]
@@ -174,7 +173,7 @@ class _Statistics:
 
 def _work(
     answers: Answers,
-    statistics: _Statistics,
+    statistics: _Members,
     residuals: Callable[[Answers, np.random.Generator, int], Floats],
     rng: np.random.Generator,
     count: int,
