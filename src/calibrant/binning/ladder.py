@@ -157,6 +157,8 @@ class Ladder:
     outputs: Totals
     targets: Totals
     precision: Precision
+    squares: Floats
+    """Summed squares of the weights of each entry."""
 
     @classmethod
     def of(cls, forecasts: Forecasts, start: int, stop: int) -> Ladder:
@@ -166,7 +168,8 @@ class Ladder:
         targets = _totals(forecasts.targets[start:stop])
         ranks = np.concatenate([[0], np.cumsum(counts)])
         outputs = Totals.of(values).times(counts).cumulative()
-        return cls(values, ranks, outputs, targets.cumulative(), forecasts.precision)
+        squares = counts.astype(np.float64) if forecasts.squares is None else forecasts.squares[start:stop].value
+        return cls(values, ranks, outputs, targets.cumulative(), forecasts.precision, squares)
 
     @property
     def n(self) -> int:

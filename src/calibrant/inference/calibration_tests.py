@@ -63,7 +63,7 @@ def cox_test(predictions: Predictions, *, groups: str | None = None) -> Hypothes
     one independent row.
 
     With `groups`, the name of a column, rows of one value may depend on each other in any way. Let A be the covariance
-    of U between the G groups in units of V, and :math:`\nu = (\mathrm{tr} A)^2 / \mathrm{tr} A^2`. The statistic divided
+    of U between G groups in units of V, and :math:`\nu = (\mathrm{tr} A)^2 / \mathrm{tr} A^2`. The statistic divided
     by tr A is held against F with :math:`\nu` and :math:`\nu (G - 1)` degrees of freedom. The p-value is that one, or
     that of independent rows where it is larger. It needs about 30 groups or more, none of which holds most rows.
 
