@@ -80,4 +80,3 @@ def unbiased_p_value(value: float, n: int, coordinates: int) -> float:
     """Bound on the chance of so large an unbiased value under calibration."""
     largest = 1 if coordinates == 1 else 2
     return 1.0 if value < 0 else math.exp(-(n // 2) * value**2 / (2 * largest**2))
-
