@@ -20,7 +20,6 @@ from calibrant.inference.bootstrap import NOISE
 from calibrant.predictions import Predictions
 from calibrant.report import Report
 from calibrant.report.page import PageTable
-from calibrant.report.quoting import Quoted
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section

@@ -129,12 +129,13 @@ def table(
     interval: Bootstrap | None = None,
     null: int | None = None,
     seed: int = 0,
+    groups: str | None = None,
 ) -> Table:
     """Several metrics of all rows and, with `by`, of the rows of each value of a column.
 
     With `interval`, each number has one; with `null`, each calibration error has its noise floor and p-value, from so
     many redraws of the labels, among its details. `corrected_p_value`, which the table prints, is the p-value after
-    Holm's correction for all that stand in the table.
+    Holm's correction for all that stand in the table. `groups` is that of `consistency`.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6])
@@ -152,7 +153,9 @@ def table(
         results_of = {name: metric(rows, interval=interval) for name, metric in metrics.items()}
         if null is None:
             return results_of
-        return {name: _with_null(metrics[name], rows, result, null, seed) for name, result in results_of.items()}
+        return {
+            name: _with_null(metrics[name], rows, result, null, seed, groups) for name, result in results_of.items()
+        }
 
     results = {"all": measured(predictions)}
     if by is not None:
@@ -220,11 +223,11 @@ def null_p(result: Result) -> str:
     return quoted.removeprefix("p ").removeprefix("= ")
 
 
-def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:
+def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int, groups: str | None) -> Result:
     """The result with its noise floor; a mean score has none."""
     if metric.facts.calibrated is None or not len(rows):
         return result
-    return consistency(metric, rows, n=n, seed=seed, result=result).annotated()
+    return consistency(metric, rows, n=n, seed=seed, groups=groups, result=result).annotated()
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

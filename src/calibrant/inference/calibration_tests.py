@@ -21,6 +21,8 @@ from calibrant.text import p_value
 class HypothesisTest:
     """A test of calibration by a reference distribution: a small p-value speaks against calibration.
 
+    The distribution is that of many rows. For few rows or rare events it is near, and `calibration_test` is exact.
+
     >>> import calibrant as cal
     >>> print(cal.cox_test(cal.Predictions.from_probs([1, 0, 1, 0], [.9, .2, .6, .8])))
     Cox test: chi-squared = 0.4366, df = 2, p = 0.8 (n=4, event)
