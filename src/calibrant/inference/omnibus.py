@@ -19,7 +19,7 @@ from calibrant.specification.encoding import number
 from calibrant.text import p_value
 
 MEMBERS = ("Cox", "Spiegelhalter", "Kolmogorov-Smirnov", "kernel", "Hosmer-Lemeshow")
-MOST_CELLS = 1024
+MOST_CELLS = 512
 """Distinct forecasts of which all pairs are compared; more are put into so many cells of about equal variance."""
 BINS = 10
 MOST_DRAWN = 4_000_000
@@ -88,7 +88,7 @@ def calibration_test(
     with the signs of whole groups flipped at random. The second is no longer exact: it needs many groups, about 30 or
     more, none of which holds most of the rows.
 
-    Costs O(n) a redraw and the square of the number of distinct forecasts, of which more than 1,024 are put into that
+    Costs O(n) a redraw and the square of the number of distinct forecasts, of which more than 512 are put into that
     many cells for the kernel. Repeatable by `seed`.
 
     References: Liu & Xie (2020) for the Cauchy mean; Widmann, Lindsten & Zachariah (2019) for the kernel.
