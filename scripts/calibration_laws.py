@@ -49,7 +49,7 @@ def labels(rng, n, count=4):
 
 
 def grouped(rng, n, count=50, effect="shift"):
-    """Groups whose forecasts are too high or too low (by half a logit), or too sharp or too dull; calibrated on average."""
+    """Groups that are too high or too low by half a logit, or too sharp or too dull; calibrated on average."""
     group, z = rng.integers(0, count, n), rng.normal(0, 1.5, n)
     p = sigmoid(z)
     shift = np.minimum((sigmoid(z + 0.5) - sigmoid(z - 0.5)) / 2, np.minimum(p, 1 - p))

@@ -305,7 +305,8 @@ def test_whole_groups_are_resampled(command, tmp_path):
         (entry,) = json.loads(command(*asked, *more).out)["rows"]["all"].values()
         widths.append(entry["interval"]["high"] - entry["interval"]["low"])
     assert widths[1] > 1.5 * widths[0]
-    assert "--groups is for --interval and --null" in command("measure", str(tmp_path / "sites.npz"), "--groups", "site").err
+    ended = command("measure", str(tmp_path / "sites.npz"), "--groups", "site")
+    assert "--groups is for --interval and --null" in ended.err
 
 
 def test_without_a_metric_fractional_weights_are_measured_too(command):

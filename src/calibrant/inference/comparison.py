@@ -21,6 +21,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Interval, Result
 from calibrant.specification.facts import Facts
+from calibrant.text import p_value
 
 K = TypeVar("K", bound=Hashable)
 LEVEL = 0.05
@@ -100,7 +101,7 @@ class Comparison:
     def __str__(self) -> str:
         p = self.p_value if self.adjusted_p_value is None else self.adjusted_p_value
         difference = f"{self.a.value:.4f} - {self.b.value:.4f} = {self.difference:+.4f}"
-        return f"{self.a.name} {difference} {self.interval}, p = {p:.3g}: {self.verdict()}"
+        return f"{self.a.name} {difference} {self.interval}, {p_value(p)}: {self.verdict()}"
 
 
 def compare(
@@ -144,12 +145,12 @@ def compare(
     results = metric(a), metric(b)
     pairs = np.vstack([[results[0].value, results[1].value], values])
     with np.errstate(invalid="ignore"):  # infinite log losses have no difference
-        low, high, p_value = _student(pairs[:, 0] - pairs[:, 1], level)
+        low, high, p = _student(pairs[:, 0] - pairs[:, 1], level)
         badness = _badness(pairs, metric.facts)
         contrast = badness[:, 0] - badness[:, 1]
         worse_p_value = _student(contrast, level)[2]
     interval = Interval(low, high, level, "student", "exact", n)
-    return Comparison(*results, interval, p_value, margin, None, float(contrast[0]), worse_p_value)
+    return Comparison(*results, interval, p, margin, None, float(contrast[0]), worse_p_value)
 
 
 def compare_all(
@@ -210,8 +211,8 @@ def _student(differences: Floats, level: float) -> tuple[float, float, float]:
         return math.nan, math.nan, math.nan
     df, error = len(drawn) - 1, float(drawn.std(ddof=1))
     reach = float(stdtrit(df, (1 + level) / 2)) * error
-    p_value = 2 * float(stdtr(df, -abs(observed) / error)) if error else float(observed == 0)
-    return observed - reach, observed + reach, p_value
+    p = 2 * float(stdtr(df, -abs(observed) / error)) if error else float(observed == 0)
+    return observed - reach, observed + reach, p
 
 
 def _badness(values: Floats, facts: Facts) -> Floats:
