@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors.cumulative import CumulativeError, kuiper
-from calibrant.inference.answers import Answers
+from calibrant.inference.main_question import MainQuestion
 from oracles import calibration_tests as plain
 
 REFERENCE = (cal.cox_test, cal.spiegelhalter_test, cal.hosmer_lemeshow_test)
@@ -54,7 +54,7 @@ def test_statistics_are_those_of_the_loops(rows):
         assert cal.cox_test(predictions).statistic == close(plain.cox(y, p, w))
     if max(abs(1 - 2 * chance) for chance in p) > 0.01:
         assert cal.spiegelhalter_test(predictions).statistic == close(plain.spiegelhalter(y, p, w))
-    sample = Answers.of(predictions)
+    sample = MainQuestion.of(predictions)
     for masses, count in ((sample.weight, 3), (sample.variances, 10)):
         ends = [0, *(sample.cut(masses, count) + 1).tolist()]
         bins = [range(start, stop) for start, stop in itertools.pairwise(ends)]

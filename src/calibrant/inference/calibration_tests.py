@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.answers import Answers
+from calibrant.inference.main_question import MainQuestion
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 from calibrant.specification.encoding import number
@@ -31,7 +31,7 @@ class HypothesisTest:
     name: str
     question: str
     n: int
-    """Answers that were tested."""
+    """MainQuestion that were tested."""
     statistic: float
     df: float
     p_value: float
@@ -76,7 +76,7 @@ def cox_test(predictions: Predictions, *, groups: str | None = None) -> Hypothes
     >>> round(cal.cox_test(p).p_value, 4)
     0.8039
     """
-    answers = Answers.of(predictions, groups)
+    answers = MainQuestion.of(predictions, groups)
     features = np.column_stack([np.ones(len(answers)), answers.log_odds])
     return _tested("Cox test", answers, features)
 
@@ -96,7 +96,7 @@ def spiegelhalter_test(predictions: Predictions, *, groups: str | None = None) -
     >>> print(cal.spiegelhalter_test(cal.Predictions.from_probs([1, 0, 1, 0], [.9, .2, .6, .8])))
     Spiegelhalter test: z = 0.4683, df = 1, p = 0.64 (n=4, event)
     """
-    answers = Answers.of(predictions, groups)
+    answers = MainQuestion.of(predictions, groups)
     features = 1.0 - 2.0 * answers.forecasts
     test = _tested("Spiegelhalter test", answers, features[:, None])
     sign = math.copysign(1.0, (answers.residuals * features).sum())
@@ -126,7 +126,7 @@ def hosmer_lemeshow_test(
     whole(n_bins, "n_bins", 3 if fitted else 1)
     if fitted and groups is not None:
         raise CalibrationInputError("fitted", "must be left out with groups", got="both")
-    answers = Answers.of(predictions, groups)
+    answers = MainQuestion.of(predictions, groups)
     ends = answers.cut(answers.weight, n_bins)
     features = np.searchsorted(ends, np.arange(len(answers)))[:, None] == np.arange(len(ends))
     return _tested("Hosmer-Lemeshow test", answers, features.astype(np.float64), used=2 if fitted else 0)
@@ -145,7 +145,7 @@ def whitening(covariance: Floats) -> Floats:
     return scale[:, None] * axes[:, there] / np.sqrt(lengths[there])
 
 
-def _tested(name: str, answers: Answers, features: Floats, used: int = 0) -> HypothesisTest:
+def _tested(name: str, answers: MainQuestion, features: Floats, used: int = 0) -> HypothesisTest:
     """The quadratic form of the scores, and its place in the reference distribution."""
     from scipy.special import chdtrc, fdtrc  # type: ignore[import-untyped]
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from calibrant.checks import whole
-from calibrant.inference.answers import Answers
+from calibrant.inference.main_question import MainQuestion
 from calibrant.inference.calibration_tests import whitening
 from calibrant.inference.draws import check_seed, replicate
 from calibrant.kernels.totals import Floats, Ints
@@ -42,7 +42,7 @@ class CalibrationTest:
 
     question: str
     n: int
-    """Answers that were tested."""
+    """MainQuestion that were tested."""
     p_value: float
     statistics: dict[str, float]
     """Each member's statistic: the larger, the more speaks against calibration."""
@@ -100,7 +100,7 @@ def calibration_test(
     """
     whole(n, "n", 1)
     check_seed(seed)
-    answers = Answers.of(predictions, groups)
+    answers = MainQuestion.of(predictions, groups)
     statistics = _Members.of(answers)
     redraws = {6: _redrawn} if answers.cluster is None else {6: _redrawn, 7: _flipped}
     block = int(np.clip(MOST_DRAWN // len(answers), 1, n))
@@ -139,7 +139,7 @@ class _Members:
     scale: float
 
     @classmethod
-    def of(cls, answers: Answers) -> _Members:
+    def of(cls, answers: MainQuestion) -> _Members:
         variances = answers.variances
         lines = np.column_stack([np.ones(len(answers)), answers.log_odds])
         brier = 1.0 - 2.0 * answers.forecasts[:, None]
@@ -172,21 +172,21 @@ class _Members:
 
 
 def _work(
-    answers: Answers,
+    answers: MainQuestion,
     statistics: _Members,
-    residuals: Callable[[Answers, np.random.Generator, int], Floats],
+    residuals: Callable[[MainQuestion, np.random.Generator, int], Floats],
     rng: np.random.Generator,
     count: int,
 ) -> Floats:
     return statistics(residuals(answers, rng, count))
 
 
-def _redrawn(answers: Answers, rng: np.random.Generator, count: int) -> Floats:
+def _redrawn(answers: MainQuestion, rng: np.random.Generator, count: int) -> Floats:
     """Residuals of labels that happen as often as they are forecast."""
     return answers.weight * ((rng.random((count, len(answers))) < answers.forecasts) - answers.forecasts)
 
 
-def _flipped(answers: Answers, rng: np.random.Generator, count: int) -> Floats:
+def _flipped(answers: MainQuestion, rng: np.random.Generator, count: int) -> Floats:
     """The residuals with the signs of whole groups at random."""
     assert answers.cluster is not None
     signs = rng.choice([-1.0, 1.0], (count, int(answers.cluster.max()) + 1))

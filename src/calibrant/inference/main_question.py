@@ -1,4 +1,4 @@
-"""Answers: what a test of calibration looks at. One question's forecasts in order, outcomes, weights and groups."""
+"""The main question: what a test of calibration looks at. Forecasts in order, outcomes, weights and groups."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from calibrant.predictions import Predictions, require_predictions
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """The main question of each row, in order of forecast: the event, or whether the likeliest class is right.
+class MainQuestion:
+    """The answers to the main question, in order of forecast: the event, or whether the likeliest class is right.
 
     Independent labels are pooled: each is an answer of its own.
 
-    >>> answers = Answers.of(Predictions.from_probs([1, 0, 1], [.9, .2, .6]))
+    >>> answers = MainQuestion.of(Predictions.from_probs([1, 0, 1], [.9, .2, .6]))
     >>> answers.forecasts.tolist(), answers.residuals.round(1).tolist()
     ([0.2, 0.6, 0.9], [-0.2, 0.4, 0.1])
     """
@@ -32,8 +32,8 @@ class Answers:
     """The group of each answer; answers of different groups are independent. None: all are."""
 
     @classmethod
-    def of(cls, predictions: Predictions, groups: str | None = None) -> Answers:
-        """The answers of predictions with hard labels; rows of weight 0 are left out."""
+    def of(cls, predictions: Predictions, groups: str | None = None) -> MainQuestion:
+        """The question asked of predictions with hard labels; rows of weight 0 are left out."""
         require_predictions(predictions)
         if predictions.soft is not None:
             raise CalibrationInputError("test", "needs hard labels", got="soft labels")
@@ -88,7 +88,7 @@ class Answers:
     def cut(self, masses: Floats, count: int) -> Ints:
         """At most so many runs of answers of about equal mass, tied forecasts together: the last answer of each.
 
-        >>> answers = Answers.of(Predictions.from_probs([1, 0, 1, 0], [.9, .2, .6, .6]))
+        >>> answers = MainQuestion.of(Predictions.from_probs([1, 0, 1, 0], [.9, .2, .6, .6]))
         >>> answers.cut(answers.weight, 2).tolist()
         [0, 3]
         """
