@@ -184,16 +184,13 @@ def corrected(results: Sequence[Result]) -> list[Result]:
     >>> [result.details["corrected_p_value"] for result in corrected(nulls)]
     [0.02, 0.02]
     """
-    p_values = np.array([result.details.get("null_p_value", np.nan) for result in results])
-    there = ~np.isnan(p_values)
-    p_values[there] = holm(p_values[there])
+    p_values = holm(np.array([result.details.get("null_p_value", np.nan) for result in results]))
+    tests = np.count_nonzero(~np.isnan(p_values))
     return [
-        dataclasses.replace(
-            result, details={**result.details, "corrected_p_value": float(p), "tests": int(there.sum())}
-        )
-        if known
-        else result
-        for result, p, known in zip(results, p_values, there, strict=True)
+        result
+        if "null_p_value" not in result.details
+        else dataclasses.replace(result, details={**result.details, "corrected_p_value": float(p), "tests": tests})
+        for result, p in zip(results, p_values, strict=True)
     ]
 
 

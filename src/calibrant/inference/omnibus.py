@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 
 from calibrant.checks import whole
-from calibrant.inference.main_question import MainQuestion
 from calibrant.inference.calibration_tests import whitening
 from calibrant.inference.draws import check_seed, replicate
+from calibrant.inference.main_question import MainQuestion
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.specification.encoding import number
