@@ -185,7 +185,7 @@ def corrected(results: Sequence[Result]) -> list[Result]:
     [0.02, 0.02]
     """
     p_values = holm(np.array([result.details.get("null_p_value", np.nan) for result in results]))
-    tests = np.count_nonzero(~np.isnan(p_values))
+    tests = int(np.count_nonzero(~np.isnan(p_values)))
     return [
         result
         if "null_p_value" not in result.details
