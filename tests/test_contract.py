@@ -111,6 +111,12 @@ def numbers(result):
     return np.array([result.value, *result.details.values(), *result.values], float)
 
 
+def untested(result):
+    """Without p-values: for those a weighted row is one row."""
+    details = {name: number for name, number in result.details.items() if not name.startswith("p_value")}
+    return dataclasses.replace(result, details=details)
+
+
 def test_every_estimator_is_under_contract():
     public = [getattr(cal, name) for name in cal.__all__]
     estimators = {one for one in public if isinstance(one, type) and issubclass(one, cal.Metric)} - {cal.Metric}
@@ -149,7 +155,7 @@ def test_whole_weights_are_repetition_to_the_bit(metric, data, seed):
     times[0] = max(1, times[0])
     weighted = metric(labels, p, sample_weight=times)
     repeated = metric(np.repeat(labels, times), np.repeat(p, times, axis=0))
-    assert np.array_equal(numbers(weighted), numbers(repeated), equal_nan=True)
+    assert np.array_equal(numbers(untested(weighted)), numbers(untested(repeated)), equal_nan=True)
     assert weighted.sizes == repeated.sizes
     assert weighted.n == len(labels)
 

@@ -65,10 +65,17 @@ from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.calibration_tests import (
+    HypothesisTest,
+    cox_test,
+    hosmer_lemeshow_test,
+    spiegelhalter_test,
+)
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.gates import Scorer, assert_calibrated
 from calibrant.inference.jackknife import Jackknife, jackknife
+from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
 from calibrant.lenses.distributions import Full, Groups, TopK
@@ -196,6 +203,7 @@ __all__ = [
     "ByLabel",
     "ByPrediction",
     "CalibrationInputError",
+    "CalibrationTest",
     "CalibrationWarning",
     "Classwise",
     "ClasswiseMCSTemperatureScaling",
@@ -213,6 +221,7 @@ __all__ = [
     "Grid",
     "Groups",
     "HistogramBinning",
+    "HypothesisTest",
     "InTopK",
     "Interval",
     "IsotonicCalibration",
@@ -252,11 +261,13 @@ __all__ = [
     "View",
     "assert_calibrated",
     "brier_score",
+    "calibration_test",
     "compare",
     "compare_all",
     "confidence_between",
     "consistency",
     "contraharmonic",
+    "cox_test",
     "cross_fit",
     "debiased_squared",
     "diagnostics",
@@ -264,6 +275,7 @@ __all__ = [
     "everything",
     "from_json",
     "hit",
+    "hosmer_lemeshow_test",
     "inter_interval",
     "interval_tvd",
     "jackknife",
@@ -283,6 +295,7 @@ __all__ = [
     "sensitivity",
     "signed",
     "signed_balance",
+    "spiegelhalter_test",
     "squared",
     "table",
     "tvd",
