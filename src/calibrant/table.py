@@ -9,10 +9,11 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import holm
