@@ -220,7 +220,7 @@ def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
 
 def _of_order(facts: Facts, p: float) -> Facts:
     """What is known of a mean whose p-th root makes the L^p error, of gaps that went in to the power of p."""
-    return dataclasses.replace(facts, order=p if facts.order == p else None)
+    return dataclasses.replace(facts, order=p if facts.order == p else None, additive=facts.additive and p == 1)
 
 
 def _rooted(facts: Facts, p: float) -> Facts:
@@ -229,7 +229,7 @@ def _rooted(facts: Facts, p: float) -> Facts:
     calibrated = facts.calibrated
     if calibrated is not None:
         calibrated = float(np.maximum(calibrated, 0.0)) ** (1 / p)  # nan stays nan
-    return dataclasses.replace(_of_order(facts, p), low=low, high=high, calibrated=calibrated, root=p)
+    return dataclasses.replace(_of_order(facts, p), additive=False, low=low, high=high, calibrated=calibrated, root=p)
 
 
 def _unbounded(facts: Facts) -> Facts:

@@ -16,6 +16,7 @@ References: Cox (1958); Steyerberg (2019), chapter 15; Van Calster et al. (2019)
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -32,7 +33,32 @@ REACH = 8.0
 TOLERANCE = 1e-12
 
 
-@declare(Facts("statistic", "TableStatistic", calibrated=1.0))
+def _influence(part: int, held: bool) -> Callable[[Ladder], tuple[float, Floats]]:
+    """The influence on one coefficient of the line, or, where b = 1 is held, on the intercept.
+
+    One sample more moves the coefficients by the inverse curvature times x (y - p); each is taken larger by what it
+    drew the fit towards itself.
+    """
+
+    def influence(ladder: Ladder) -> tuple[float, Floats]:
+        value = offset_intercept(ladder) if held else _line(ladder)[part]
+        odds, counts, _, _ = _finite(ladder)
+        design = np.stack([np.ones(len(odds)), odds])[: 1 if held else 2]
+        log_odds = odds + value if held else np.array(_line(ladder)) @ design
+        chance = sigmoid(log_odds)
+        spread = chance * sigmoid(-log_odds)
+        curved = np.linalg.pinv((design * (counts * spread)) @ design.T)
+        drawn = np.einsum("jm,jk,km->m", design, curved, design) * spread
+        pull = (curved @ design)[part] * counts.sum() / (1 - np.minimum(drawn, 0.9))
+        moves = np.zeros((len(ladder.values), 2))
+        there = (ladder.values > 0) & (ladder.values < 1)
+        moves[there] = pull[:, None] * (np.array([0.0, 1.0]) - chance[:, None])
+        return float(value), moves
+
+    return influence
+
+
+@declare(Facts("statistic", "TableStatistic", calibrated=1.0, influence=_influence(1, held=False)))
 def fitted_slope(ladder: Ladder) -> float:
     r"""The calibration slope b: below 1, forecasts are too extreme; above 1, not extreme enough.
 
@@ -48,7 +74,7 @@ def fitted_slope(ladder: Ladder) -> float:
     return _line(ladder)[1]
 
 
-@declare(Facts("statistic", "TableStatistic", calibrated=0.0))
+@declare(Facts("statistic", "TableStatistic", calibrated=0.0, influence=_influence(0, held=False)))
 def fitted_intercept(ladder: Ladder) -> float:
     """The intercept a that is fitted beside the slope; nan wherever the slope is not finite.
 
@@ -60,7 +86,7 @@ def fitted_intercept(ladder: Ladder) -> float:
     return _line(ladder)[0]
 
 
-@declare(Facts("statistic", "TableStatistic", calibrated=0.0))
+@declare(Facts("statistic", "TableStatistic", calibrated=0.0, influence=_influence(0, held=True)))
 def offset_intercept(ladder: Ladder) -> float:
     r"""The intercept a where b = 1 is held: above 0, events happen more often than forecast.
 

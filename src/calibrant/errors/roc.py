@@ -7,12 +7,43 @@ import math
 import numpy as np
 
 from calibrant.binning.running import Ladder
+from calibrant.door.logs import sigmoid
 from calibrant.errors.statistic import ONE_OUTCOME, Noted, counted
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
 
 
-@declare(Facts("statistic", "TableStatistic", low=0.0, high=1.0, calibrated=None, lower_is_better=False))
+def _influence(ladder: Ladder) -> tuple[float, Floats]:
+    """The area, and how much a sample more of each entry moves it: its place among the other outcome, less the area."""
+    _, counts, hits = counted(ladder)
+    misses, n = counts - hits, counts.sum()
+    area = share_above(hits, misses)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        failed = (hits.sum() - so_far(hits)) / hits.sum() - area
+        happened = so_far(misses) / misses.sum() - area
+        return float(area), np.column_stack([failed * n / misses.sum(), happened * n / hits.sum()])
+
+
+def _log_odds(area: float) -> float:
+    return math.log(area / (1 - area)) if 0 < area < 1 else math.copysign(math.inf, area - 0.5)
+
+
+def _slope(area: float) -> float:
+    return 1 / (area * (1 - area))
+
+
+@declare(
+    Facts(
+        "statistic",
+        "TableStatistic",
+        low=0.0,
+        high=1.0,
+        calibrated=None,
+        lower_is_better=False,
+        influence=_influence,
+        scale=(_log_odds, lambda odds: float(sigmoid(np.array(odds))), _slope),
+    )
+)
 def area_under_roc(ladder: Ladder) -> float:
     r"""The area under the ROC curve: how often a sample that came true has a higher forecast than one that did not.
 

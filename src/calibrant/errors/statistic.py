@@ -88,7 +88,17 @@ def counted(ladder: Ladder) -> tuple[Floats, Floats, Floats]:
     )
 
 
-@declare(Facts("statistic", "TableStatistic", low=0.0, calibrated=1.0))
+def _of_ratio(ladder: Ladder) -> tuple[float, Floats]:
+    """The ratio, and how much a sample more moves it."""
+    values, counts, _ = counted(ladder)
+    expected, ratio = float((values * counts).sum()), observed_over_expected(ladder)
+    return float(ratio), (np.array([0.0, 1.0]) - ratio * values[:, None]) * counts.sum() / max(expected, 1e-300)
+
+
+_LOGARITHM = (lambda x: math.log(x) if x > 0 else -math.inf, lambda x: math.exp(min(x, 700.0)), lambda x: 1 / x)
+
+
+@declare(Facts("statistic", "TableStatistic", low=0.0, calibrated=1.0, influence=_of_ratio, scale=_LOGARITHM))
 def observed_over_expected(ladder: Ladder) -> float:
     r"""Events observed over events expected: :math:`\sum_i y_i / \sum_i p_i`, both sums exact.
 
@@ -107,7 +117,19 @@ def observed_over_expected(ladder: Ladder) -> float:
     return observed / expected
 
 
-@declare(Facts("statistic", "TableStatistic", high=1.0, calibrated=None, lower_is_better=False))
+def _of_skill(ladder: Ladder) -> tuple[float, Floats]:
+    """The skill, and how much a sample more moves it: by its own score and by that of the base rate."""
+    values, counts, hits = counted(ladder)
+    base, score = hits.sum() / counts.sum(), skill(ladder)
+    outcome = np.array([0.0, 1.0])
+    spread = max(base * (1 - base), 1e-300)
+    own = np.square(values[:, None] - outcome)
+    brier = (1.0 - score) * spread
+    flat = (outcome - base) * (1 - 2 * base)
+    return float(score), -(own - brier) / spread + brier / spread**2 * flat
+
+
+@declare(Facts("statistic", "TableStatistic", high=1.0, calibrated=None, lower_is_better=False, influence=_of_skill))
 def skill(ladder: Ladder) -> float:
     r"""The Brier skill score: the share of the base rate's Brier score that the forecasts save.
 
