@@ -15,6 +15,7 @@ from study_reading import HIGHER, LEVEL, LOWER, SAME, Studied, compared, in_poin
 
 from calibrant import diagnostics
 from calibrant.errors.local import LocalCalibration
+from calibrant.errors.mean_score import entropy
 from calibrant.experiments.findings import figure_rows
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import class_values
@@ -536,7 +537,8 @@ def failures(studied: Studied) -> Iterator[str]:
 def _rest(studied: Studied, one: Variant) -> Any:
     kept = studied.values(one, "accuracy")
     trials = [trial for trial, value in zip(one.trials, kept, strict=True) if not np.isnan(value)]
-    curves = (diagnostics.risk_coverage(studied.evidence.predictions(trial, one.method)) for trial in trials)
+    every = (studied.evidence.predictions(trial, one.method) for trial in trials)
+    curves = (diagnostics.risk_coverage(predictions, entropy) for predictions in every)
     return np.array([100 * curve.accuracy_after_referring(REFERRED) for curve in curves])
 
 

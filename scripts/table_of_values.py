@@ -21,7 +21,10 @@ from calibrant.files import SHIPPED, read
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "values.json"
 BESIDE = ROOT.parent / "shared" / "data"
-FLOATS = ("LOG_LOSS", "SMECE", "ECE_KDE", "SKCE")
+FLOATS = (
+    *("LOG_LOSS", "SMECE", "ECE_KDE", "SKCE", "SLOPE", "INTERCEPT", "ICI", "E50", "E90", "EMAX"),
+    *("AUROC", "BRIER_SKILL", "AURC", "AUGRC", "E_AURC"),
+)
 """Recipes whose numbers are sums of floats."""
 
 

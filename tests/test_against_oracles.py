@@ -191,7 +191,7 @@ def test_scores_and_failure_detection(data):
     assert cal.diagnostics.mean_entropy(predictions) == close(errors.mean_entropy(P))
     uncertain = [errors.entropy(row) for row in P]
     if len({round(value, 9) for value in uncertain}) == len(uncertain):  # with ties the loop follows row order
-        curve = cal.diagnostics.risk_coverage(predictions)
+        curve = cal.diagnostics.risk_coverage(predictions, cal.entropy)
         assert curve.aurc == pytest.approx(errors.aurc(P, y), abs=1e-12)
         shares = [0, 0.1, 0.3, 0.5, 0.77, 1]
         found = [curve.accuracy_after_referring(share) for share in shares]

@@ -351,7 +351,24 @@ def test_whole_groups_are_resampled(command, tmp_path):
         (entry,) = json.loads(command(*asked, *more).out)["rows"]["all"].values()
         widths.append(entry["interval"]["high"] - entry["interval"]["low"])
     assert widths[1] > 1.5 * widths[0]
-    assert "--groups is for --interval" in command("measure", str(tmp_path / "sites.npz"), "--groups", "site").err
+    ended = command("measure", str(tmp_path / "sites.npz"), "--groups", "site")
+    assert "--groups is for --interval and --null" in ended.err
+    for metric, more in (("ece", ()), ("mcs", ("--groups", "site"))):
+        asked = ("measure", str(tmp_path / "sites.npz"), "-m", metric, "--null", "19", *more)
+        assert "corrected" not in command(*asked).out
+        known = cal.consistency(
+            getattr(cal, metric.upper()), read(tmp_path / "sites.npz"), 19, groups="site" if more else None
+        )
+        assert f"{known.mean:.4f}" in command(*asked).out
+
+
+def test_p_values_that_stand_together_say_that_they_are_corrected(command, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(90)
+    np.savez(tmp_path / "sites.npz", p=p, y=(rng.random(90) < p**3).astype(int), site=np.arange(90) % 3)
+    ended = command("measure", str(tmp_path / "sites.npz"), "-m", "ece", "-m", "brier", "--by", "site", "--null", "19")
+    assert "note: p-values are corrected for their number, 4 (Holm); to see any below 0.05, use --null 80" in ended.out
+    assert "p < 0.3" in ended.out
 
 
 def test_without_a_metric_fractional_weights_are_measured_too(command):

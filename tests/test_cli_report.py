@@ -16,6 +16,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli import commands
 from calibrant.files import read
+from calibrant.inference.comparison import holm
 from calibrant.report import subject
 from typed import Ended, typed
 
@@ -247,10 +248,25 @@ def test_a_comparison_is_that_of_python(command):
     assert document["p_value"] == known.p_value
 
 
-def test_p_values_stop_where_resamples_do(command):
+def test_p_values_stop_at_a_thousandth(command):
     ended = command("compare", "new.npz", "old.npz", "-m", "ece", "-n", "30")
-    assert "< 0.04" in ended.out
-    assert "first is lower" in ended.out
+    assert "< 0.001" in ended.out
+    assert "first is better" in ended.out
+
+
+def test_words_exit_status_and_p_value_follow_one_rule(command, tmp_path):
+    """One rule: a metric is called better, and fails the gate, where its corrected p-value is at most 0.05."""
+    arrays = np.load(tmp_path / "new.npz")
+    for size in range(1, 6):
+        noise = np.random.default_rng(size).normal(size=arrays["logits"].shape) * size / 5
+        np.savez(tmp_path / "noisy.npz", labels=arrays["labels"], logits=arrays["logits"] + noise)
+        words = ("compare", "noisy.npz", "new.npz", "-n", "30", "--fail-if-worse")
+        ended, document = command(*words), json.loads(command(*words, "--format", "json").out)["comparisons"]
+        worse = [name for name, pair in document.items() if pair["adjusted_p_value"] <= 0.05 and pair["difference"] > 0]
+        assert ended.code == bool(worse)
+        assert ended.out.count("second is better") == len(worse)
+        p_values = np.array([pair["p_value"] for pair in document.values()])
+        assert [pair["adjusted_p_value"] for pair in document.values()] == pytest.approx(holm(p_values))
 
 
 def test_worse_is_a_failure_only_when_asked_for(command):

@@ -11,7 +11,7 @@ PREDICTIONS = cal.Predictions.from_probs(y, P)
 
 
 def test_failure_detection_by_entropy():
-    curve = diagnostics.risk_coverage(PREDICTIONS)
+    curve = diagnostics.risk_coverage(PREDICTIONS, cal.entropy)
     found = [curve.accuracy_after_referring(share) for share in (0, 0.25, 0.5, 0.75)]
     assert found == pytest.approx([0.6666666666666666, 0.7777777777777778, 1.0, 1.0], rel=0, abs=1e-12)
     assert np.isnan(curve.accuracy_after_referring(1))
@@ -39,9 +39,15 @@ def test_an_event_is_answered_with_yes_above_one_half():
     event = cal.Predictions.from_probs([1, 0, 1, 0], [0.9, 0.2, 0.4, 0.5])
     curve = diagnostics.risk_coverage(event)  # in order of doubt: .9 right, .2 right, .4 wrong, .5 (no) right
     assert curve.risk == pytest.approx([0, 0, 1 / 3, 1 / 4], abs=1e-12)
-    assert diagnostics.risk_coverage(event, diagnostics.doubt).risk == pytest.approx(curve.risk, abs=1e-12)
+    for uncertainty in (cal.entropy, diagnostics.doubt):
+        assert diagnostics.risk_coverage(event, uncertainty).risk == pytest.approx(curve.risk, abs=1e-12)
+    soft = cal.Predictions.from_probs([0.5, 0.25], [0.9, 0.2])  # wrong by one half; an answer "no", wrong by a quarter
+    assert diagnostics.risk_coverage(soft).wrong.tolist() == [0.5, 0.75]
     with pytest.raises(cal.CalibrationInputError, match="needs one true class per row"):
-        diagnostics.risk_coverage(cal.Predictions.from_probs([0.5, 0.2], [0.9, 0.2]))
+        diagnostics.risk_coverage(soft, cal.entropy)
+    labels = cal.Predictions.from_multilabel([[0, 1], [1, 1]], [[0.2, 0.4], [0.7, 0.6]])
+    with pytest.raises(cal.CalibrationInputError, match="risk_coverage: needs one answer a row, got 2 questions"):
+        diagnostics.risk_coverage(labels)
 
 
 def test_mean_ranked_outputs_against_a_baseline():

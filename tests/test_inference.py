@@ -340,6 +340,65 @@ def test_models_of_other_rows_are_not_compared():
         cal.compare(cal.ECE, calibrated(50), calibrated(50), margin=0)
 
 
+def noisy_pair(n, seed):
+    """Two models that are equally good and not the same: the truth's logits, each with noise of its own."""
+    rng = np.random.default_rng([seed, n])
+    z = rng.normal(0, 1.5, n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+    return (cal.Predictions.from_probs(y, 1 / (1 + np.exp(-z - rng.normal(0, 0.5, n)))) for _ in range(2))
+
+
+@pytest.mark.parametrize(("metric", "runs"), [(cal.ECE, 200), (cal.BRIER, 200), (cal.LOG_LOSS, 200)])
+def test_equally_good_models_are_seldom_called_different(metric, runs):
+    # At an exact 5 %, more than 21 of 200 come once in 1,000 times; reflected quantiles say so of ECE in 10 %.
+    verdicts = [cal.compare(metric, *noisy_pair(200, seed), n=100).worse for seed in range(runs)]
+    assert sum(verdict is not None for verdict in verdicts) <= 21
+
+
+def test_the_direction_of_a_metric_says_which_model_is_worse():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.3, 0.7, 1500)
+    labels = (rng.random(1500) < p).astype(int)
+    right, low, high = (cal.Predictions.from_probs(labels, p + by) for by in (0, -0.2, 0.2))
+    for metric in (cal.ECE, cal.BRIER, cal.MCS):
+        assert [cal.compare(metric, a, right, n=100).worse for a in (low, high)] == [True, True]
+        assert cal.compare(metric, right, low, n=100).verdict("new", "old") == "new is better"
+    opposite = cal.compare(cal.MCS, low, high, n=100)
+    assert opposite.p_value < 0.001
+    assert opposite.worse is None  # as far off, on the other side
+
+
+def test_infinite_losses_have_no_difference_and_say_so():
+    y = [1, 0, 1, 1]
+    finite, infinite = (cal.Predictions.from_probs(y, [p, 0.2, 0.6, 0.7]) for p in (0.9, 0.0))
+    both, first = (cal.compare(cal.LOG_LOSS, infinite, other, n=20) for other in (infinite, finite))
+    assert (both.worse, both.verdict()) == (None, "no difference: first and second are infinite")
+    assert (first.worse, first.verdict()) == (True, "no difference: first is infinite")
+    assert all(np.isnan([pair.difference, pair.p_value, pair.interval.low]).all() for pair in (both, first))
+
+
+def test_p_values_that_stand_together_are_corrected():
+    pairs = {seed: cal.compare(cal.BRIER, *noisy_pair(100, seed), n=50) for seed in range(4)}
+    together = comparison.corrected_for_number(pairs)
+    assert [pair.adjusted_p_value for pair in together.values()] == pytest.approx(
+        holm(np.array([pair.p_value for pair in pairs.values()]))
+    )
+    again = comparison.corrected_for_number(together)
+    assert [pair.adjusted_p_value for pair in again.values()] == [pair.adjusted_p_value for pair in together.values()]
+
+
+def test_p_values_of_a_table_are_corrected_and_have_one_floor():
+    predictions = calibrated(300, power=2.0, region=np.arange(300) % 3)
+    table = cal.table(predictions, {"ece": cal.ECE, "mcs": cal.MCS, "brier": cal.BRIER}, by="region", null=99)
+    results = [result for row in table.results.values() for name, result in row.items() if name != "brier"]
+    raw, corrected = (np.array([r.details[name] for r in results]) for name in ("null_p_value", "corrected_p_value"))
+    assert corrected == pytest.approx(holm(raw))
+    assert corrected.min() == pytest.approx(8 / 100)
+    quoted = [text for row in table.rows() for text in row if "p <" in text]
+    assert quoted
+    assert all("p < 0.09)" in text for text in quoted)
+
+
 def test_holm_is_never_below_the_p_value_and_keeps_its_order():
     assert holm(np.array([0.04, 0.01, 0.03])).tolist() == pytest.approx([0.06, 0.03, 0.06])
     assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
@@ -543,24 +602,29 @@ def test_tables_show_what_was_asked_for():
     made = cal.table(predictions, {"ece": cal.ECE}, by="region", interval=cal.Bootstrap(20), null=19)
     assert "[" in str(made)
     assert "noise" in str(made)
-    assert made.to_csv().splitlines()[0] == "region,n,ece,ece low,ece high,ece noise_floor,ece null_p_value"
+    assert (
+        made.to_csv().splitlines()[0]
+        == "region,n,ece,ece low,ece high,ece noise_floor,ece null_p_value,ece corrected_p_value"
+    )
 
 
 # Formulas, said again
 
 
-def test_the_p_value_of_a_comparison_counts_draws_as_far_from_the_observed_as_zero_is():
+def test_interval_and_p_value_of_a_comparison_are_students_with_the_resampled_spread():
+    from scipy import stats
+
     a = calibrated(120)
     b = cal.Predictions.from_probs(a.labels, np.clip(a.values + 0.02, 0, 1))
     found = cal.compare(cal.BRIER, a, b, n=200, seed=3)
     pair = comparison._Paired((engines.exact(cal.BRIER, a), engines.exact(cal.BRIER, b)), draws.RowDraws(120))
     drawn = np.subtract(*draws.replicate(pair, 200, seed=3, stage=2).T)
-    far = sum(abs(one - found.difference) >= abs(found.difference) for one in drawn)
-    assert 0 < far < 200
-    assert found.p_value == (1 + far) / 201
-    low, high = np.quantile(drawn, [0.05, 0.95])
+    student = stats.t(199, scale=drawn.std(ddof=1))
+    assert found.p_value == pytest.approx(2 * student.sf(abs(found.difference)))
     ends = (found.interval.low, found.interval.high)
-    assert ends == pytest.approx((2 * found.difference - high, 2 * found.difference - low))
+    assert ends == pytest.approx((found.difference - student.ppf(0.95), found.difference + student.ppf(0.95)))
+    at_p = cal.compare(cal.BRIER, a, b, n=200, seed=3, level=1 - found.p_value).interval
+    assert min(abs(at_p.low), abs(at_p.high)) < 1e-9  # the interval ends at 0 where its level is 1 - p
 
 
 def test_the_jackknife_of_four_rows_by_hand():

@@ -95,7 +95,8 @@ def test_whole_weights_are_repetition_to_the_bit(metric, data, seed):
     weighted = metric(cal.Predictions.from_probs(y, p, sample_weight=times))
     repeated = metric(np.repeat(y, times), np.repeat(p, times, axis=0))
     assert weighted.n == len(y)
-    numbers = [[r.value, *r.details.values(), *r.values] for r in (weighted, repeated)]
+    kept = [name for name in weighted.details if not name.startswith("p_value")]  # for those a weighted row is one row
+    numbers = [[r.value, *(r.details[name] for name in kept), *r.values] for r in (weighted, repeated)]
     assert np.array_equal(*numbers, equal_nan=True)
 
 
@@ -141,7 +142,8 @@ def test_float32_and_float64_copies_of_the_same_decimals_agree(metric, seed, n):
     double, single = metric(y, tenths), metric(y, tenths.astype(np.float32))
     # logarithms, kernels and their bandwidths carry the rounding of the forecasts further than sums do
     tolerance = 1e-7 if isinstance(metric, cal.BinnedError) else 1e-6
-    assert single.value == pytest.approx(double.value, rel=0, abs=tolerance, nan_ok=True)
+    share = 1e-5 if isinstance(metric, cal.TableStatistic) else 0  # slopes and ratios have no bounds
+    assert single.value == pytest.approx(double.value, rel=share, abs=tolerance, nan_ok=True)
     if double.bins is not None:
         assert np.array_equal(double.bins.counts, single.bins.counts)
 

@@ -44,6 +44,7 @@ OF_SOFT_LABELS = {
     "comparison": lambda p, **to: plots.ComparisonDisplay.from_predictions({"a": p, "b": softer(p)}, n=20, **to),
     "likert": lambda p, **to: plots.LikertDisplay.from_predictions(p, interval=SOME, **HALVES, **to),
     "groups": lambda p, **to: plots.GroupsDisplay.from_predictions(p, by="site", interval=SOME, **to),
+    "decision curve": lambda p, **to: plots.DecisionCurveDisplay.from_predictions(p, **to),
     "risk and coverage": lambda p, **to: plots.RiskCoverageDisplay.from_predictions(p, **to),
 }
 OF_HARD_LABELS = {
@@ -212,6 +213,7 @@ FROM_ESTIMATOR = {
     plots.TopKDisplay: {"most": 2},
     plots.SensitivityDisplay: {"bootstrap": 5},
     plots.RiskCoverageDisplay: {},
+    plots.DecisionCurveDisplay: {},
     plots.SmallMultiplesDisplay: {"most": 1},
     plots.LikertDisplay: {"scale": cal.likert([0, 0.5, 1])},
 }

@@ -529,3 +529,34 @@ def test_neighbours_that_were_not_compared_share_no_ground():
     assert all(curve.stable.all() for curve in curves)
     grounds = [len(plots.SensitivityDisplay(curve).plot().ax_.patches) for curve in curves]
     assert grounds == [2, 2, 0]
+
+
+def test_the_decision_curve_draws_net_benefits():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    labels = (rng.random(200) < p).astype(int)
+    models = {"sharp": cal.Predictions.from_probs(labels, p), "flat": cal.Predictions.from_probs(labels, p / 2 + 0.2)}
+    at = [0.1, 0.3, 0.8]
+    display = plots.DecisionCurveDisplay.from_predictions(models, thresholds=at)
+    *lines, everybody, nobody = display.ax_.lines
+    for line, model in zip(lines, models.values(), strict=True):
+        assert line.get_xdata().tolist() == at
+        assert line.get_ydata().tolist() == [cal.NetBenefit(t)(model).value for t in at]
+    always = cal.Predictions.from_probs(labels, np.ones(200))
+    assert everybody.get_ydata() == pytest.approx([cal.NetBenefit(t)(always).value for t in at], abs=1e-12)
+    assert nobody.get_ydata().tolist() == [0, 0, 0]
+    assert [line.get_label() for line in display.ax_.lines] == ["sharp", "flat", "acting on all", "acting on none"]
+    assert len({line.get_linestyle() for line in lines}) == 2
+    assert display.ax_.get_title(loc="left") == "Decision curve: n = 200"
+
+
+def test_the_decision_curve_refuses_other_samples_and_several_questions():
+    event = cal.Predictions.from_probs([1, 0, 1], [0.9, 0.2, 0.6])
+    with pytest.raises(cal.CalibrationInputError, match="models: must be about the same samples, got 2 sets of them"):
+        plots.DecisionCurveDisplay.from_predictions({"a": event, "b": event[:2]})
+    with pytest.raises(cal.CalibrationInputError, match="lens: must ask one event of some samples, got 3 questions"):
+        plots.DecisionCurveDisplay.from_predictions(TOY, lens=cal.Classwise())
+    with pytest.raises(cal.CalibrationInputError, match="threshold"):
+        plots.DecisionCurveDisplay.from_predictions(event, thresholds=[1.0])
+    with pytest.raises(cal.CalibrationInputError, match="benefits"):
+        plots.DecisionCurveDisplay(np.zeros(1), {}, np.zeros(1), 1)

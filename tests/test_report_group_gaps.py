@@ -12,7 +12,7 @@ from calibrant import diagnostics
 from calibrant.predictions import Predictions
 from calibrant.report import group_gaps as module
 from calibrant.report.group_gaps import Gap, corrected, gaps, tail
-from calibrant.report.sections.failures import Referral
+from calibrant.report.sections.failures import SHARES, failures_section
 from calibrant.report.sections.groups_and_intervals import LIKERT, column_groups, groups_section, likert_section
 from calibrant.report.subject import Subject
 from strategies import events, rows
@@ -214,53 +214,22 @@ def test_words_that_are_never_used_are_said_to_be():
 # referral
 
 
-def plain_risk(confidence, wrong):
-    """The error rate among the k most certain rows, ties sharing their errors, in the plainest loop."""
-    order = sorted(range(len(wrong)), key=lambda i: -confidence[i])
-    level = {value: np.mean([wrong[i] for i in order if confidence[i] == value]) for value in set(confidence)}
-    running, risks = 0.0, []
-    for k, i in enumerate(order, 1):
-        running += level[confidence[i]]
-        risks.append(running / k)
-    return risks
-
-
-@settings(max_examples=40)
-@given(events())
-def test_risks_are_those_of_the_most_certain_rows(sample):
-    p, y = sample
-    order = Referral.of(Subject(Predictions.from_confidence(y, p), "m"))
-    expected = plain_risk(p.tolist(), (1 - y).tolist())
-    assert [order.risk(k) for k in range(1, len(p) + 1)] == pytest.approx(expected, abs=1e-9)
-    assert order.mean_risk == pytest.approx(np.mean(expected), abs=1e-9)
-    right, wrong = p[y == 1], p[y == 0]
-    pairs = [(a > b) + (a == b) / 2 for a in right for b in wrong]
-    assert order.detection == pytest.approx(np.mean(pairs) if pairs else math.nan, abs=1e-9, nan_ok=True)
-
-
 @settings(max_examples=20)
 @given(rows())
-def test_classes_are_referred_as_by_risk_and_coverage(sample):
+def test_the_page_has_the_area_and_the_accuracies_of_the_library(sample):
     p, y = sample
-    predictions = Predictions.from_probs(y, p)
-    order = Referral.of(Subject(predictions, "m"))
-    known = diagnostics.risk_coverage(predictions, diagnostics.doubt)
-    # doubt is 1 - p, which can tie what p does not
-    if len(np.unique(1.0 - p.max(axis=1))) == len(np.unique(p.max(axis=1))):
-        assert order.mean_risk == pytest.approx(known.aurc, abs=1e-9)
-        for share in (0.0, 0.1, 0.5):
-            assert order.accuracy_without(share) == pytest.approx(known.accuracy_after_referring(share), abs=1e-9)
-
-
-def test_an_event_is_answered_yes_above_one_half():
-    order = Referral.of(Subject(Predictions.from_probs([1, 0, 0, 1], [0.9, 0.2, 0.8, 0.5]), "m"))
-    # certainties .9, .8, .8, .5: right; right and wrong; an answer no, wrong
-    assert order.kept.tolist() == [1, 3, 4]
-    assert order.wrong.tolist() == [0, 1, 2]
+    for predictions in (Predictions.from_probs(y, p), Predictions.from_probs(y == 0, p[:, 0])):
+        section = failures_section(Subject(predictions, "m"))
+        known = diagnostics.risk_coverage(predictions)
+        (figure,) = section.figures
+        assert f"is {cal.AURC(predictions).value:.4f}" in figure.caption
+        assert known.aurc == cal.AURC(predictions).value
+        shown = [row[1] for row in figure.grid.rows]
+        assert shown == [known.accuracy_after_referring(share) for share in SHARES]
 
 
 def test_weighted_rows_are_referred_by_weight():
     event = Predictions.from_confidence([1, 0], [0.9, 0.6], sample_weight=[1.5, 0.5])
-    order = Referral.of(Subject(event, "m"))
-    assert order.kept.tolist() == [1.5, 2.0]
-    assert order.accuracy_without(0.25) == 1.0
+    curve = diagnostics.risk_coverage(event)
+    assert curve.kept.tolist() == [1.5, 2.0]
+    assert curve.accuracy_after_referring(0.25) == 1.0

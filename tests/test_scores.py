@@ -204,7 +204,7 @@ def test_intervals_and_choices_of_logits_are_finite():
 
 def test_certain_events_are_ranked_by_their_logits():
     event = cal.Predictions.from_logits([1, 0, 1, 1], [90.0, 40.0, 60.0, -50.0])
-    assert diagnostics.risk_coverage(event).risk.tolist() == pytest.approx([0, 0, 1 / 3, 1 / 2])
+    assert diagnostics.risk_coverage(event, cal.entropy).risk.tolist() == pytest.approx([0, 0, 1 / 3, 1 / 2])
 
 
 def brier(outputs, truth):

@@ -52,12 +52,15 @@ WITH_ARGUMENTS = {
     "output_between": ("output_between(0, 0.5, of=1)", cal.BinnedError(select=cal.output_between(0, 0.5, of=1))),
     "power": ("power(3)", cal.BinnedError(distance=cal.power(3))),
     "predicted_in": ("predicted_in(0)", cal.BinnedError(select=cal.predicted_in(0))),
+    "NetBenefit": ("net_benefit(0.2)", cal.NetBenefit(0.2)),
+    "sample_quantile": ("ici/sample_quantile(0.5)", cal.E50),
     "root": ("root(3)", cal.BinnedError(aggregate=cal.root(3))),
     "weighted": ("weighted([1, 2])", cal.BinnedError(distance=cal.weighted([1, 2]))),
     "where": ("where(region='north')", cal.BinnedError(select=cal.where(region="north"))),
 }
 
 ALONE = {
+    "Answered": cal.BinnedError(lens=cal.Answered()),
     "Classwise": cal.BinnedError(lens=cal.Classwise()),
     "EqualMass": cal.ADAPTIVE_ECE,
     "EqualWidth": cal.ECE,
@@ -73,11 +76,14 @@ ALONE = {
     "debiased_squared": cal.BinnedError(distance=cal.debiased_squared),
     "everything": cal.ECE,
     "hit": cal.MeanScore(score=cal.hit),
+    "loess": cal.ICI,
     "maximum": cal.MCE,
     "mean_of_all": cal.BinnedError(across=cal.mean_of_all),
     "root_mean": cal.BinnedError(aggregate=cal.root_mean),
     "signed": cal.BinnedError(distance=cal.signed),
     "signed_balance": cal.BinnedError(across=cal.signed_balance),
+    "skill": cal.BRIER_SKILL,
+    "slope": cal.SLOPE,
     "uniform": cal.BinnedError(aggregate=cal.uniform),
     "weighted_by_size": cal.BinnedError(across=cal.weighted_by_size),
 }

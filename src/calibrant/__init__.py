@@ -51,34 +51,52 @@ from calibrant.distances import (
 )
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.cumulative import CumulativeError
+from calibrant.errors.curve import CurveError
+from calibrant.errors.decision import NetBenefit
 from calibrant.errors.isotonic import IsotonicError
 from calibrant.errors.kde import KDEError
 from calibrant.errors.kernel import KernelError
 from calibrant.errors.label_binned import LabelBinnedError
 from calibrant.errors.local import LocalCalibration, LocalCurves
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
+from calibrant.errors.murphy import BrierDecomposition
 from calibrant.errors.neighbour import NeighbourError
 from calibrant.errors.smooth import SmoothError
+from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.calibration_tests import (
+    HypothesisTest,
+    cox_test,
+    hosmer_lemeshow_test,
+    spiegelhalter_test,
+)
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.gates import Scorer, assert_calibrated
 from calibrant.inference.jackknife import Jackknife, jackknife
+from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
 from calibrant.lenses.distributions import Full, Groups, TopK
-from calibrant.lenses.events import Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
+from calibrant.lenses.events import Answered, Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
 from calibrant.metric import Metric, from_json
 from calibrant.predictions import Predictions
 from calibrant.recipes import (
     ACCURACY,
     ACE,
     ADAPTIVE_ECE,
+    AUGRC,
+    AURC,
+    AUROC,
     BRIER,
+    BRIER_SKILL,
     CECE,
     CWECE,
     CWMCS,
+    E50,
+    E90,
+    E_AURC,
     ECCE_MAD,
     ECCE_R,
     ECE,
@@ -86,15 +104,20 @@ from calibrant.recipes import (
     ECE_KDE,
     ECE_LB,
     ECE_SWEEP,
+    EMAX,
     FULL_ECE,
+    ICI,
+    INTERCEPT,
     LOG_LOSS,
     MCE,
     MCS,
     MSECE,
+    OE_RATIO,
     RECIPES,
     RMSCE,
     SCE,
     SKCE,
+    SLOPE,
     SMECE,
     TACE,
     TOP5_ECE,
@@ -130,11 +153,17 @@ __all__ = [
     "ACCURACY",
     "ACE",
     "ADAPTIVE_ECE",
+    "AUGRC",
+    "AURC",
+    "AUROC",
     "BBQ",
     "BRIER",
+    "BRIER_SKILL",
     "CECE",
     "CWECE",
     "CWMCS",
+    "E50",
+    "E90",
     "ECCE_MAD",
     "ECCE_R",
     "ECE",
@@ -142,35 +171,45 @@ __all__ = [
     "ECE_KDE",
     "ECE_LB",
     "ECE_SWEEP",
+    "EMAX",
+    "E_AURC",
     "FULL_ECE",
+    "ICI",
+    "INTERCEPT",
     "LOG_LOSS",
     "MCE",
     "MCS",
     "MSECE",
+    "OE_RATIO",
     "RECIPES",
     "RMSCE",
     "SCE",
     "SKCE",
+    "SLOPE",
     "SMECE",
     "TACE",
     "TOP5_ECE",
     "WSECE",
     "WSMCS",
     "Above",
+    "Answered",
     "BetaCalibration",
     "Between",
     "BiasCorrectedTemperatureScaling",
     "BinnedError",
     "Bins",
     "Bootstrap",
+    "BrierDecomposition",
     "ByLabel",
     "ByPrediction",
     "CalibrationInputError",
+    "CalibrationTest",
     "CalibrationWarning",
     "Classwise",
     "ClasswiseMCSTemperatureScaling",
     "Comparison",
     "CumulativeError",
+    "CurveError",
     "DirichletCalibration",
     "Edges",
     "EnsembleTemperatureScaling",
@@ -182,6 +221,7 @@ __all__ = [
     "Grid",
     "Groups",
     "HistogramBinning",
+    "HypothesisTest",
     "InTopK",
     "Interval",
     "IsotonicCalibration",
@@ -197,6 +237,7 @@ __all__ = [
     "MeanScore",
     "Metric",
     "NeighbourError",
+    "NetBenefit",
     "Null",
     "OneClass",
     "PlattScaling",
@@ -211,6 +252,7 @@ __all__ = [
     "Summary",
     "Sweep",
     "Table",
+    "TableStatistic",
     "TemperatureScaling",
     "TopK",
     "TopLabel",
@@ -219,11 +261,13 @@ __all__ = [
     "View",
     "assert_calibrated",
     "brier_score",
+    "calibration_test",
     "compare",
     "compare_all",
     "confidence_between",
     "consistency",
     "contraharmonic",
+    "cox_test",
     "cross_fit",
     "debiased_squared",
     "diagnostics",
@@ -231,6 +275,7 @@ __all__ = [
     "everything",
     "from_json",
     "hit",
+    "hosmer_lemeshow_test",
     "inter_interval",
     "interval_tvd",
     "jackknife",
@@ -250,6 +295,7 @@ __all__ = [
     "sensitivity",
     "signed",
     "signed_balance",
+    "spiegelhalter_test",
     "squared",
     "table",
     "tvd",
@@ -269,21 +315,25 @@ _LATER = {
 }
 """Names beside the public list that are loaded when they are asked for, by the module that has them."""
 _MOVED = {
-    "ks": "errors.cumulative",
-    "kuiper": "errors.cumulative",
-    "logarithmic": "errors.isotonic",
-    "quadratic": "errors.isotonic",
-    "biased": "errors.kernel",
-    "unbiased": "errors.kernel",
-    "unbiased_blocks": "errors.kernel",
-    "by_count": "errors.local",
-    "halves": "errors.local",
-    "forecasts_within": "errors.neighbour",
-    "nearest_forecasts": "errors.neighbour",
-    "exponential": "errors.similarity",
-    "gaussian": "errors.similarity",
+    "errors.cumulative": ("ks", "kuiper"),
+    "errors.isotonic": ("logarithmic", "quadratic"),
+    "errors.kernel": ("biased", "unbiased", "unbiased_blocks"),
+    "errors.local": ("by_count", "halves"),
+    "errors.neighbour": ("forecasts_within", "nearest_forecasts"),
+    "errors.similarity": ("exponential", "gaussian"),
 }
-"""DoorOptions of one estimator, which live with it."""
+"""Options of one estimator that were public once, by the module where they live with it."""
+_OPTIONS = {
+    "aggregates": ("sample_quantile",),
+    "errors.curve": ("loess",),
+    "errors.isotonic": ("isotonic_curve",),
+    "errors.logistic": ("fitted_intercept", "fitted_slope", "offset_intercept"),
+    "errors.risk": ("excess_risk", "mean_generalised_risk", "mean_risk"),
+    "errors.roc": ("area_under_roc",),
+    "errors.statistic": ("observed_over_expected", "skill"),
+}
+"""Those that never were."""
+_HOMES = {name: module for homes in (_MOVED, _OPTIONS) for module, names in homes.items() for name in names}
 
 
 def __dir__() -> list[str]:
@@ -298,8 +348,8 @@ def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
             return getattr(importlib.import_module(f"calibrant.{module}"), name)
-    if name in _MOVED:
-        warnings.warn(f"{name} is now in calibrant.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+    if name in _MOVED.get(_HOMES.get(name, ""), ()):
+        warnings.warn(f"{name} is now in calibrant.{_HOMES[name]}", DeprecationWarning, stacklevel=2)
         return _find(name)
     if name in __all__:  # what the list names and nothing above has made is about recalibration
         return getattr(importlib.import_module("calibrant.recalibrate"), name)
@@ -308,8 +358,8 @@ def __getattr__(name: str) -> object:
 
 def _find(name: str) -> object:
     """The public object of a name, wherever it lives."""
-    home = _MOVED.get(name)
+    home = _HOMES.get(name)
     return globals().get(name) or getattr(importlib.import_module(f"calibrant{'.' * bool(home)}{home or ''}"), name)
 
 
-catalogue.tell([*__all__, *_SHADOWING, *_MOVED], _find, RECIPES)
+catalogue.tell([*__all__, *_SHADOWING, *_HOMES], _find, RECIPES)

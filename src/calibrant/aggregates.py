@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.bins import Bins
-from calibrant.checks import order
+from calibrant.checks import number, order
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import UNKNOWN, Facts, as_they_are, declare, or_nothing
@@ -82,6 +82,42 @@ def maximum(distances: Floats, bins: Bins) -> Floats:
     filled = bins.counts > 0
     worst = np.where(filled, distances, -np.inf).max(axis=1)
     return np.where(filled.any(axis=1), worst, np.nan)
+
+
+@dataclass(frozen=True)
+class sample_quantile:  # noqa: N801 - an aggregate reads as a function
+    r"""The q-quantile of the distances, each bin counted as often as it has samples.
+
+    Of the n sorted distances it is the one at place (n - 1) q, counted from 0, in between a straight line: what
+    `numpy.quantile` and R's default give for the distances repeated.
+
+    >>> import calibrant as cal
+    >>> metric = cal.BinnedError(aggregate=sample_quantile(0.5))
+    >>> round(metric([1, 0, 0], [.95, .2, .4]).value, 10)  # of .05, .2 and .4
+    0.2
+    """
+
+    q: float
+
+    def __post_init__(self) -> None:
+        number(self.q, "q", "must lie in [0, 1]", lambda share: 0 <= share <= 1)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return Facts("aggregate", passes=lambda facts: _of_order(facts, 0.0), words=f"{self.q:g} quantile")
+
+    def __call__(self, distances: Floats, bins: Bins) -> Floats:
+        return np.array([self._of(*question) for question in zip(distances, bins.counts, strict=True)])
+
+    def _of(self, distances: Floats, counts: Floats) -> float:
+        ascending = np.argsort(distances, kind="stable")
+        ends = np.cumsum(counts[ascending])
+        if not ends[-1] > 0:
+            return float("nan")
+        place = max(ends[-1] - 1.0, 0.0) * self.q
+        low, high = distances[ascending][np.searchsorted(ends, [np.floor(place), np.ceil(place)], side="right")]
+        return float(low + (place - np.floor(place)) * (high - low))
 
 
 @declare(Facts("aggregate", passes=lambda facts: _of_order(or_nothing(facts), 0.0)))
@@ -184,7 +220,7 @@ def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
 
 def _of_order(facts: Facts, p: float) -> Facts:
     """What is known of a mean whose p-th root makes the L^p error, of gaps that went in to the power of p."""
-    return dataclasses.replace(facts, order=p if facts.order == p else None)
+    return dataclasses.replace(facts, order=p if facts.order == p else None, additive=facts.additive and p == 1)
 
 
 def _rooted(facts: Facts, p: float) -> Facts:
@@ -193,7 +229,7 @@ def _rooted(facts: Facts, p: float) -> Facts:
     calibrated = facts.calibrated
     if calibrated is not None:
         calibrated = float(np.maximum(calibrated, 0.0)) ** (1 / p)  # nan stays nan
-    return dataclasses.replace(_of_order(facts, p), low=low, high=high, calibrated=calibrated, root=p)
+    return dataclasses.replace(_of_order(facts, p), additive=False, low=low, high=high, calibrated=calibrated, root=p)
 
 
 def _unbounded(facts: Facts) -> Facts:

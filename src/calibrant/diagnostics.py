@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
-from calibrant.exceptions import CalibrationInputError
+from calibrant.errors.risk import RiskCoverage as RiskCoverage
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.distributions import Full, Groups
-from calibrant.lenses.events import InTopK, Ranked, TopLabel
+from calibrant.lenses.events import Answered, InTopK, Ranked, TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.predictions import Predictions
 from calibrant.selections import within
@@ -103,52 +101,27 @@ def interval_counts(
     return [int((within(values, low, high, closed, view.precision) & kept).sum()) for low, high in pairwise(edges)]
 
 
-@dataclass(frozen=True, eq=False)
-class RiskCoverage:
-    """Risk (share of errors) among the k most certain samples, k = 1..n, and what follows from it."""
-
-    coverage: Floats
-    risk: Floats
-
-    @property
-    def aurc(self) -> float:
-        """The mean risk over the coverages 1/n, 2/n .. 1."""
-        return float(self.risk.mean())
-
-    def accuracy_after_referring(self, share: float) -> float:
-        """The accuracy on the rest when the floor(share * n) most uncertain samples are referred; nan when all are."""
-        if not 0 <= share <= 1:
-            raise CalibrationInputError("share", "must lie in [0, 1]", got=share)
-        rest = len(self.risk) - math.floor(share * len(self.risk) + 1e-9)  # .29 * 100 is 28.999999999999996
-        return float(1 - self.risk[rest - 1]) if rest else float("nan")
-
-
-def risk_coverage(predictions: Predictions, uncertainty: Score = entropy) -> RiskCoverage:
+def risk_coverage(predictions: Predictions, uncertainty: Score | None = None) -> RiskCoverage:
     """How the error rate falls as the most uncertain samples are left to somebody else.
 
-    `uncertainty` scores the full forecast: `entropy`, or `doubt` (1 less the confidence). Equally uncertain
-    samples share their mean error, so that row order cannot matter. An event is answered with yes above one half.
+    Certainty is the probability of the answer, as in `AURC`; an event is answered with yes above one half. Or pass an
+    `uncertainty`, a score of the full forecast such as `entropy`. Equally uncertain samples share their mean error, so
+    that row order cannot matter. A weighted sample counts as so many; under soft labels an error is the label mass on
+    all other classes.
 
-    References: Ao, Rueger & Siddharthan (2023), section 4.4; Geifman & El-Yaniv (2017).
+    References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 4.4, by entropy.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([0, 1, 0], [[.9, .1], [.2, .8], [.4, .6]])
     >>> curve = cal.diagnostics.risk_coverage(p)
-    >>> curve.risk.round(4).tolist(), curve.accuracy_after_referring(.34)
-    ([0.0, 0.0, 0.3333], 1.0)
+    >>> curve.risk.round(4).tolist(), curve.accuracy_after_referring(.34), curve.aurc == cal.AURC(p).value
+    ([0.0, 0.0, 0.3333], 1.0, True)
     """
-    if predictions.weight is not None:
-        raise CalibrationInputError("risk_coverage", "ranks samples one by one", got="sample weights")
-    if not predictions.forecasts.answers:
-        predictions = _two_classes(predictions)
-    correct = hit(Ranked(1)(predictions))[:, 0]
-    scores = np.asarray(uncertainty(Full()(predictions)))[:, 0]
-    levels, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    errors = np.bincount(group.ravel(), 1.0 - correct, len(levels)) / counts
-    each = np.repeat(errors, counts)
-    n = len(each)
-    places = np.arange(1, n + 1)
-    return RiskCoverage(places / n, np.cumsum(each) / places)
+    view = Answered()(predictions)
+    if uncertainty is None:
+        return RiskCoverage.of_view(view)
+    whole = predictions if predictions.forecasts.answers else _two_classes(predictions)
+    return RiskCoverage.of_view(view, -np.asarray(uncertainty(Full()(whole)), np.float64)[:, 0])
 
 
 def doubt(view: View) -> Floats:

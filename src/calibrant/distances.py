@@ -49,7 +49,7 @@ def squared(bins: Bins) -> Floats:
     return np.square(bins.gap).sum(axis=2)
 
 
-@declare(Facts("distance", low=-1.0, high=1.0, sides=2, calibrated=0.0))
+@declare(Facts("distance", low=-1.0, high=1.0, sides=2, calibrated=0.0, additive=True))
 def signed(bins: Bins) -> Floats:
     r"""Signed gap :math:`\bar p_b - \bar y_b` of an event: positive where the forecasts are over-confident.
 

@@ -146,7 +146,7 @@ class Metric(ABC, Generic[S]):
         for name, recipe in alike.items():
             theirs = fields_of(recipe)
             changed = [choice for choice, piece in fields_of(self).items() if piece != theirs[choice]]
-            if len(changed) == 1 and changed[0] != "score":  # a score makes the name
+            if len(changed) == 1 and changed[0] not in ("score", "statistic"):  # these make the name
                 piece = getattr(self, changed[0])
                 words = spelled(piece, short=True)
                 return f"{name}({changed[0]}={words if len(words) < 50 else f'{type(piece).__name__}(...)'})"

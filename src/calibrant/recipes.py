@@ -13,6 +13,7 @@ from calibrant.aggregates import (
     maximum,
     mean_of_all,
     root_mean,
+    sample_quantile,
     signed_balance,
     weighted_by_size,
 )
@@ -25,15 +26,20 @@ from calibrant.checks import interval, is_number
 from calibrant.distances import debiased_squared, inter_interval, signed, squared
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.cumulative import CumulativeError, ks, kuiper
+from calibrant.errors.curve import CurveError
 from calibrant.errors.kde import KDEError
 from calibrant.errors.kernel import KernelError
 from calibrant.errors.label_binned import LabelBinnedError
+from calibrant.errors.logistic import fitted_slope, offset_intercept
 from calibrant.errors.mean_score import MeanScore, brier_score, hit, log_score
+from calibrant.errors.risk import excess_risk, mean_generalised_risk, mean_risk
+from calibrant.errors.roc import area_under_roc
 from calibrant.errors.smooth import SmoothError
+from calibrant.errors.statistic import TableStatistic, observed_over_expected, skill
 from calibrant.exceptions import CalibrationInputError
 from calibrant.lenses.around import Above, Between, ByLabel
 from calibrant.lenses.distributions import Full, TopK
-from calibrant.lenses.events import Classwise, Ranked, TopLabel
+from calibrant.lenses.events import Answered, Classwise, Ranked, TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.metric import Metric
 from calibrant.specification.facts import Facts, declare
@@ -65,6 +71,18 @@ SKCE = KernelError()
 BRIER = MeanScore(Full(), brier_score)
 LOG_LOSS = MeanScore(Full(), log_score)
 ACCURACY = MeanScore(Ranked(1), hit)
+SLOPE = TableStatistic(statistic=fitted_slope)
+INTERCEPT = TableStatistic(statistic=offset_intercept)
+OE_RATIO = TableStatistic(statistic=observed_over_expected)
+ICI = CurveError()
+E50 = CurveError(aggregate=sample_quantile(0.5))
+E90 = CurveError(aggregate=sample_quantile(0.9))
+EMAX = CurveError(aggregate=maximum)
+AUROC = TableStatistic(statistic=area_under_roc)
+BRIER_SKILL = TableStatistic(statistic=skill)
+AURC = TableStatistic(lens=Answered(), statistic=mean_risk)
+AUGRC = TableStatistic(lens=Answered(), statistic=mean_generalised_risk)
+E_AURC = TableStatistic(lens=Answered(), statistic=excess_risk)
 
 RECIPES: dict[str, Metric] = {
     "ECE": ECE,
@@ -94,6 +112,18 @@ RECIPES: dict[str, Metric] = {
     "BRIER": BRIER,
     "LOG_LOSS": LOG_LOSS,
     "ACCURACY": ACCURACY,
+    "SLOPE": SLOPE,
+    "INTERCEPT": INTERCEPT,
+    "OE_RATIO": OE_RATIO,
+    "ICI": ICI,
+    "E50": E50,
+    "E90": E90,
+    "EMAX": EMAX,
+    "AUROC": AUROC,
+    "BRIER_SKILL": BRIER_SKILL,
+    "AURC": AURC,
+    "AUGRC": AUGRC,
+    "E_AURC": E_AURC,
 }
 """Every recipe by its name.
 

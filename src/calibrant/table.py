@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import html
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,6 +16,7 @@ import numpy as np
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.comparison import holm
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions, require_predictions
@@ -129,6 +131,7 @@ def table(
     interval: Bootstrap | None = None,
     null: int | None = None,
     seed: int = 0,
+    groups: str | None = None,
     **options: Unpack[DoorOptions],
 ) -> Table:
     """Several metrics of all rows and, with `by`, of the rows of each value of a column.
@@ -137,7 +140,8 @@ def table(
     `Predictions.from_probs`.
 
     With `interval`, each number has one; with `null`, each calibration error has its noise floor and p-value, from so
-    many redraws of the labels, among its details.
+    many redraws of the labels, among its details. `corrected_p_value`, which the table prints, is the p-value after
+    Holm's correction for all that stand in the table. `groups` is that of `consistency`.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6])
@@ -160,7 +164,9 @@ def table(
         results_of = {name: metric(rows, interval=interval) for name, metric in metrics.items()}
         if null is None:
             return results_of
-        return {name: _with_null(metrics[name], rows, result, null, seed) for name, result in results_of.items()}
+        return {
+            name: _with_null(metrics[name], rows, result, null, seed, groups) for name, result in results_of.items()
+        }
 
     results = {"all": measured(samples)}
     if by is not None:
@@ -176,7 +182,27 @@ def table(
         for value in values:
             part = samples[(column == value) | ((column != column) & (value != value))]
             results[_free(str(value), results)] = measured(part)
-    return Table(by, results)
+    p_values = iter(corrected([result for row in results.values() for result in row.values()]))
+    return Table(by, {row: {name: next(p_values) for name in measures} for row, measures in results.items()})
+
+
+def corrected(results: Sequence[Result]) -> list[Result]:
+    """Results that stand together, with their p-values under calibration after Holm's correction, and their number.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1] * 50 + [0] * 50, [.5] * 50 + [.9] * 50)
+    >>> nulls = [cal.consistency(metric, p, n=99, seed=0).annotated() for metric in (cal.ECE, cal.MCE)]
+    >>> [result.details["corrected_p_value"] for result in corrected(nulls)]
+    [0.02, 0.02]
+    """
+    p_values = holm(np.array([result.details.get("null_p_value", np.nan) for result in results]))
+    tests = int(np.count_nonzero(~np.isnan(p_values)))
+    return [
+        result
+        if "null_p_value" not in result.details
+        else dataclasses.replace(result, details={**result.details, "corrected_p_value": float(p), "tests": tests})
+        for result, p in zip(results, p_values, strict=True)
+    ]
 
 
 def found_beside(result: Result) -> dict[str, float]:
@@ -187,28 +213,29 @@ def found_beside(result: Result) -> dict[str, float]:
     {}
     """
     ends = {} if result.interval is None else {"low": result.interval.low, "high": result.interval.high}
-    noise = {name: result.details[name] for name in ("noise_floor", "null_p_value") if name in result.details}
-    return {**ends, **noise}
+    beside = ("noise_floor", "null_p_value", "corrected_p_value")
+    return {**ends, **{name: result.details[name] for name in beside if name in result.details}}
 
 
 def null_p(result: Result) -> str:
-    """The p-value beside a noise floor, no smaller than its redraws can tell.
+    """The p-value beside a noise floor, corrected where it was, and no smaller than its redraws can tell.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1] * 50 + [0] * 50, [.5] * 50 + [.9] * 50)
     >>> null_p(cal.consistency(cal.ECE, p, n=100, seed=0).annotated())
     '< 0.01'
     """
-    redraws = result.details.get("redraws")
-    quoted = p_value(result.details["null_p_value"], None if redraws is None else int(redraws))
+    details = result.details
+    p, redraws = details.get("corrected_p_value", details["null_p_value"]), details.get("redraws")
+    quoted = p_value(p, None if redraws is None else int(redraws), int(details.get("tests", 1)))
     return quoted.removeprefix("p ").removeprefix("= ")
 
 
-def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int) -> Result:
+def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int, groups: str | None) -> Result:
     """The result with its noise floor; a mean score has none."""
     if metric.facts.calibrated is None or not len(rows):
         return result
-    return consistency(metric, rows, n=n, seed=seed, result=result).annotated()
+    return consistency(metric, rows, n=n, seed=seed, groups=groups, result=result).annotated()
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

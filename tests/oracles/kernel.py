@@ -80,9 +80,3 @@ def unbiased_p_value(value: float, n: int, coordinates: int) -> float:
     """Bound on the chance of so large an unbiased value under calibration."""
     largest = 1 if coordinates == 1 else 2
     return 1.0 if value < 0 else math.exp(-(n // 2) * value**2 / (2 * largest**2))
-
-
-def block_p_value(values: Sequence[float]) -> float:
-    """Chance that a standard normal exceeds the blocks' mean over its standard error."""
-    error = statistics.stdev(values) / math.sqrt(len(values))
-    return 1 - statistics.NormalDist().cdf(statistics.fmean(values) / error)

@@ -225,6 +225,7 @@ class Forecasts(Summary):
                 outputs.cumulative(),
                 _totals(self.targets[start:stop]).cumulative(),
                 self.precision,
+                squares=counts.astype(np.float64) if self.squares is None else self.squares[start:stop].value,
                 closed=None if self.closed is None else self.closed[start:stop],
                 true_outputs=None if self.true_outputs is None else self.true_outputs[start:stop],
                 squared_outputs=None if self.squared_outputs is None else self.squared_outputs[start:stop],

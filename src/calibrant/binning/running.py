@@ -31,6 +31,8 @@ class Ladder:
     precision: Precision
     ties: tuple[Ints, Ints] | None = None
     """Of samples that tie (r, m): where the group of each begins, and where the next one does."""
+    squares: Floats | None = None
+    """Of one question: summed squares of the weights of each entry."""
     closed: Mask | None = None
     """Which entries are cells of neighbouring forecasts; None where none is."""
     true_outputs: Totals | None = None

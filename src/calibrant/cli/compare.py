@@ -16,10 +16,10 @@ from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.comparison import Comparison, compare
+from calibrant.inference.comparison import Comparison, compare, corrected_for_number
 from calibrant.inference.draws import check_seed
-from calibrant.inference.gates import distance_from_calibration
-from calibrant.metric import Metric
+from calibrant.specification.encoding import number
+from calibrant.text import p_value
 
 
 @click.command(name="compare", short_help="Compare two models on the same rows.")
@@ -31,7 +31,9 @@ from calibrant.metric import Metric
 @click.option("--groups", metavar="COLUMN", help="Resample rows with the same value of this column together.")
 @click.option("--level", type=float, default=0.9, show_default=True, help="The level of the intervals.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes the resampling repeatable.")
-@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if FIRST is worse than SECOND by more than noise.")
+@click.option(
+    "--fail-if-worse", is_flag=True, help="Exit 1 if FIRST is worse than SECOND in any metric, by more than noise."
+)
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @reading_options
 def compare_models(
@@ -49,6 +51,8 @@ def compare_models(
 ) -> None:
     """Is FIRST better calibrated than SECOND on the same rows? Paired differences with intervals.
 
+    A model is called better in a metric where p, corrected for the number of metrics (Holm), is at most 0.05.
+
     \b
     Examples:
       calibrant compare new.npz old.npz
@@ -64,18 +68,19 @@ def compare_models(
     a, b = (read((file,), **keys) for file in (first, second))
     metrics = metrics or metrics_named(usual(a, usual(b, ("ece", "brier", "log_loss"))))
     with _by_name(first, second):
-        comparisons = {
-            name: compare(metric, a, b, resamples, seed, level=level, margin=margin, groups=groups)
-            for name, metric in metrics.items()
-        }
+        options: dict[str, Any] = {"level": level, "margin": margin, "groups": groups}
+        comparisons = corrected_for_number(
+            {name: compare(metric, a, b, resamples, seed, **options) for name, metric in metrics.items()}
+        )
     if style == "json":
         plain = {name: _plain(comparison) for name, comparison in comparisons.items()}
         click.echo(json.dumps({"calibrant": calibrant.__version__, "comparisons": plain}, allow_nan=False, indent=1))
     else:
-        rows = [_row(name, comparison, resamples) for name, comparison in comparisons.items()]
+        rows = [_row(name, comparison) for name, comparison in comparisons.items()]
         title = f"{first} less {second}: {described(a)}, {resamples} resamples"
-        click.echo(drawn(["metric", "first", "second", "difference", "interval", "p", "in words"], rows, title))
-    worse = [name for name, comparison in comparisons.items() if _worse(metrics[name], comparison)]
+        p = "p, corrected" if len(rows) > 1 else "p"
+        click.echo(drawn(["metric", "first", "second", "difference", "interval", p, "in words"], rows, title))
+    worse = [name for name, comparison in comparisons.items() if comparison.worse]
     if fail_if_worse and worse:
         stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)
 
@@ -102,44 +107,25 @@ def _check_comparison(resamples: int, seed: int, level: float, margin: float | N
         raise CalibrationInputError("--margin", "must be positive", got=repr(margin))
 
 
-def _row(name: str, comparison: Comparison, resamples: int) -> list[str]:
-    from calibrant.report.quoting import quoted_p
-
-    sure = comparison.interval.low > 0 or comparison.interval.high < 0
-    words = ("second" if comparison.difference > 0 else "first") + " is lower" if sure else "no clear difference"
-    if comparison.margin is not None:
-        same = f"{'' if comparison.equivalent else 'not '}equivalent within {comparison.margin:g}"
-        words = f"{words}, {same}" if sure else same
+def _row(name: str, comparison: Comparison) -> list[str]:
     values = [f"{number:.4f}" for number in (comparison.a.value, comparison.b.value)]
     between = f"{comparison.interval.low:+.4f} to {comparison.interval.high:+.4f}"
-    return [
-        name,
-        *values,
-        f"{comparison.difference:+.4f}",
-        between,
-        quoted_p(comparison.p_value, resamples).text,
-        words,
-    ]
+    p = comparison.p_value if comparison.adjusted_p_value is None else comparison.adjusted_p_value
+    quoted = p_value(p).removeprefix("p ").removeprefix("= ")
+    return [name, *values, f"{comparison.difference:+.4f}", between, quoted, comparison.verdict()]
 
 
 def _plain(comparison: Comparison) -> dict[str, Any]:
+    adjusted = comparison.adjusted_p_value
     return {
         "first": comparison.a.to_dict(bins=False),
         "second": comparison.b.to_dict(bins=False),
-        "difference": comparison.difference,
-        "interval": [comparison.interval.low, comparison.interval.high],
+        "difference": number(comparison.difference),
+        "interval": [number(comparison.interval.low), number(comparison.interval.high)],
         "level": comparison.interval.level,
-        "p_value": comparison.p_value,
+        "p_value": number(comparison.p_value),
+        "adjusted_p_value": number(comparison.p_value if adjusted is None else adjusted),
+        "worse": comparison.worse,
+        "verdict": comparison.verdict(),
         "equivalent": comparison.equivalent,
     }
-
-
-def _worse(metric: Metric, comparison: Comparison) -> bool:
-    """Whether the first is worse by more than noise: farther from calibration, or less accurate.
-
-    Of a metric with two sides distances are compared, with half the width of the difference's interval as noise.
-    """
-    if metric.facts.lower_is_better is None:
-        farther = distance_from_calibration(comparison.a) - distance_from_calibration(comparison.b)
-        return farther > (comparison.interval.high - comparison.interval.low) / 2
-    return comparison.interval.low > 0 if metric.facts.lower_is_better else comparison.interval.high < 0

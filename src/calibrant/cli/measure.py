@@ -37,8 +37,13 @@ USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "m
 @click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option("--interval", type=int, metavar="N", help="Add bootstrap intervals from N resamples.")
-@click.option("--null", type=int, metavar="N", help="Add noise floors and p-values from N redraws of the labels.")
-@click.option("--groups", metavar="COLUMN", help="Resample all rows of one value of this column together.")
+@click.option(
+    "--null",
+    type=int,
+    metavar="N",
+    help="Add noise floors and p-values (corrected for their number) from N redraws of the labels.",
+)
+@click.option("--groups", metavar="COLUMN", help="Rows of one value of this column belong together.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
 @click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
 @click.option(
@@ -94,12 +99,12 @@ def measure(
         name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(usual(predictions))).items()
     }
     thresholds = _limits(limits, metrics)
-    if groups is not None and interval is None:
-        raise click.UsageError("--groups is for --interval")
+    if groups is not None and interval is None and null is None:
+        raise click.UsageError("--groups is for --interval and --null")
     resampling = None if interval is None else usage(lambda _: calibrant.Bootstrap(interval, seed, groups=groups), "")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
-    measured = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed)
+    measured = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed, groups=groups)
     chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
     show(measured, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
     _enforce(measured, thresholds)

@@ -15,6 +15,8 @@ from calibrant.result import Result
 from calibrant.table import Table, found_beside, null_p
 from calibrant.text import inert, safe_cell
 
+LEVEL = 0.05
+"""The p-value that redraws should be able to show."""
 WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
 
@@ -29,6 +31,7 @@ def show(table: Table, style: str, title: str, *, parts: bool = False) -> None:
         click.echo(_text(table, title))
         if parts:
             click.echo(_parts(table))
+        click.echo(_correction(table), nl=False)
         for note, names in _notes(table).items():
             click.echo(f"note: {inert(note, 200)} ({inert(', '.join(names), 80)})")
 
@@ -87,6 +90,16 @@ def _parts(table: Table) -> str:
             more = f", {WORST_PARTS} of {len(rows)} farthest from 0" if len(rows) > WORST_PARTS else ""
             blocks.append("\n" + drawn(["part", "value"], rows[:WORST_PARTS], f"{name}: {result.question}{more}"))
     return "\n".join(blocks) if blocks else "note: none of these metrics has parts"
+
+
+def _correction(table: Table) -> str:
+    """What was done to p-values that stand together, and how many redraws they would need."""
+    details = (result.details for results in table.results.values() for result in results.values())
+    tests, redraws = max((d.get("tests", 1.0), d.get("redraws", 0.0)) for d in details)
+    if tests == 1:
+        return ""
+    more = "" if tests <= LEVEL * (redraws + 1) else f"; to see any below {LEVEL:g}, use --null {tests / LEVEL:.0f}"
+    return f"note: p-values are corrected for their number, {tests:.0f} (Holm){more}\n"
 
 
 def _notes(table: Table) -> dict[str, list[str]]:

@@ -60,15 +60,18 @@ class CumulativeError(OfTable):
     .. math:: C_k = \frac1n \sum_{i \le k} (y_i - p_i) \quad \text{in order of forecast, tied forecasts at once}
 
     The value is `statistic` of the path (`cumulative_path`): `ks` or `kuiper`. For one question, `details["p_value"]`
-    is the probability that calibrated forecasts give as much or more. Their path, scaled by
-    :math:`\sigma^2 = \sum_i v_i / n^2` with :math:`v_i = p_i (1 - p_i)`, is nearly a Brownian motion seen at its steps
-    only, and so falls short of the extremes between them:
+    is the probability that calibrated forecasts give as much or more. Whole weights count as repetition in the path; in
+    the p-value a weighted row is one independent row. Their path, scaled by :math:`\sigma^2 = \sum_i v_i / n^2` with
+    :math:`v_i = w_i^2 p_i (1 - p_i)` and :math:`n = \sum_i w_i`, is nearly a Brownian motion seen at its steps only,
+    and so falls short of the extremes between them:
 
     .. math:: \left(\text{value} + e\, \frac{0.5826}{n} \frac{\sum_i v_i^{3/2}}{\sum_i v_i}\right) \Big/ \sigma
 
-    is held against `brownian_reach` (ks: e = 1 extreme) or `brownian_range` (kuiper: e = 2). A statistic of one's own
-    has no p-value. Where sigma is 0, p is 1 for a value of 0, else 0. Many ties, and soft labels, scatter less than
-    this assumes: their p-values are too large rather than too small. Cost: one sort. Asks events (one coordinate) only.
+    is held against `brownian_reach` (ks: e = 1 extreme) or `brownian_range` (kuiper: e = 2). (Where rows of different
+    weights tie, their :math:`\sum w^3` is taken as :math:`(\sum w^2)^2 / \sum w`, which is at most that.) A statistic
+    of one's own has no p-value. Where sigma is 0, p is 1 for a value of 0, else 0. Many ties, and soft labels, scatter
+    less than this assumes: their p-values are too large rather than too small. Cost: one sort. Asks events (one
+    coordinate) only.
 
     References: Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu (2022); Gupta et al. (2021) for `ks`; Siegmund (1979) for
     the shortfall of a walk.
@@ -134,13 +137,15 @@ class CumulativeError(OfTable):
         value = self.statistic(cumulative_path(ladder))
         forecasts = ladder.forecasts
         spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
-        total = float((times * spread).sum())
+        squares = times if ladder.squares is None else ladder.squares
+        total = float((squares * spread).sum())
         tail, extremes = facts_of(self.statistic).tail or (None, 0)
         if value == 0 or tail is None:
             return value, 1.0, ladder.n
         if total == 0:
             return value, 0.0, ladder.n
-        shortfall = extremes * _SHORTFALL * float((times * spread**1.5).sum()) / total
+        steps = squares**2 / times * spread**1.5
+        shortfall = extremes * _SHORTFALL * float(steps.sum()) / total
         return value, tail((value * ladder.n + shortfall) / math.sqrt(total)), ladder.n
 
 

@@ -165,6 +165,7 @@ def _undecided(ladder: Ladder) -> Mask:
     return wanted | ((happened > 0) & (failed > 0) & (risen < line + 1e-9 + 1e-14 * ladder.n))
 
 
+@declare(Facts("smoother", estimator="CurveError"))
 def isotonic_curve(ladder: Ladder) -> Floats:
     r"""The isotonic regression of outcomes on forecasts, at each distinct forecast: the CORP reliability curve.
 

@@ -56,13 +56,7 @@ class LabelBinnedError(OfRates):
     across: Across = mean_of
 
     def __post_init__(self) -> None:
-        if isinstance(self.binning, type) or not isinstance(self.binning, RankBinning):
-            raise CalibrationInputError(
-                "LabelBinnedError",
-                "needs bins of one coordinate",
-                got=repr(self.binning),
-                hint="use EqualWidth, Edges, EqualMass, Quantiles or Sweep",
-            )
+        require_cuts(self.binning, "LabelBinnedError")
         order(self.p, "LabelBinnedError")
 
     @property
@@ -97,3 +91,14 @@ class LabelBinnedError(OfRates):
         """The L^p mean of gaps that count so often."""
         mean = (counts * np.power(np.abs(gaps), self.p)).sum(axis=-1) / counts.sum()
         return np.asarray(np.power(mean, 1 / self.p))
+
+
+def require_cuts(binning: object, metric: str) -> None:
+    """Refuse a binning that does not cut the sorted samples of an event."""
+    if isinstance(binning, type) or not isinstance(binning, RankBinning):
+        raise CalibrationInputError(
+            metric,
+            "needs bins of one coordinate",
+            got=repr(binning),
+            hint="use EqualWidth, Edges, EqualMass, Quantiles or Sweep",
+        )

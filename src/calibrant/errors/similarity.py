@@ -113,6 +113,12 @@ class Residuals:
         return int(self.counts.sum())
 
     @property
+    def hard(self) -> bool:
+        """Whether every label is 0 or 1."""
+        truth = self.points + self.residuals
+        return bool(np.abs(truth - truth.round()).max() < 1e-9)
+
+    @property
     def bound(self) -> int:
         """The largest squared length that a residual can have: 1 for an event, 2 on the simplex."""
         return min(2, self.points.shape[1])

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.bootstrap import basic
 from calibrant.inference.draws import RowDraws, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Engine, exact
-from calibrant.inference.pivots import pivot
+from calibrant.inference.gates import best_value
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Interval, Result
+from calibrant.specification.facts import Facts
+from calibrant.text import p_value
+
+K = TypeVar("K", bound=Hashable)
+LEVEL = 0.05
+"""The p-value up to which one of two models is called worse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +48,48 @@ class Comparison:
     p_value: float
     margin: float | None = None
     adjusted_p_value: float | None = None
-    """The p-value after Holm's correction, where several models were compared."""
+    """The p-value after Holm's correction, where several comparisons stand together."""
+    worse_by: float = math.nan
+    """By how much a is worse than b. Of a metric with two sides: by how much farther from its value if calibrated."""
+    worse_p_value: float = math.nan
+    """The p-value that neither is worse: `p_value`, but of distances where the metric has two sides."""
+    adjusted_worse_p_value: float | None = None
 
     @property
     def difference(self) -> float:
-        """The metric of a less that of b."""
-        return self.a.value - self.b.value
+        """The metric of a less that of b; nan where one of them is infinite."""
+        known = math.isfinite(self.a.value) and math.isfinite(self.b.value)
+        return self.a.value - self.b.value if known else math.nan
+
+    @property
+    def worse(self) -> bool | None:
+        """Whether a is worse than b; None where the difference may be noise, or does not exist.
+
+        The one rule behind words, tables and exit statuses: `worse_p_value`, after Holm's correction where several
+        comparisons stand together, is at most 0.05; or one of two losses is infinite and the other is not.
+        """
+        infinite = math.isinf(self.a.value), math.isinf(self.b.value)
+        if infinite[0] != infinite[1]:
+            return infinite[0]
+        p = self.worse_p_value if self.adjusted_worse_p_value is None else self.adjusted_worse_p_value
+        return self.worse_by > 0 if p <= LEVEL else None
+
+    def verdict(self, first: str = "first", second: str = "second") -> str:
+        """Which of the two is better, in words.
+
+        >>> import calibrant as cal
+        >>> p = cal.Predictions.from_probs([1, 0, 1, 1], [.9, .2, .6, .8])
+        >>> cal.compare(cal.BRIER, p, p, n=50).verdict()
+        'no clear difference'
+        """
+        infinite = [name for name, result in ((first, self.a), (second, self.b)) if math.isinf(result.value)]
+        if infinite:
+            return f"no difference: {' and '.join(infinite)} {'is' if len(infinite) == 1 else 'are'} infinite"
+        better = None if self.worse is None else f"{second if self.worse else first} is better"
+        if self.margin is None:
+            return better or "no clear difference"
+        same = f"{'' if self.equivalent else 'not '}equivalent within {self.margin:g}"
+        return f"{better}, {same}" if better else same
 
     @property
     def equivalent(self) -> bool | None:
@@ -58,10 +101,7 @@ class Comparison:
     def __str__(self) -> str:
         p = self.p_value if self.adjusted_p_value is None else self.adjusted_p_value
         difference = f"{self.a.value:.4f} - {self.b.value:.4f} = {self.difference:+.4f}"
-        words = f"{self.a.name} {difference} {self.interval}, p = {p:.3g}"
-        if self.margin is None:
-            return words
-        return f"{words}, {'' if self.equivalent else 'not '}equivalent within {self.margin:g}"
+        return f"{self.a.name} {difference} {self.interval}, {p_value(p)}: {self.verdict()}"
 
 
 def compare(
@@ -78,10 +118,14 @@ def compare(
 ) -> Comparison:
     """A paired bootstrap of the difference: every resample draws the same rows (or clusters) for both models.
 
-    The interval reflects the resampled differences about the observed one; the p-value is the share of
-    resampled differences that lie at least as far from the observed one as 0 does,
-    (1 + number) / (n + 1). With a margin, the models are equivalent when the whole interval lies within it
-    (two one-sided tests at (1 - level) / 2).
+    With the standard deviation s of the n resampled differences, interval and p-value are those of one test:
+    difference / s is held against Student's t with n - 1 degrees of freedom. Where the direction of a metric is known
+    that p-value says which model is worse (`Comparison.worse`); where both sides count (`MCS`), distances from the
+    value of a calibrated model are compared in the same way. With a margin, the models are equivalent when the whole
+    interval lies within it (two one-sided tests at (1 - level) / 2). Losses that are infinite have no difference.
+
+    The interval is that of the difference at this number of rows: noise raises the error of a nearly calibrated model
+    more than that of one that is clearly off.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1, 1], [.9, .2, .6, .8])
@@ -99,17 +143,14 @@ def compare(
     work = _Paired((exact(metric, a), exact(metric, b)), RowDraws(len(a), clusters(a, groups)))
     values = replicate(work, n, seed, stage=2, n_jobs=n_jobs, what=f"comparison of {metric.name}")
     results = metric(a), metric(b)
+    pairs = np.vstack([[results[0].value, results[1].value], values])
     with np.errstate(invalid="ignore"):  # infinite log losses have no difference
-        observed = results[0].value - results[1].value
-        drawn = values[:, 0] - values[:, 1]
-    limit = pivot(metric, several=True).limit
-    if limit is not metric:
-        drawn = drawn + (observed - (limit(a).value - limit(b).value))
-    low, high = basic(drawn, observed, level)
-    with np.errstate(invalid="ignore"):
-        extreme = ~(np.abs(drawn - observed) < abs(observed))  # a draw without a value counts as extreme
-    p_value = float((1 + extreme.sum()) / (n + 1)) if np.isfinite(observed) else float("nan")
-    return Comparison(*results, Interval(low, high, level, "basic", "exact", n), p_value, margin)
+        low, high, p = _student(pairs[:, 0] - pairs[:, 1], level)
+        badness = _badness(pairs, metric.facts)
+        contrast = badness[:, 0] - badness[:, 1]
+        worse_p_value = _student(contrast, level)[2]
+    interval = Interval(low, high, level, "student", "exact", n)
+    return Comparison(*results, interval, p, margin, None, float(contrast[0]), worse_p_value)
 
 
 def compare_all(
@@ -130,24 +171,55 @@ def compare_all(
         raise CalibrationInputError("models", "must be at least two", got=len(models))
     pairs = list(itertools.combinations(models, 2))
     comparisons = {(a, b): compare(metric, models[a], models[b], n, seed, **options) for a, b in pairs}  # type: ignore[arg-type]
-    adjusted = holm(np.array([comparison.p_value for comparison in comparisons.values()]))
+    return corrected_for_number(comparisons)
+
+
+def corrected_for_number(comparisons: Mapping[K, Comparison]) -> dict[K, Comparison]:
+    """Comparisons that stand together, with p-values corrected for their number by Holm's method.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1, 1], [.9, .2, .6, .8])
+    >>> [together.adjusted_p_value for together in corrected_for_number({0: cal.compare(cal.ECE, p, p)}).values()]
+    [1.0]
+    """
+    p_values = np.array([[each.p_value, each.worse_p_value] for each in comparisons.values()])
+    adjusted = zip(comparisons.items(), *map(holm, p_values.T), strict=True)
     return {
-        pair: dataclasses.replace(comparison, adjusted_p_value=float(p))
-        for (pair, comparison), p in zip(comparisons.items(), adjusted, strict=True)
+        name: dataclasses.replace(comparison, adjusted_p_value=float(p), adjusted_worse_p_value=float(worse))
+        for (name, comparison), p, worse in adjusted
     }
 
 
 def holm(p_values: Floats) -> Floats:
-    """Holm's step-down correction: the k-th smallest of m times m - k + 1, never decreasing, at most 1.
+    """Holm's step-down correction: the k-th smallest of m times m - k + 1, never decreasing, at most 1; nan stays nan.
 
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(10).tolist()
-    [0.03, 0.06, 0.06]
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.03])).round(10).tolist()
+    [0.03, 0.06, nan, 0.06]
     """
-    order = np.argsort(p_values)
-    stepped = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.minimum(stepped, 1.0)
+    order = np.argsort(p_values)[: np.count_nonzero(~np.isnan(p_values))]
+    adjusted = np.full(len(p_values), np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1)), 1.0)
     return adjusted
+
+
+def _student(differences: Floats, level: float) -> tuple[float, float, float]:
+    """The interval and the p-value of the first of some differences, the others being resampled ones."""
+    from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
+
+    observed, drawn = float(differences[0]), differences[1:][np.isfinite(differences[1:])]
+    if not math.isfinite(observed) or len(drawn) < 2:
+        return math.nan, math.nan, math.nan
+    df, error = len(drawn) - 1, float(drawn.std(ddof=1))
+    reach = float(stdtrit(df, (1 + level) / 2)) * error
+    p = 2 * float(stdtr(df, -abs(observed) / error)) if error else float(observed == 0)
+    return observed - reach, observed + reach, p
+
+
+def _badness(values: Floats, facts: Facts) -> Floats:
+    """Values as losses: lower is better."""
+    if facts.lower_is_better is None:
+        return np.abs(values - (best_value(facts) or 0.0))
+    return values if facts.lower_is_better else -values
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,8 @@ from calibrant.door.arrays import Array
 from calibrant.door.class_kinds import redrawn_labels
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.draws import Work, check_seed, replicate
-from calibrant.kernels.totals import Floats
+from calibrant.inference.draws import Work, check_seed, clusters, replicate
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
@@ -96,14 +97,21 @@ def consistency(
     n: int = 1000,
     seed: int = 0,
     *,
+    groups: str | None = None,
     n_jobs: int = 1,
     result: Result | None = None,
 ) -> Null:
     """The null distribution of a metric: rows are kept, labels are redrawn from the forecasts, n times.
 
+    That is right for independent rows, a weighted row being one of them. With `groups`, the name of a column, rows of
+    one value may depend on each other in any way. A second null distribution then flips the signs of all gaps between
+    outcome and forecast of a group at random, and the one under which p is larger is given. That needs about 30 groups
+    or more, none of which holds most rows, and a metric of events that looks at no label to select.
+
     `result` is the observed one, where it is known already. Results depend on `seed`, not on `n_jobs`.
 
-    References: Broecker & Smith (2007); Vaicenavicius et al. (2019), section 4.
+    References: Broecker & Smith (2007); Vaicenavicius et al. (2019), section 4; Cameron, Gelbach & Miller (2008) for
+    signs of groups.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 1, 0, 1], [.9, .6, .2, .8])
@@ -117,10 +125,10 @@ def consistency(
         raise CalibrationInputError("consistency", "redraws hard labels", got="soft labels")
     require_null(metric)
     result = result or metric(predictions)
-    values = replicate(
-        _work(metric, predictions), n, seed, stage=1, n_jobs=n_jobs, what=f"consistency of {metric.name}"
-    )
-    return Null(result, values[:, 0], values[:, 1:])
+    works = [_work(metric, predictions)] + ([] if groups is None else [_flipped(metric, predictions, groups)])
+    what = f"consistency of {metric.name}"
+    draws = [replicate(work, n, seed, stage=1, n_jobs=n_jobs, what=what) for work in works]
+    return max((Null(result, values[:, 0], values[:, 1:]) for values in draws), key=lambda null: null.p_value)
 
 
 def require_null(metric: Metric) -> None:
@@ -143,6 +151,35 @@ def _work(metric: Metric, predictions: Predictions) -> Work:
         if isinstance(summary, Forecasts):
             return _RedrawnTable(metric, summary)
     return _RedrawnView(metric, view)
+
+
+def _flipped(metric: Metric, predictions: Predictions, groups: str) -> Work:
+    cluster = clusters(predictions, groups)
+    assert cluster is not None
+    if not isinstance(metric, Asking) or math.isnan(metric.facts.calibrated or 0.0):
+        raise CalibrationInputError("groups", "needs a metric in which labels select nothing", got=metric.name)
+    view, rows = metric.view(predictions), np.flatnonzero(metric.select(predictions))
+    view.require_event("groups", "TopLabel(), OneClass(c) or Classwise()")
+    weight = np.ones(len(view.outputs)) if view.weight is None else view.weight  # sums of weighted rows have any sign
+    repeated = np.repeat(cluster[rows], len(view.outputs) // max(1, len(rows)))
+    return _FlippedView(metric, dataclasses.replace(view, weight=weight), repeated)
+
+
+@dataclass(frozen=True, eq=False)
+class _FlippedView:
+    """The gaps between outcomes and forecasts with the signs of whole groups at random."""
+
+    metric: Asking[Summary]
+    view: View
+    cluster: Ints
+
+    def __call__(self, rng: np.random.Generator, count: int) -> Floats:
+        outputs = self.view.outputs.astype(np.float64)
+        gaps, many = self.view.truth_rows - outputs, int(self.cluster.max(initial=0)) + 1
+        signs = rng.choice([-1.0, 1.0], (count, many))[:, self.cluster, None, None]
+        views = (dataclasses.replace(self.view, targets=outputs + sign * gaps) for sign in signs)
+        results = [self.metric.conclude(self.metric.summarise_view(view)) for view in views]
+        return np.array([[result.value, *result.values] for result in results])
 
 
 @dataclass(frozen=True, eq=False)

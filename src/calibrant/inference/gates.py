@@ -107,12 +107,12 @@ class Scorer:
         facts, rises = self.metric.facts, self.greater_is_better
         if rises is None and facts.lower_is_better is not None:
             rises = not facts.lower_is_better
-        if rises is None and _centre(facts) is None:
+        if rises is None and best_value(facts) is None:
             expected = "must be said of a metric of which it is unknown"
             raise CalibrationInputError("greater_is_better", expected, got=self.metric.name, hint="True or False")
         if rises:
             return result.value
-        return -result.value if _centre(facts) is None else -distance_from_calibration(result)
+        return -result.value if best_value(facts) is None else -distance_from_calibration(result)
 
 
 def distance_from_calibration(result: Result) -> float:
@@ -122,11 +122,16 @@ def distance_from_calibration(result: Result) -> float:
     >>> round(distance_from_calibration(cal.MCS([1, 1], [.9, .7])), 10)
     0.2
     """
-    return abs(result.value - (_centre(result.metric.facts) or 0.0))
+    return abs(result.value - (best_value(result.metric.facts) or 0.0))
 
 
-def _centre(facts: Facts) -> float | None:
-    """The value that is best: that under calibration, or 0 of a number with two sides of one length; else None."""
+def best_value(facts: Facts) -> float | None:
+    """The value that is best: that under calibration, or 0 of a number with two sides of one length; else None.
+
+    >>> import calibrant as cal
+    >>> best_value(cal.ECE.facts), best_value(cal.LOG_LOSS.facts)
+    (0.0, None)
+    """
     if facts.calibrated is not None and math.isfinite(facts.calibrated):
         return facts.calibrated
     return 0.0 if math.isfinite(facts.low) and facts.low == -facts.high else None

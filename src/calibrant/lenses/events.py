@@ -42,6 +42,37 @@ class TopLabel:
 
 
 @dataclass(frozen=True)
+class Answered:
+    """Is the answer right as often as it is certain? Of classes it is the likeliest; of an event, yes above one half.
+
+    The certainty of "no" is 1 - p, in the precision of the forecasts. So an event is asked what `TopLabel` asks of
+    `column_stack([1 - p, p])`, and independent labels are asked it one by one.
+
+    >>> import calibrant as cal
+    >>> view = cal.Answered()(cal.Predictions.from_probs([1, 1, 0], [.75, .25, .25]))
+    >>> view.outputs.ravel().tolist(), view.targets.tolist()
+    ([0.75, 0.75, 0.75], [0, -1, 0])
+    """
+
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False)
+
+    def __call__(self, predictions: Predictions) -> View:
+        view = TopLabel()(predictions)
+        if predictions.forecasts.answers:
+            return view
+        yes, truth = view.outputs > 0.5, view.truth_rows
+        refused = view.precision.edges(1.0 - view.outputs.astype(np.float64))
+        outputs = np.where(yes, view.outputs, refused.astype(view.outputs.dtype))
+        right = np.where(yes, truth, 1.0 - truth)
+        targets = right if view.targets.ndim > 1 else right[:, 0, 0].astype(np.int64) - 1
+        about = dataclasses.replace(view.about, question=f"answer to {view.about.question}")
+        return dataclasses.replace(view, about=about, outputs=outputs, targets=targets, logits=None)
+
+    def __str__(self) -> str:
+        return "answer"
+
+
+@dataclass(frozen=True)
 class Ranked:
     """Is the k-th likeliest class right as often as its probability says? (The k-th alone, an event.)
 

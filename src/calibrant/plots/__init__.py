@@ -14,6 +14,7 @@ outside pyplot: nothing global changes, and nothing has to be closed.
 from calibrant.plots.before_after import BeforeAfterDisplay
 from calibrant.plots.confidence_histogram import ConfidenceHistogramDisplay
 from calibrant.plots.curves import Curve, isotonic, smooth
+from calibrant.plots.decision_curve import DecisionCurveDisplay
 from calibrant.plots.groups import GroupsDisplay
 from calibrant.plots.likert import LikertDisplay
 from calibrant.plots.model_comparison import ComparisonDisplay
@@ -30,6 +31,7 @@ __all__ = [
     "ComparisonDisplay",
     "ConfidenceHistogramDisplay",
     "Curve",
+    "DecisionCurveDisplay",
     "Display",
     "GroupsDisplay",
     "LikertDisplay",

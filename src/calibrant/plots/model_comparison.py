@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
@@ -11,7 +10,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.comparison import Comparison, compare, compare_all, holm
+from calibrant.inference.comparison import Comparison, compare, compare_all, corrected_for_number
 from calibrant.metric import Metric
 from calibrant.plots import colours
 from calibrant.plots.inputs import models_of
@@ -151,9 +150,6 @@ def _against(
     if reference not in models:
         raise CalibrationInputError("reference", "is unknown", got=repr(reference), hint=nearest(reference, models))
     others = [name for name in models if name != reference]
-    comparisons = [compare(metric, models[name], models[reference], **options) for name in others]
-    adjusted = holm(np.array([comparison.p_value for comparison in comparisons]))
-    return {
-        (name, reference): dataclasses.replace(comparison, adjusted_p_value=float(p))
-        for name, comparison, p in zip(others, comparisons, adjusted, strict=True)
-    }
+    return corrected_for_number(
+        {(name, reference): compare(metric, models[name], models[reference], **options) for name in others}
+    )

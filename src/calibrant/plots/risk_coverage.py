@@ -8,7 +8,7 @@ from typing import Any, Self, Unpack, final
 
 from calibrant.diagnostics import RiskCoverage, risk_coverage
 from calibrant.door.options import DoorOptions
-from calibrant.errors.mean_score import Score, entropy
+from calibrant.errors.mean_score import Score
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import checked
 from calibrant.plots import colours
@@ -22,7 +22,8 @@ class RiskCoverageDisplay(OfForecasts):
     """How does the error rate fall as the most uncertain samples are referred? Lower curves know better when they err.
 
     One line a model: the share of errors among the most certain samples, against the share of samples kept. The legend
-    states the mean risk over all coverages (AURC). At a coverage of 1 the risk is the plain error rate.
+    states the mean risk over all coverages, `AURC`. Certainty is as in `diagnostics.risk_coverage`. At a coverage of 1
+    the risk is the plain error rate.
 
     References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 4.4.
 
@@ -44,7 +45,7 @@ class RiskCoverageDisplay(OfForecasts):
         y_true: Any,
         y_proba: Any = None,
         *,
-        uncertainty: Score = entropy,
+        uncertainty: Score | None = None,
         ax: Any = None,
         width: float = WIDTH,
         **options: Unpack[DoorOptions],

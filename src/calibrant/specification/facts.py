@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from calibrant.kernels.totals import Floats
+
 T = TypeVar("T")
 
 SLOTS = (
     *("select", "lens", "binning", "distance", "aggregate", "across"),
-    *("score", "kernel", "estimator", "statistic", "neighbours"),
+    *("score", "kernel", "estimator", "statistic", "neighbours", "smoother"),
 )
 """The fields of metrics, and of pieces that hold pieces, that pieces fill."""
 
@@ -68,6 +70,13 @@ class Facts:
     """Of a statistic of a path: the tail of its distribution under calibration, and how many extremes it looks at."""
     multiples: tuple[int, int, int] | None = None
     """Of a score: how often it holds y, p y and p^2, if it is such a sum of forecast p and outcome y."""
+    additive: bool = False
+    """Whether the value is a mean over samples of what each of them shows by itself."""
+    influence: Callable[..., tuple[float, Floats]] | None = None
+    """Of a statistic of a table: its value, and how much n times one sample more of each entry, that did not happen or
+    did, would move it (m, 2)."""
+    scale: tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]] | None = None
+    """The scale on which the statistic is nearly normal: the way there, the way back, the slope of the way there."""
     keeps_one: bool = False
     """Of a rule across questions: whether one question's value stays as it is."""
 

@@ -14,6 +14,7 @@ from calibrant.binning.fixed import EqualWidth
 from calibrant.distances import tvd
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.local import LocalCalibration
+from calibrant.errors.mean_score import entropy as entropy_score
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import class_values
 from calibrant.experiments.running.evidence import Evidence, Variant
@@ -223,7 +224,7 @@ def risk_coverage(evidence: Evidence) -> Sheet:
     """Accuracy on the rest when the most uncertain samples are referred (Ao, Rueger & Siddharthan 2023, fig. 2)."""
     rows: list[tuple[Any, ...]] = []
     for variant in evidence.variants():
-        curves = [diagnostics.risk_coverage(each) for each in _answers(evidence, variant)]
+        curves = [diagnostics.risk_coverage(each, entropy_score) for each in _answers(evidence, variant)]
         rows += [
             (
                 variant.model,

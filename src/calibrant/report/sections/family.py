@@ -12,8 +12,9 @@ from calibrant.report.page import Cell, PageTable, Section
 from calibrant.report.quoting import listed, quoted_p
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
+from calibrant.table import corrected
 
-HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p", "rows", "what it asks")
+HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p, corrected", "rows", "what it asks")
 
 _GAP = "the gap is |mean forecast - frequency|"
 _EVENT: dict[str, tuple[Metric, str, str]] = {
@@ -109,20 +110,21 @@ _WIDEST = {"full ECE": 100, "ACE": 200, "TACE": 200, "ECE by label, equal mass":
 
 def family_section(subject: Subject) -> Section:
     """The table of the family, and its definitions."""
-    rows: list[tuple[Cell, ...]] = []
     results: dict[str, Result] = {}
     left_out: list[str] = []
     dear: list[str] = []
     asked = _LABELS if subject.together else _CLASSES if subject.predictions.n_classes else {}
     too_wide = {name for name in asked if subject.width > _WIDEST.get(name, subject.width)}
     for about_event, metrics in ((True, _EVENT), (False, asked)):
-        for name, (metric, question, _) in metrics.items():
+        for name, (metric, _, _) in metrics.items():
             result = None if name in too_wide else subject.measured(metric, about_event=about_event)
             if result is None:
                 (dear if name in too_wide else left_out).append(name)
             else:
                 results[name] = result
-                rows.append(row(name, result, question))
+    results = dict(zip(results, corrected(list(results.values())), strict=True))
+    most = max(filter(None, map(redraws, results.values())), default=None)
+    rows = [row(name, result, {**_EVENT, **_CLASSES}[name][1], most) for name, result in results.items()]
     definitions = [(name, _definition(name), repr(result.metric)) for name, result in results.items()]
     grids = (
         PageTable(HEADER, rows, "Calibration numbers"),
@@ -131,16 +133,16 @@ def family_section(subject: Subject) -> Section:
     return Section("family", "The calibration numbers", _said(subject, results, left_out, dear), (), grids)
 
 
-def row(name: str, result: Result, question: str) -> tuple[Cell, ...]:
-    """A result as a row: value, interval, noise floor, p-value, rows."""
+def row(name: str, result: Result, question: str, most: int | None) -> tuple[Cell, ...]:
+    """A result as a row: value, interval, noise floor, p-value (no smaller than any redraws can tell), rows."""
     ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
-    p = result.details.get("null_p_value", math.nan)
+    p, tests = result.details.get("corrected_p_value", math.nan), int(result.details.get("tests", 1))
     return (
         name,
         result.value,
         *ends,
         result.details.get("noise_floor", math.nan),
-        quoted_p(p, redraws(result)),
+        quoted_p(p, most, tests),
         result.n,
         question,
     )
@@ -228,7 +230,7 @@ def _lead(subject: Subject, about_classes: list[str]) -> str:
         f"Each stands beside its 90% interval. From {subject.resamples} resamples of the rows"
         if subject.event.soft is not None
         else "Each stands beside its 90% interval, its noise floor (what calibrated forecasts would show) and p, the "
-        "chance that those would show as much or more (of MCS it is computed, of others counted). From "
+        "chance that those would show as much or more, corrected for the number of numbers (Holm). From "
         f"{subject.resamples} resamples of the rows and as many redraws of the labels"
     )
     of_classes = f", {subject.class_resamples} for questions about {subject.every}" if about_classes else ""

@@ -9,12 +9,11 @@ import numpy as np
 
 from calibrant import recipes
 from calibrant.door.kinds import COLUMNS
-from calibrant.inference.comparison import Comparison, compare_all
+from calibrant.inference.comparison import Comparison, compare_all, corrected_for_number
 from calibrant.kernels.totals import Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.report.charts import lines
-from calibrant.report.group_gaps import LEVEL
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.quoting import listed, quoted_p
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
@@ -117,41 +116,38 @@ def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
                 "Of confidences it is not known whether files hold the same rows: no paired differences.",
             )
         return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
-    differences = [
-        _row(name, pair, comparison, resamples, len(pairs))
-        for name, pairs in comparisons.items()
-        for pair, comparison in pairs.items()
-    ]
+    differences = [_row(name, pair, comparison) for (name, pair), comparison in comparisons.items()]
     more = "" if len(subjects) <= PAIRED else f" The first {PAIRED} models are compared."
     part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
     return differences, (
         f"Differences are paired: each of {resamples} resamples draws the same rows for all models. p-values are "
-        f"corrected for the number of pairs (Holm).{part}{more}"
+        f"corrected for their number (Holm); a model is called better where p is at most 0.05.{part}{more}"
     )
 
 
 def _compared(
     error: Metric, models: Mapping[str, Predictions], resamples: int, seed: int
-) -> dict[str, dict[tuple[str, str], Comparison]] | None:
+) -> dict[tuple[str, tuple[str, str]], Comparison] | None:
     """Every pair by ECE and log loss; None where they are not of the same rows."""
     with np.errstate(invalid="ignore"):  # log losses may be infinite
         errors = tried(lambda: compare_all(error, models, resamples, seed))
         if errors is None:  # the truths that log losses are made of would not tell
             return None
         truths = tried(lambda: {name: _of_truth(model) for name, model in models.items()})
-        losses = {} if truths is None else {"log loss": compare_all(recipes.LOG_LOSS, truths, resamples, seed)}
-        return {"ECE": errors, **losses}
-
-
-def _row(name: str, pair: tuple[str, str], comparison: Comparison, resamples: int, pairs: int) -> tuple[Cell, ...]:
-    p = math.nan if comparison.adjusted_p_value is None else comparison.adjusted_p_value
-    sure = (comparison.interval.low > 0 or comparison.interval.high < 0) and p <= LEVEL
-    words = (
-        f"{inert(pair[1] if comparison.difference > 0 else pair[0], 40)} is lower" if sure else "no clear difference"
+        together = {"ECE": errors}
+        if truths is not None:
+            together["log loss"] = compare_all(recipes.LOG_LOSS, truths, resamples, seed)
+    return corrected_for_number(
+        {(name, pair): comparison for name, pairs in together.items() for pair, comparison in pairs.items()}
     )
+
+
+def _row(name: str, pair: tuple[str, str], comparison: Comparison) -> tuple[Cell, ...]:
+    p = math.nan if comparison.adjusted_p_value is None else comparison.adjusted_p_value
     ends = (comparison.interval.low, comparison.interval.high)
     less = " less ".join(inert(part, 60) for part in pair)
-    return (name, less, comparison.difference, *ends, quoted_p(p, resamples, pairs), words)
+    words = comparison.verdict(*(inert(part, 40) for part in pair))
+    return (name, less, comparison.difference, *ends, quoted_p(p), words)
 
 
 def _some(subject: Subject) -> Ints | None:

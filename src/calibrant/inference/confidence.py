@@ -1,0 +1,268 @@
+"""Confidence: the interval that covers for a metric, as its pieces declare it, or the reason why there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from calibrant.binning.contract import bins_of
+from calibrant.bins import Bins
+from calibrant.errors.asking import Asking, OfBins
+from calibrant.errors.mean_score import OfScores
+from calibrant.inference.draws import check_level, check_seed, clusters
+from calibrant.inference.gap_sums import GapSum
+from calibrant.kernels.totals import Floats, Ints
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.result import Interval, Result
+from calibrant.summaries import Summary
+from calibrant.views import View
+
+FEWEST = 2
+"""Where fewer rows than this had the rarer outcome, means of scores and statistics have no interval."""
+THINNEST = 5
+"""Squared gaps of bins with fewer rows on average have no interval."""
+UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
+"""What is said of all other metrics."""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The interval that covers for a metric, or none: called with the metric, its predictions and its result.
+
+    Binned errors of gaps or squared gaps: from the binomial distribution of each bin's outcomes (`gap_sums`). Mean
+    scores, signed gaps and statistics with known influences: Student's t with a correction for skewness (Hall 1992).
+    The target is the metric's own limit, with these bins, as rows grow in number. Where nothing covers, the result has
+    no interval, and a note says why. `groups` names a column whose rows may depend on each other.
+
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> result = cal.ECE(rng.random(500) < p**1.5, p, interval=cal.Confidence())
+    >>> print(result.interval)
+    [0.0513, 0.1365] at 90%
+    """
+
+    level: float = 0.9
+    seed: int = 0
+    groups: str | None = None
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        check_seed(self.seed)
+
+    def __call__(self, metric: Metric, predictions: Predictions, result: Result) -> Result:
+        """The result with its interval, and with those of its parts, or with the reason why there is none."""
+        cluster = clusters(predictions, self.groups)
+        way = _way(metric)
+        if way is None or not result.n:
+            return dataclasses.replace(result, notes=(*result.notes, UNKNOWN))
+        ends = [self._clipped(metric, place, pair) for place, pair in enumerate(way(predictions, cluster, self.level))]
+        reasons = [pair for pair in ends[:1] if isinstance(pair, str)]
+        if reasons:
+            return dataclasses.replace(result, notes=(*result.notes, *reasons))
+        intervals = tuple(self._interval(pair) for pair in ends)
+        return dataclasses.replace(result, interval=intervals[0], intervals=intervals[1:] if result.values else ())
+
+    def _clipped(self, metric: Metric, place: int, pair: Ends) -> Ends:
+        known = metric.part_facts if place else metric.facts
+        return pair if isinstance(pair, str) else (max(pair[0], known.low), min(pair[1], known.high))
+
+    def _interval(self, pair: Ends) -> Interval:
+        low, high = (np.nan, np.nan) if isinstance(pair, str) else pair
+        return Interval(float(low), float(high), self.level, "confidence", "closed form", 0)
+
+
+Ends = tuple[float, float] | str
+"""The ends of an interval, or why there is none."""
+Way = Callable[[Predictions, Ints | None, float], Iterator[Ends]]
+"""The ends for a metric, then for each of its questions."""
+
+
+def _way(metric: Metric) -> Way | None:
+    """How the interval of a metric is found; None where nothing is known to cover."""
+    facts = metric.part_facts
+    if isinstance(metric, OfScores) or (isinstance(metric, OfBins) and facts.additive):
+        return partial(_of_rows, metric, _mean)
+    if isinstance(metric, Asking) and facts.influence is not None:
+        return partial(_of_rows, metric, _statistic)
+    if isinstance(metric, OfBins) and metric.sums_suffice and facts.order in (1.0, 2.0) and facts.interval is None:
+        return partial(_of_bins, metric)
+    return None
+
+
+def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, level: float) -> Iterator[Ends]:
+    """Ends from the distribution of the bins' outcomes."""
+    view = metric.view(predictions)
+    bins = bins_of(metric.binning, metric.summarise_view(view))
+    questions, _, coordinates = bins.shape
+    squared = metric.part_facts.order == 2.0
+    weights = _weights(metric, metric.pooled(bins), bins.counts.sum(axis=1))
+    if coordinates != 1 or view.about.soft or weights is None or (squared and questions > 1):
+        yield UNKNOWN
+        return
+    effect = _effect(metric, view, bins, None if cluster is None else cluster[metric.select(predictions)])
+    yield _ends(GapSum.of(bins, weights, effect), squared, level)
+    for question in range(questions if questions > 1 else 0):
+        yield _ends(GapSum.of(bins.question(question), np.ones(1), effect), squared, level)
+
+
+def _ends(sums: GapSum, squared: bool, level: float) -> Ends:
+    if sums.n < FEWEST:
+        return f"no interval of fewer than {FEWEST} rows"
+    if squared and sums.n < THINNEST * len(sums.size):
+        return f"no interval: bins have fewer than {THINNEST} rows each"
+    z = student(level, sums.n - 1)
+    return sums.squared_interval(z) if squared else sums.interval(z)
+
+
+def _effect(metric: OfBins, view: View, bins: Bins, cluster: Ints | None) -> float:
+    """How many times larger the variance of residuals is than that of as many independent rows of weight 1."""
+    heavy = view.weight if bins.squares is None else None
+    effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
+    if cluster is None:
+        return effect
+    codes = metric.binning.assign(view)
+    row, column = np.nonzero(codes >= 0)
+    question = column + (0 if view.group is None else view.group[row] * view.v)
+    truth = view.truth_rows[row, column, 0]
+    weight = 1.0 if view.weight is None else view.weight[row]
+    rest = weight * (truth - view.outputs[row, column, 0] + bins.gap[question, codes[row, column], 0])
+    owner = np.repeat(cluster, len(view.outputs) // max(1, len(cluster)))[row]
+    cells = np.unique(owner * bins.counts.size + question * bins.shape[1] + codes[row, column], return_inverse=True)[1]
+    alone = max(float(rest @ rest), 1e-300)
+    together = (np.bincount(each.ravel(), rest) for each in (cells, owner))
+    several = len(np.unique(owner))
+    return effect * max(1.0, *(float(sums @ sums) / alone for sums in together)) * several / max(1, several - 1)
+
+
+Moves = tuple[float, Floats, Ints]
+"""The value of one question, how much each of its rows moves it, and which rows those are."""
+
+
+def _of_rows(
+    metric: Asking[Summary],
+    moved: Callable[[Asking[Summary], View, int], Moves],
+    predictions: Predictions,
+    cluster: Ints | None,
+    level: float,
+) -> Iterator[Ends]:
+    """Ends from what each row, or cluster of rows, contributes."""
+    view = metric.view(predictions)
+    if view.about.soft:
+        yield UNKNOWN
+        return
+    moves = [moved(metric, view, question) for question in range(view.questions)]
+    sizes = np.array([len(rows) for *_, rows in moves], np.float64)
+    owner = np.arange(len(view.outputs))
+    if cluster is not None:
+        owner = np.repeat(cluster[metric.select(predictions)], len(owner) // max(1, int(view.about.n)))
+    weights = _weights(metric, np.array([value for value, *_ in moves]), sizes)
+    every = [_scaled(metric, view, move, owner, question, level) for question, move in enumerate(moves)]
+    if len(moves) == 1:
+        yield every[0]
+    elif weights is None:
+        yield UNKNOWN
+    else:
+        total = np.zeros(int(owner.max(initial=0)) + 1)
+        for weight, (_, influence, rows) in zip(weights, moves, strict=True):
+            total += weight * np.bincount(owner[rows], influence, len(total))
+        value = float(weights @ np.nan_to_num([value for value, *_ in moves]))
+        yield skewed(value, total[np.unique(owner)], level)
+        yield from every
+
+
+def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, question: int, level: float) -> Ends:
+    """The ends for one question, on the scale that its statistic declares."""
+    value, influence, rows = move
+    happened = view.truth_of(question, rows)[:, 0] if view.d == 1 else np.arange(len(rows)) % 2
+    rare = int(min(np.sum(happened > 0), np.sum(happened == 0)))
+    if len(rows) <= FEWEST or rare < FEWEST or not np.isfinite(value):
+        return f"no interval: one outcome was seen fewer than {FEWEST} times"
+    sums = np.bincount(np.unique(owner[rows], return_inverse=True)[1].ravel(), influence).astype(np.float64)
+    facts = metric.part_facts
+    if facts.influence is None:
+        return skewed(value, sums, level)
+    to, back, slope = facts.scale or (float, float, lambda value: 1.0)
+    if not np.isfinite(to(value)):
+        return "no interval: the value lies at the end of its range"
+    low, high = skewed(to(value), slope(value) * sums, level, most=rare - 1)
+    return back(low), back(high)
+
+
+def _mean(metric: Asking[Summary], view: View, question: int) -> Moves:
+    """Of a mean of scores, or of signed gaps."""
+    rows, column = view.rows_of(question), question % view.v
+    if isinstance(metric, OfScores):
+        scores = np.asarray(metric.scores(view)[rows, column], np.float64)
+    else:
+        scores = view.outputs[rows, column, 0].astype(np.float64) - view.truth_of(question, rows)[:, 0]
+    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(weight @ scores / weight.sum())
+        return value, weight * (scores - value) / weight.sum(), rows
+
+
+def _statistic(metric: Asking[Summary], view: View, question: int) -> Moves:
+    """Of a statistic of the table, by the influence that it declares."""
+    influence = metric.part_facts.influence
+    assert influence is not None
+    rows = view.rows_of(question)
+    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+    ladder = next(ladder for place, ladder in enumerate(metric.summarise_view(view).ladders()) if place == question)  # type: ignore[attr-defined]
+    value, moves = influence(ladder)
+    entry = np.searchsorted(ladder.values, view.outputs[rows, question % view.v, 0] + 0)
+    happened = view.truth_of(question, rows)[:, 0].astype(np.int64)
+    return value, weight * moves[np.minimum(entry, len(moves) - 1), happened] / weight.sum(), rows
+
+
+def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats | None:
+    """The weights (v,) with which a rule across questions adds up their values; None where it does not add."""
+    held = np.where(sizes > 0, 0.0, np.nan)
+    units = held + np.eye(len(values))
+    weights = np.nan_to_num([metric.across(unit, sizes)["value"] for unit in units])
+    value = metric.across(np.where(sizes > 0, values, np.nan), sizes)["value"]
+    adds = np.isclose(value, weights @ np.nan_to_num(values), rtol=1e-9, atol=1e-12) and weights.sum() > 0
+    return weights if adds else None
+
+
+def skewed(value: float, moves: Floats, level: float, most: float = np.inf) -> tuple[float, float]:
+    r"""The interval of a value from what each independent row moves it, corrected for skewness.
+
+    With s the root of the summed squares and a the summed cubes over s^3, :math:`g(t) = t + a t^2 / 3 + a^2 t^3 / 27 +
+    a / 6` is nearly Student's t, and rises; its inverse turns the quantiles back. `most` bounds the degrees of freedom.
+
+    References: Hall (1992), On the removal of skewness by transformation.
+
+    >>> low, high = skewed(0.5, np.array([-.1, .1, -.1, .1]), 0.9)
+    >>> round(low, 3), round(high, 3)  # no skewness: Student's t
+    (-0.043, 1.043)
+    """
+    n = len(moves)
+    deviation = float(np.sqrt((moves @ moves) * n / max(1, n - 1)))
+    if deviation == 0:
+        return value, value
+    skewness = float((moves**3).sum()) / deviation**3
+    quantile = student(level, max(1.0, min(n - 1.0, most)))
+
+    def turned(t: float) -> float:
+        if abs(skewness) < 1e-9:
+            return t
+        return float(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
+
+    return value - deviation * turned(quantile), value - deviation * turned(-quantile)
+
+
+def student(level: float, freedom: float) -> float:
+    """The quantile of Student's t that leaves (1 - level) / 2 above it.
+
+    >>> round(student(0.9, 10), 4)
+    1.8125
+    """
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
+    return float(stdtrit(max(freedom, 1.0), (1 + level) / 2))

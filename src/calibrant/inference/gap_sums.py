@@ -1,0 +1,187 @@
+"""Intervals of summed gaps: of the L1 and the L2 calibration error of bins, in closed form, for their own limits.
+
+Resampled errors are biased upwards, so that a bootstrap interval of a small error misses it. Here the error's
+distribution is known for given gaps, because counts of a bin are binomial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.bins import Bins
+from calibrant.kernels.totals import Floats, Ints
+
+FEW = 10
+"""Where fewer events or non-events happened, the lower end is that of the shape-free bound, if it is lower."""
+SOFTENED = 2.0
+"""The lower end is sought among gaps that exceed so many standard errors, each less these: where only some bins are
+off, the others show nothing but noise."""
+STEEPEST = 2.0
+"""Skewness beyond this is not believed: its expansion would turn back."""
+STEPS = 40
+"""Bisections: the ends are found to 1e-12 of their range."""
+
+
+@dataclass(frozen=True, eq=False)
+class GapSum:
+    r"""Bins (m,) of which the gaps are summed: :math:`T = \sum_j w_j |Y_j / N_j - c_j|`.
+
+    N_j are effective numbers of samples, c_j mean forecasts, Y_j / N_j frequencies, w_j weights of sum 1, and n the
+    effective number of rows. For gaps G the counts are binomial with chances q_j = c_j + G_j (between 0 and 1), so that
+    the mean, the variance and the skewness of T are known, and with them its quantiles (Cornish & Fisher).
+
+    >>> sums = GapSum(np.array([50., 50.]), np.array([.3, .8]), np.array([.3, .6]), np.array([.5, .5]), 100.0)
+    >>> [round(end, 3) for end in sums.interval(1.66)]
+    [0.03, 0.161]
+    """
+
+    size: Floats
+    forecast: Floats
+    frequency: Floats
+    share: Floats
+    n: float
+
+    @classmethod
+    def of(cls, bins: Bins, weights: Floats, effect: float = 1.0) -> GapSum:
+        """The bins of all questions, each question with its weight; each row is worth 1 / effect of one."""
+        held = bins.counts > 0
+        within = bins.counts / np.maximum(bins.counts.sum(axis=1, keepdims=True), 1e-300)
+        size = bins.effective / effect
+        rows = size.sum(axis=1).max(initial=0.0)
+        share = (within * weights[:, None])[held]
+        return cls(size[held], bins.forecast[held][:, 0], bins.frequency[held][:, 0], share, float(rows))
+
+    @property
+    def gap(self) -> Floats:
+        """Frequency less mean forecast."""
+        return self.frequency - self.forecast
+
+    @property
+    def value(self) -> float:
+        """The summed gaps T."""
+        return float(self.share @ np.abs(self.gap))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Effective numbers as whole ones, of which there are binomial chances."""
+        return np.maximum(np.rint(self.size), 1).astype(np.int64)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The variance of each outcome, with two samples more that happened as often as forecast."""
+        chance = (self.frequency * self.size + 2 * self.forecast) / (self.size + 2)
+        return np.clip(chance * (1 - chance), 0.0, 0.25)
+
+    def interval(self, z: float) -> tuple[float, float]:
+        """Where the sum of the true gaps may lie; z is the normal quantile of the level.
+
+        The upper end is sought along gaps that are the same number of standard errors in every bin, the shape that adds
+        least to T by chance; the lower end along the gaps that exceed two standard errors, less these.
+        """
+        sides = np.where(self.gap >= 0, 1.0, -1.0)
+        errors = np.sqrt(self.spread / self.size)
+        high = self._reached(sides * np.maximum(errors, 1e-9), -z)
+        if self.value <= self._quantile(np.zeros_like(self.gap), z):
+            return 0.0, high
+        clear = sides * np.maximum(np.abs(self.gap) - SOFTENED * errors, 0.0)
+        low = self._reached(clear if clear.any() else self.gap, z)
+        happened = float(self.frequency @ self.size)
+        if min(happened, float(self.size.sum()) - happened) < FEW:
+            low = min(low, self._shape_free(z))
+        return low, high
+
+    def _shape_free(self, z: float) -> float:
+        """What is left of T without all that chance may have added, whatever the gaps are."""
+        among = max(float(self.share @ np.square(self.gap)) - self.value**2, 0.0) / self.n
+        error = np.sqrt(float(np.square(self.share) @ (self.spread / self.size)) + among)
+        return max(0.0, self.value - self._quantile(np.zeros_like(self.gap), 0.0) - z * error)
+
+    def _reached(self, shape: Floats, z: float) -> float:
+        """The summed gaps at which a quantile of T, along a shape of gaps, reaches the T that was seen."""
+        far = first(lambda scale: self._quantile(scale * shape, z) >= self.value, float(1 / np.abs(shape).max()))
+        chance = np.clip(self.forecast + far * shape, 0.0, 1.0)
+        return float(self.share @ np.abs(chance - self.forecast))
+
+    def _quantile(self, gaps: Floats, z: float) -> float:
+        """A quantile of T, given gaps."""
+        chance = np.clip(self.forecast + gaps, 0.0, 1.0)
+        off = np.abs(chance - self.forecast)
+        mean, variance, third = distances(self.counts, chance, self.counts * self.forecast)
+        each = self.share / self.counts
+        among = max(float(self.share @ np.square(off)) - float(self.share @ off) ** 2, 0.0) / self.n
+        deviation = np.sqrt(float(np.square(each) @ variance) + among)
+        skewness = np.clip(float(each**3 @ third) / deviation**3, -STEEPEST, STEEPEST) if deviation > 0 else 0.0
+        return float(each @ mean + deviation * (z + skewness * (z * z - 1) / 6))
+
+    def squared_interval(self, z: float) -> tuple[float, float]:
+        r"""Where the root of the sum of squared true gaps, :math:`\sqrt{\sum_j w_j \mu_j^2}`, may lie.
+
+        D, the sum of squared gaps less their sampling variances, has no bias, and for a true sum t nearly the variance
+        :math:`4 t \bar v / n + 2 \sum_j (v_j / n)^2 + (\kappa - 1) t^2 / n`, where v_j is the variance of an outcome in
+        bin j, v-bar its mean and kappa the mean fourth power of the gaps over the square of their mean square.
+        """
+        variance = self.frequency * (1 - self.frequency) / np.maximum(self.size - 1, 1)
+        excess = np.square(self.gap) - np.where(self.size > 1, variance, 0.0)
+        unbiased, clear = float(self.share @ excess), np.maximum(excess, 0.0)
+        total = float(self.share @ clear)
+        kurtosis = float(self.share @ np.square(clear)) / total**2 if total > 0 else 1.0
+        mean = max(float((self.share * clear) @ self.spread) / total if total > 0 else 0.0, float(self.spread.mean()))
+        least = 2 * float(np.square(self.share) @ np.square(self.spread / self.size))
+
+        def deviation(t: float) -> float:
+            return float(np.sqrt(4 * t * mean / self.n + least + max(kurtosis - 1, 0.0) * t * t / self.n))
+
+        high = first(lambda t: t - z * deviation(t) >= unbiased, 1e-4)
+        low = first(lambda t: t + z * deviation(t) >= unbiased, 1e-4)
+        return float(np.sqrt(low)), float(np.sqrt(high))
+
+
+def first(holds: Callable[[float], bool], start: float, most: float = 1e12) -> float:
+    """The smallest number from which on a rising condition holds: doubled until it does, then halved.
+
+    >>> round(first(lambda x: x >= 5, 1.0), 6)
+    5.0
+    """
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, start
+    while not holds(high) and high < most:
+        low, high = high, 2 * high
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def distances(counts: Ints, chance: Floats, from_: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance and third central moment of the distance |X - a| of a binomial count from a.
+
+    By the binomial distribution of counts smaller by 0 to 3, which gives the moments of X below a.
+
+    >>> [float(moment[0]) for moment in distances(np.array([1]), np.array([0.5]), np.array([0.25]))]  # .25 or .75
+    [0.5, 0.0625, 0.0]
+    """
+    below = np.floor(from_)
+    part = [_falling(counts, chance, below, order) for order in range(4)]
+    first_, second, third = part[1], part[2] + part[1], part[3] + 3 * part[2] + part[1]
+    short = from_ * part[0] - first_
+    cubed = from_**3 * part[0] - 3 * from_**2 * first_ + 3 * from_ * second - third
+    variance, off = counts * chance * (1 - chance), counts * chance - from_
+    mean, square = 2 * short + off, variance + off**2
+    cube = 2 * cubed + variance * (1 - 2 * chance) + 3 * off * variance + off**3
+    return mean, np.maximum(square - mean**2, 0.0), cube - 3 * mean * square + 2 * mean**3
+
+
+def _falling(counts: Ints, chance: Floats, below: Floats, order: int) -> Floats:
+    """E[X (X - 1) .. (X - order + 1)] over X <= below."""
+    from scipy.special import bdtr  # type: ignore[import-untyped]
+
+    left, most = counts - order, below - order
+    share = bdtr(np.clip(most, 0, np.maximum(left, 0)), np.maximum(left, 1), chance)
+    share = np.where(most >= left, 1.0, share)  # also where one outcome is left
+    factor = np.prod([counts - step for step in range(order)], axis=0, dtype=np.float64) if order else 1.0
+    return np.where((most >= 0) & (left >= 0), factor * chance**order * share, 0.0)
