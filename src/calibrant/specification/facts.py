@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Never, TypeVar
 
 from calibrant.kernels.totals import Floats
 
@@ -72,7 +72,7 @@ class Facts:
     """Of a score: how often it holds y, p y and p^2, if it is such a sum of forecast p and outcome y."""
     additive: bool = False
     """Whether the value is a mean over samples of what each of them shows by itself."""
-    influence: Callable[..., tuple[float, Floats]] | None = None
+    influence: Callable[[Never], tuple[float, Floats]] | None = None
     """Of a statistic of a table: its value, and how much n times one sample more of each entry, that did not happen or
     did, would move it (m, 2)."""
     scale: tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]] | None = None
