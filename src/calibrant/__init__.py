@@ -72,6 +72,7 @@ from calibrant.inference.calibration_tests import (
     spiegelhalter_test,
 )
 from calibrant.inference.comparison import Comparison, compare, compare_all
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.gates import Scorer, assert_calibrated
 from calibrant.inference.jackknife import Jackknife, jackknife
@@ -137,6 +138,7 @@ from calibrant.selections import (
     where as where,
 )
 from calibrant.specification import catalogue
+from calibrant.specification.homes import HOMES, MOVED
 from calibrant.stream import Stream
 from calibrant.summaries import Summary
 from calibrant.table import Table, table
@@ -208,6 +210,7 @@ __all__ = [
     "Classwise",
     "ClasswiseMCSTemperatureScaling",
     "Comparison",
+    "Confidence",
     "CumulativeError",
     "CurveError",
     "DirichletCalibration",
@@ -314,26 +317,6 @@ _LATER = {
     "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }
 """Names beside the public list that are loaded when they are asked for, by the module that has them."""
-_MOVED = {
-    "errors.cumulative": ("ks", "kuiper"),
-    "errors.isotonic": ("logarithmic", "quadratic"),
-    "errors.kernel": ("biased", "unbiased", "unbiased_blocks"),
-    "errors.local": ("by_count", "halves"),
-    "errors.neighbour": ("forecasts_within", "nearest_forecasts"),
-    "errors.similarity": ("exponential", "gaussian"),
-}
-"""Options of one estimator that were public once, by the module where they live with it."""
-_OPTIONS = {
-    "aggregates": ("sample_quantile",),
-    "errors.curve": ("loess",),
-    "errors.isotonic": ("isotonic_curve",),
-    "errors.logistic": ("fitted_intercept", "fitted_slope", "offset_intercept"),
-    "errors.risk": ("excess_risk", "mean_generalised_risk", "mean_risk"),
-    "errors.roc": ("area_under_roc",),
-    "errors.statistic": ("observed_over_expected", "skill"),
-}
-"""Those that never were."""
-_HOMES = {name: module for homes in (_MOVED, _OPTIONS) for module, names in homes.items() for name in names}
 
 
 def __dir__() -> list[str]:
@@ -348,8 +331,8 @@ def __getattr__(name: str) -> object:
     for module, names in _LATER.items():
         if name in names:
             return getattr(importlib.import_module(f"calibrant.{module}"), name)
-    if name in _MOVED.get(_HOMES.get(name, ""), ()):
-        warnings.warn(f"{name} is now in calibrant.{_HOMES[name]}", DeprecationWarning, stacklevel=2)
+    if name in MOVED.get(HOMES.get(name, ""), ()):
+        warnings.warn(f"{name} is now in calibrant.{HOMES[name]}", DeprecationWarning, stacklevel=2)
         return _find(name)
     if name in __all__:  # what the list names and nothing above has made is about recalibration
         return getattr(importlib.import_module("calibrant.recalibrate"), name)
@@ -358,8 +341,8 @@ def __getattr__(name: str) -> object:
 
 def _find(name: str) -> object:
     """The public object of a name, wherever it lives."""
-    home = _HOMES.get(name)
+    home = HOMES.get(name)
     return globals().get(name) or getattr(importlib.import_module(f"calibrant{'.' * bool(home)}{home or ''}"), name)
 
 
-catalogue.tell([*__all__, *_SHADOWING, *_HOMES], _find, RECIPES)
+catalogue.tell([*__all__, *_SHADOWING, *HOMES], _find, RECIPES)

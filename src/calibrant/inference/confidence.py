@@ -44,7 +44,7 @@ class Confidence:
     >>> p = rng.random(500)
     >>> result = cal.ECE(rng.random(500) < p**1.5, p, interval=cal.Confidence())
     >>> print(result.interval)
-    [0.0513, 0.1365] at 90%
+    [0.0514, 0.1323] at 90%
     """
 
     level: float = 0.9

@@ -36,7 +36,7 @@ class GapSum:
 
     >>> sums = GapSum(np.array([50., 50.]), np.array([.3, .8]), np.array([.3, .6]), np.array([.5, .5]), 100.0)
     >>> [round(end, 3) for end in sums.interval(1.66)]
-    [0.03, 0.161]
+    [0.008, 0.18]
     """
 
     size: Floats
