@@ -26,6 +26,8 @@ FEWEST = 2
 """Where fewer rows than this had the rarer outcome, means of scores and statistics have no interval."""
 THINNEST = 5
 """Squared gaps of bins with fewer rows on average have no interval."""
+MOST_PARTS = 50
+"""Of more questions than this only the whole has an interval: each would take milliseconds."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
 
@@ -66,7 +68,8 @@ class Confidence:
         if reasons:
             return dataclasses.replace(result, notes=(*result.notes, *reasons))
         intervals = tuple(self._interval(pair) for pair in ends)
-        return dataclasses.replace(result, interval=intervals[0], intervals=intervals[1:] if result.values else ())
+        parts = intervals[1:] if len(intervals) == 1 + len(result.values) else ()
+        return dataclasses.replace(result, interval=intervals[0], intervals=parts)
 
     def _clipped(self, metric: Metric, place: int, pair: Ends) -> Ends:
         known = metric.part_facts if place else metric.facts
@@ -107,7 +110,7 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
         return
     effect = _effect(metric, view, bins, None if cluster is None else cluster[metric.select(predictions)])
     yield _ends(GapSum.of(bins, weights, effect), squared, level)
-    for question in range(questions if questions > 1 else 0):
+    for question in range(questions if 1 < questions <= MOST_PARTS else 0):
         yield _ends(GapSum.of(bins.question(question), np.ones(1), effect), squared, level)
 
 
