@@ -92,7 +92,9 @@ def _of_ratio(ladder: Ladder) -> tuple[float, Floats]:
     """The ratio, and how much a sample more moves it."""
     values, counts, _ = counted(ladder)
     expected, ratio = float((values * counts).sum()), observed_over_expected(ladder)
-    return float(ratio), (np.array([0.0, 1.0]) - ratio * values[:, None]) * counts.sum() / max(expected, 1e-300)
+    if expected == 0:
+        return float(ratio), np.zeros((len(values), 2))
+    return float(ratio), (np.array([0.0, 1.0]) - ratio * values[:, None]) * counts.sum() / expected
 
 
 _LOGARITHM = (lambda x: math.log(x) if x > 0 else -math.inf, lambda x: math.exp(min(x, 700.0)), lambda x: 1 / x)
@@ -121,6 +123,8 @@ def _of_skill(ladder: Ladder) -> tuple[float, Floats]:
     """The skill, and how much a sample more moves it: by its own score and by that of the base rate."""
     values, counts, hits = counted(ladder)
     base, score = hits.sum() / counts.sum(), skill(ladder)
+    if math.isnan(score):
+        return float(score), np.zeros((len(values), 2))
     outcome = np.array([0.0, 1.0])
     spread = max(base * (1 - base), 1e-300)
     own = np.square(values[:, None] - outcome)
