@@ -122,8 +122,7 @@ class predicted_in(Selection):  # noqa: N801
         return Facts("select", looks_at_labels=False, names_classes=_by_index(*self.classes))
 
     def __call__(self, predictions: Predictions) -> Mask:
-        wanted = [predictions.class_index(name) for name in self.classes]
-        return np.isin(predictions.predicted, wanted)
+        return np.isin(predictions.predicted, [predictions.class_index(name) for name in self.classes])
 
     def __repr__(self) -> str:
         return f"predicted_in({', '.join(map(repr, self.classes))})"
@@ -313,8 +312,7 @@ def within(values: Array, low: float, high: float, closed: str, precision: Preci
     """
     values, (start, stop) = precision.comparable(values, np.array([low, high], np.float64))
     above = values > start if closed == "right" and low > 0 else values >= start
-    below = values < stop if closed == "left" and high < 1 else values <= stop
-    return above & below
+    return above & (values < stop if closed == "left" and high < 1 else values <= stop)
 
 
 def _by_index(*classes: int | str | None) -> bool:

@@ -139,9 +139,7 @@ def _what_are_these(values: Array) -> str | None:
         return "these look like percentages: divide by 100"
     if values.ndim == 1 and low >= 0 and 1 < high <= 100 and np.any(values > 2):
         return "if these are percentages, divide by 100; if they are logits, use Predictions.from_logits"
-    if low < -0.5 or high > 1.5:
-        return "if these are logits, use Predictions.from_logits"
-    return None
+    return "if these are logits, use Predictions.from_logits" if low < -0.5 or high > 1.5 else None
 
 
 def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tuple[Ints | None, Floats | None]:
@@ -153,9 +151,7 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
     soft = labels.astype(np.float64)
     check_probabilities(soft, parameter, layout, forecasts=False)
     soft = np.clip(soft, 0.0, 1.0)
-    if np.all((soft == 0) | (soft == 1)):
-        return soft.argmax(axis=1), None
-    return None, soft
+    return (soft.argmax(axis=1), None) if np.all((soft == 0) | (soft == 1)) else (None, soft)
 
 
 def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:

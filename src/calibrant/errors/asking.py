@@ -111,8 +111,7 @@ class Asking(Metric[S]):
         **options: Unpack[DoorOptions],
     ) -> S:
         """What must be kept of predictions, or of labels and probabilities; summaries add."""
-        predictions = checked(y_true, y_proba, options, self.summarise)
-        views = self.views(predictions, self.block)
+        views = self.views(checked(y_true, y_proba, options, self.summarise), self.block)
         summary = self.summarise_view(next(views))
         for view in views:  # one block in memory at a time
             summary = summary + self.summarise_view(view)

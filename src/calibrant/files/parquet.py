@@ -24,8 +24,7 @@ def read_parquet(path: Path) -> Columns:
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         column = columns[name].combine_chunks()
         nested = hasattr(column, "value_lengths")
-        gaps = column.null_count or (nested and column.flatten().null_count)
-        values = column.to_pylist() if gaps else []
+        values = column.to_pylist() if column.null_count or (nested and column.flatten().null_count) else []
         present = [value is not None and not (nested and None in value) for value in values] or [True] * len(column)
         return _array(column.filter(_pyarrow(path).array(present)), name, path), present
 

@@ -181,8 +181,7 @@ class _Finder:
             truth = np.column_stack([_outcomes(self._take(f"y_{name}")) for name in names])
             forecasts = np.column_stack([self._numbers(f"p_{name}") for name in names])
         classes = names if options["classes"] is None else options["classes"]
-        columns = self._columns(truth)
-        return Predictions.from_multilabel(truth, forecasts, classes=classes, **known, **columns)
+        return Predictions.from_multilabel(truth, forecasts, classes=classes, **known, **self._columns(truth))
 
     def _shortlist(self) -> tuple[Array, Array] | None:
         """The likeliest classes and their probabilities, where a file has no others."""
@@ -228,8 +227,7 @@ class _Finder:
 
     def _class_names(self) -> Array | None:
         """An array that names the classes; in a table, where every column has a value a row, there is none."""
-        of_rows = self.path.suffix.lower() not in (".npz", ".npy")
-        names = ("classes",) if of_rows else ("classes", "class_names")
+        names = ("classes",) if self.path.suffix.lower() not in (".npz", ".npy") else ("classes", "class_names")
         key = next((name for name in names if name in self.arrays), None)
         return None if key is None else self._take(key)
 
@@ -262,9 +260,7 @@ class _Finder:
                 got=" and ".join([*keys, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
                 hint="name the forecasts with probs=... or logits=...",
             )
-        if wide:
-            return *self._wide("p_"), False
-        return self._numbers(keys[0]), None, keys[0] == "logits"
+        return (*self._wide("p_"), False) if wide else (self._numbers(keys[0]), None, keys[0] == "logits")
 
     def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
         names = [name for name in self.arrays if name.startswith(prefix)]

@@ -97,18 +97,15 @@ def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Genera
         if isinstance(known, Metric):
             with contextlib.suppress(CalibrationInputError):
                 return known(Predictions.from_probs(chances, values, copy=False)).value
-    drawn = Predictions.from_probs(redrawn_labels(chances, rng), values, copy=False)
-    return metric(drawn).value  # or it says why not
+    return metric(Predictions.from_probs(redrawn_labels(chances, rng), values, copy=False)).value  # or it says why not
 
 
 def _mean_limit(metric: Metric, values: Array, chances: Floats) -> float:
     """The mean over forecasts and labels: each label with its probability as its weight."""
-    outcomes = range(chances.shape[1]) if chances.ndim == 2 else (0, 1)
     total = 0.0
-    for label in outcomes:
+    for label in range(chances.shape[1]) if chances.ndim == 2 else (0, 1):
         weight = chances[:, label] if chances.ndim == 2 else np.abs(1 - label - chances)
         if weight.any():
-            labels = np.full(len(values), label)
-            labelled = Predictions.from_probs(labels, values, sample_weight=weight, copy=False)
+            labelled = Predictions.from_probs(np.full(len(values), label), values, sample_weight=weight, copy=False)
             total += metric(labelled).value * float(weight.mean())
     return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from calibrant.errors.local import LocalCalibration
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import class_values
 from calibrant.experiments.running.evidence import Evidence, Variant
-from calibrant.inference.sensitivity import Sensitivity, sensitivity
+from calibrant.inference.sensitivity import sensitivity
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.distributions import Groups
 from calibrant.lenses.events import Classwise, Flat
@@ -42,9 +42,11 @@ _LONG = ("model", "method", "measure", "value")
 
 def top_k(evidence: Evidence) -> Sheet:
     """Errors of the k likeliest classes, beside ECE and the full error (Kirchenbauer, Oaks & Heim 2022, fig. 1)."""
-    names = {"ECE, 15 bins": "ece"}
-    names |= {f"top {k}": f"top_k({k})/kdtree(0.1)" for k in _ks(evidence)}
-    return _metrics(evidence, "top_k", "Errors of the k likeliest classes", names | {"full": "full_ece"})
+    classes = _classes(evidence)
+    names = {f"top {k}": f"top_k({k})/kdtree(0.1)" for k in evidence.study.top_k if k <= classes}
+    return _metrics(
+        evidence, "top_k", "Errors of the k likeliest classes", {"ECE, 15 bins": "ece", **names, "full": "full_ece"}
+    )
 
 
 def ranked_confidence(evidence: Evidence) -> Sheet:
@@ -151,7 +153,10 @@ def likert_counts(evidence: Evidence) -> Sheet:
     for variant in evidence.variants():
         counts = [diagnostics.interval_counts(each, edges) for each in _answers(evidence, variant)]
         columns = np.reshape(counts, (-1, len(names))).T
-        rows += [(variant.model, variant.label, *pair) for pair in zip(names, _spreads(columns), strict=True)]
+        rows += [
+            (variant.model, variant.label, name, Spread.of(column, digits=1))
+            for name, column in zip(names, columns, strict=True)
+        ]
     return Sheet("likert_counts", "Samples in categories of confidence", _LONG, tuple(rows))
 
 
@@ -163,7 +168,8 @@ def gamma_sweep(evidence: Evidence) -> Sheet:
         predictions = evidence.predictions(variant.trials[0])
         for over, values in (("gamma", study.gammas), ("share", ROWS_KEPT)):
             swept = sensitivity(FULL_ECE, predictions, over, values, study.bootstrap, seed=0)
-            rows += [(variant.model, over, *point) for point in _points(swept)]
+            columns = (swept.settings, swept.values, swept.sds, *swept.bin_sizes.T)
+            rows += [(variant.model, over, *map(float, point)) for point in zip(*columns, strict=True)]
     header = ("model", "over", "setting", "value", "sd", "smallest cell", "median cell", "largest cell")
     return Sheet("gamma_sweep", "Full ECE against the size of cells", header, tuple(rows))
 
@@ -247,8 +253,9 @@ def _metrics(
     rows = []
     for variant in evidence.variants():
         columns = {label: evidence.values(variant, text) for label, text in named.items()}
-        for label, metric in (others or {}).items():
-            columns[label] = evidence.values_of(variant, f"{name}: {label}", metric)
+        columns |= {
+            label: evidence.values_of(variant, f"{name}: {label}", metric) for label, metric in (others or {}).items()
+        }
         rows += [(variant.model, variant.label, label, Spread.of(values)) for label, values in columns.items()]
     return Sheet(name, title, _LONG, tuple(rows))
 
@@ -285,18 +292,8 @@ def _bases(evidence: Evidence) -> list[Variant]:
 def _answers(evidence: Evidence, variant: Variant) -> Iterator[Any]:
     """The test answers of each seed, where the method could be fitted."""
     for trial in variant.trials:
-        kept = evidence.measure(trial, spelling.metrics("accuracy"), variant.method)
-        if "failed" not in kept["accuracy"]:
+        if "failed" not in evidence.measure(trial, spelling.metrics("accuracy"), variant.method)["accuracy"]:
             yield evidence.predictions(trial, variant.method)
-
-
-def _spreads(columns: Iterable[Any]) -> list[Spread]:
-    return [Spread.of(column, digits=1) for column in columns]
-
-
-def _points(swept: Sensitivity) -> Iterable[tuple[float, ...]]:
-    columns = (swept.settings, swept.values, swept.sds, *swept.bin_sizes.T)
-    return [tuple(map(float, point)) for point in zip(*columns, strict=True)]
 
 
 def _hierarchy(evidence: Evidence) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
@@ -313,7 +310,3 @@ def _names(evidence: Evidence) -> tuple[str, ...]:
 
 def _classes(evidence: Evidence) -> int:
     return len(_names(evidence))
-
-
-def _ks(evidence: Evidence) -> list[int]:
-    return [k for k in evidence.study.top_k if k <= _classes(evidence)]

@@ -115,8 +115,7 @@ TABLES: dict[str, Table] = {
 
 def tables_of(evidence: Evidence, names: Sequence[str] | None = None) -> list[Sheet]:
     """The tables that are asked for, or that the study names, or all; what could not be done is noted in the first."""
-    asked = names or evidence.study.tables or list(TABLES)
-    sheets = [TABLES[name](evidence) for name in asked]
+    sheets = [TABLES[name](evidence) for name in names or evidence.study.tables or list(TABLES)]
     failures = evidence.failures()
     if failures and sheets:
         first = sheets[0]

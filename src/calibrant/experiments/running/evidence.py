@@ -115,8 +115,7 @@ class Evidence:
 
     def values(self, variant: Variant, name: str, part: str = "value", split: str = "test") -> Floats:
         """A metric's value, or one of its details, for each seed; nan where it failed."""
-        metric = next(iter(spelling.metrics(name).values()))
-        return self.values_of(variant, name, metric, part, split)
+        return self.values_of(variant, name, next(iter(spelling.metrics(name).values())), part, split)
 
     def values_of(
         self, variant: Variant, name: str, metric: Metric, part: str = "value", split: str = "test"

@@ -61,10 +61,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _several(asked: argparse.Namespace, deadline: float) -> None:
     """The same worker several times, each in a process of its own; they share the trials by locks."""
-    left = (deadline - time.monotonic()) / 60
     command = [sys.executable, "-m", "calibrant.experiments.running.trial", asked.trials, asked.results, "--quiet"]
     command += ["--device", asked.device, "--checkpoint-seconds", str(asked.checkpoint_seconds)]
-    command += ["--minutes", str(left)] if asked.minutes else []
+    command += ["--minutes", str((deadline - time.monotonic()) / 60)] if asked.minutes else []
     command += ["--data", asked.data] if asked.data else []
     workers = [subprocess.Popen(command) for _ in range(asked.jobs)]
     try:

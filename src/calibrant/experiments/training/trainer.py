@@ -101,8 +101,7 @@ class _Run:
             if restored is not None:
                 return restored
             self._build()  # a damaged checkpoint may have been restored in part
-        empty = np.zeros((0, 2, len(self.metrics)))
-        return 0, checkpoints.Progress(np.zeros(0, np.int64), empty)
+        return 0, checkpoints.Progress(np.zeros(0, np.int64), np.zeros((0, 2, len(self.metrics))))
 
     def _build(self) -> None:
         import torch
@@ -140,8 +139,7 @@ class _Run:
 
         order = np.random.default_rng(self.trial.randomness(ORDER, epoch)).permutation(len(self.labels))
         count = math.ceil(len(order) / int(self.trial.training["batch_size"]))
-        on_device = torch.from_numpy(order).to(self.around.device)
-        return list(torch.tensor_split(on_device, count))
+        return list(torch.tensor_split(torch.from_numpy(order).to(self.around.device), count))
 
     def _forward(self, inputs: Tensor) -> Tensor:
         with _precision(self.trial.training, self.around.device):

@@ -86,9 +86,8 @@ def _said(loss: float) -> str:
 def _infinite(choice: Choice) -> list[str]:
     """Methods that rule out what happens."""
     names = [name for name in choice.ranking if math.isinf(choice.table[name]["log loss"].value)]
-    if not names:
-        return []
-    return [f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."]
+    words = f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."
+    return [words] if names else []
 
 
 def _leaving_out(choice: Choice) -> list[str]:
