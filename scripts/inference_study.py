@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
+from calibrant.door.class_kinds import redrawn_labels
 from calibrant.errors.kernel import unbiased_blocks
 from calibrant.inference.bootstrap import KINDS, left_out, mostly_noise
-from calibrant.door.class_kinds import redrawn_labels
 from calibrant.inference.engines import exact
 from calibrant.inference.pivots import pivot
 

@@ -30,10 +30,7 @@ from calibrant.aggregates import (
 from calibrant.aggregates import (
     mean as mean,
 )
-from calibrant.binning.fixed import Edges, EqualWidth
-from calibrant.binning.ranked import EqualMass, Quantiles
-from calibrant.binning.sweep import Sweep
-from calibrant.binning.vectors import Grid, KDTree
+from calibrant.binning import Edges, EqualMass, EqualWidth, Grid, KDTree, Quantiles, Sweep
 from calibrant.bins import Bins
 from calibrant.distances import (
     debiased_squared,
@@ -66,9 +63,21 @@ from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.gates import Scorer, assert_calibrated
 from calibrant.inference.jackknife import Jackknife, jackknife
 from calibrant.inference.sensitivity import Sensitivity, sensitivity
-from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
-from calibrant.lenses.distributions import Full, Groups, TopK
-from calibrant.lenses.events import Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
+from calibrant.lenses import (
+    Above,
+    Between,
+    ByLabel,
+    ByPrediction,
+    Classwise,
+    Flat,
+    Full,
+    Groups,
+    InTopK,
+    OneClass,
+    Ranked,
+    TopK,
+    TopLabel,
+)
 from calibrant.metric import Metric, from_json
 from calibrant.predictions import Predictions
 from calibrant.recipes import (

@@ -175,14 +175,10 @@ class confidence_between(Selection):  # noqa: N801
 
     low: float
     high: float
+    facts: ClassVar[Facts] = Facts("select", looks_at_labels=False, names_classes=False)
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "confidence_between")
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return Facts("select", looks_at_labels=False, names_classes=False)
 
     def __call__(self, predictions: Predictions) -> Mask:
         return within(predictions.confidence, self.low, self.high, "left", predictions.precision)
@@ -199,6 +195,7 @@ class where(Selection):  # noqa: N801
     """
 
     columns: tuple[tuple[str, Value], ...]
+    facts: ClassVar[Facts] = Facts("select", looks_at_labels=False, names_classes=False)
 
     def __init__(self, **columns: Value) -> None:
         if not columns:
@@ -207,11 +204,6 @@ class where(Selection):  # noqa: N801
             if not (isinstance(value, (str, bool, np.bool_)) or (is_number(value) and value == value)):
                 raise CalibrationInputError("where", f"needs one value for {name!r}", got=repr(value))
         object.__setattr__(self, "columns", tuple(sorted(columns.items())))
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return Facts("select", looks_at_labels=False, names_classes=False)
 
     def __call__(self, predictions: Predictions) -> Mask:
         mask = np.ones(len(predictions), bool)
@@ -233,9 +225,9 @@ class Combined(Selection):
     sign: ClassVar[str]
 
     @property
-    @abstractmethod
     def parts(self) -> list[Selection]:
         """The selections."""
+        return list(vars(self).values())
 
     @property
     def facts(self) -> Facts:
@@ -260,11 +252,6 @@ class Both(Combined):
     right: Selection
     sign: ClassVar[str] = "&"
 
-    @property
-    def parts(self) -> list[Selection]:
-        """The two."""
-        return [self.left, self.right]
-
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) & self.right(predictions)
 
@@ -277,11 +264,6 @@ class Either(Combined):
     right: Selection
     sign: ClassVar[str] = "|"
 
-    @property
-    def parts(self) -> list[Selection]:
-        """The two."""
-        return [self.left, self.right]
-
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) | self.right(predictions)
 
@@ -292,11 +274,6 @@ class Neither(Combined):
 
     selection: Selection
     sign: ClassVar[str] = "~"
-
-    @property
-    def parts(self) -> list[Selection]:
-        """The one."""
-        return [self.selection]
 
     def __call__(self, predictions: Predictions) -> Mask:
         return ~self.selection(predictions)

@@ -37,14 +37,14 @@ def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], colu
     """The columns, then `p_<class>` (an event: `p`; a confidence: that); checksums are written."""
     pyarrow = _pyarrow(path)
     forecasts = named_forecasts(probabilities, classes, columns)
-    table = pyarrow.table({name: pyarrow.array(_plain(column)) for name, column in {**columns, **forecasts}.items()})
+    table = pyarrow.table(
+        {
+            name: pyarrow.array(column if column.ndim == 1 else column.tolist())
+            for name, column in {**columns, **forecasts}.items()
+        }
+    )
     with whole_file(path) as file:
         pyarrow.parquet.write_table(table, file, write_page_checksum=True)
-
-
-def _plain(column: Array) -> Any:
-    """An array as pyarrow takes it: rows of a matrix are lists."""
-    return column if column.ndim == 1 else column.tolist()
 
 
 def _pyarrow(path: Path) -> Any:

@@ -98,11 +98,10 @@ def new_figure(width: float, height: float) -> Figure:
     """A figure that makes room for its labels and is known to nobody else."""
     number(width, "width", "must be a positive number of inches", lambda inches: 0 < inches < np.inf)
     try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+        from matplotlib import figure, layout_engine
     except ImportError as reason:
         raise ImportError("pictures need matplotlib: pip install calibrant[plot]") from reason
-    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.045))
+    return figure.Figure(figsize=(width, height), layout=layout_engine.ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.045))
 
 
 def _checked(ax: Any) -> Axes:

@@ -87,8 +87,7 @@ class SmallMultiplesDisplay(OfForecasts):
     def worst(self) -> Ints:
         """The questions that are drawn, the largest error first; those without samples have none."""
         errors = np.abs(np.array(self.result.values))
-        order = np.argsort(-errors, kind="stable")[: int((~np.isnan(errors)).sum())]
-        return order[: self.most]
+        return np.argsort(-errors, kind="stable")[: min(self.most, int((~np.isnan(errors)).sum()))]
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the worst classes."""

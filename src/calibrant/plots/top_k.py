@@ -17,8 +17,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.distributions import TopK
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Lens, TopK
 from calibrant.metric import checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import OfForecasts

@@ -39,7 +39,7 @@ class Samples:
 
     def __iter__(self) -> Iterator[Predictions]:
         """Each replicate as predictions; what was drawn here needs no check."""
-        classes = () if self.events else _names(self.values.shape[2])
+        classes = () if self.events else tuple(map(str, range(self.values.shape[2])))
         for values, labels in zip(self.values, self.labels, strict=True):
             yield Predictions(Classes(values) if classes else OneEvent(values), labels, None, classes)
 
@@ -86,7 +86,3 @@ def check_law(scores: Any) -> None:
             got=type(scores).__name__,
             hint="EmpiricalScores(values) draws from scores that were seen",
         )
-
-
-def _names(classes: int) -> tuple[str, ...]:
-    return tuple(map(str, range(classes)))

@@ -92,8 +92,8 @@ def _known(metric: Metric, scores: Law, curve: Any, rng: np.random.Generator) ->
 def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Generator) -> float:
     if isinstance(metric, OfScores):
         return _mean_limit(metric, values, chances)
-    limit = metric.facts.tends_to
-    for known in (metric, limit):  # an error without bias may refuse soft labels; what it tends to does not
+    # an error without bias may refuse soft labels; what it tends to does not
+    for known in (metric, metric.facts.tends_to):
         if isinstance(known, Metric):
             with contextlib.suppress(CalibrationInputError):
                 return known(Predictions.from_probs(chances, values, copy=False)).value

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning.fixed import EqualWidth
-from calibrant.binning.ranked import EqualMass
+from calibrant.binning import EqualMass, EqualWidth
 from calibrant.errors.binned import BinnedError
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.running.evidence import Evidence

@@ -19,9 +19,7 @@ from calibrant.experiments.findings.tables import class_values
 from calibrant.experiments.running.evidence import Evidence, Variant
 from calibrant.inference.sensitivity import sensitivity
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.distributions import Groups
-from calibrant.lenses.events import Classwise, Flat
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Classwise, Flat, Groups, Lens
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE, FULL_ECE, likert

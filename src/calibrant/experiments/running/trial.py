@@ -124,8 +124,7 @@ def _attempt(trial: Trial, folder: Path, asked: argparse.Namespace, over: Callab
 
 def _concluded(trials: Sequence[Trial], folder: Path, asked: argparse.Namespace) -> int:
     """Say how many are done, and pack them where asked to."""
-    files = [folder / f"{trial.id}.npz" for trial in trials]
-    done = [path for path in files if path.exists()]
+    done = [path for trial in trials if (path := folder / f"{trial.id}.npz").exists()]
     notes = list(folder.glob("*.failed.json"))
     print(f"{len(done)} of {len(trials)} trials are done, {len(notes)} failed, {len(trials) - len(done)} are left")
     if asked.pack:

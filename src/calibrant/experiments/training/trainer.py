@@ -87,7 +87,8 @@ class _Run:
             self.around.told(epoch + 1, self.epochs)
             stopping = epoch + 1 < self.epochs and self.around.stop()
             if stopping or time.monotonic() - kept >= self.around.seconds_between_checkpoints:
-                self._keep(epoch + 1, progress)
+                if (path := self.around.checkpoint) is not None:
+                    checkpoints.save(path, self.trial.id, epoch + 1, self.network, self.optimiser, progress)
                 kept = time.monotonic()
             if stopping:
                 raise StoppedError(f"after epoch {epoch + 1} of {self.epochs}")
@@ -177,10 +178,6 @@ class _Run:
         now = time.monotonic()
         passed, self.started = now - self.started, now
         return progress.seconds + passed
-
-    def _keep(self, epoch: int, progress: checkpoints.Progress) -> None:
-        if self.around.checkpoint is not None:
-            checkpoints.save(self.around.checkpoint, self.trial.id, epoch, self.network, self.optimiser, progress)
 
     def _concluded(self, progress: checkpoints.Progress) -> Outcome:
         return Outcome(
