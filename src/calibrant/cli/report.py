@@ -91,7 +91,9 @@ def _named(files: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         if len(files) != 2:
             raise click.UsageError("NPY files come in pairs: calibrant report labels.npy probabilities.npy")
         return {names[1]: files}
-    models = {name if names.count(name) == 1 else file: (file,) for name, file in zip(names, files, strict=True)}
+    models: dict[str, tuple[str, ...]] = {
+        name if names.count(name) == 1 else file: (file,) for name, file in zip(names, files, strict=True)
+    }
     if len(models) < len(files):
         raise click.UsageError("one file is named twice; name each model's file once")
     return models
