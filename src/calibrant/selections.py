@@ -227,7 +227,7 @@ class Combined(Selection):
     @property
     def parts(self) -> list[Selection]:
         """The selections."""
-        return list(vars(self).values())
+        return [getattr(self, name) for name in vars(self)]
 
     @property
     def facts(self) -> Facts:
