@@ -82,10 +82,11 @@ def groups(evidence: Evidence) -> Sheet:
     rows: list[tuple[Any, ...]] = []
     for level, members in _hierarchy(evidence).items():
         whole = between(members)
-        metrics: dict[str, Metric] = {ALL: whole}
-        for name, classes in members.items():
-            metrics[f"samples of {name}"] = BinnedError(label_in(*classes), whole.lens, whole.binning)
-        sheet = _metrics(evidence, f"groups {level}", "", {"ECE, 15 bins": "ece"}, metrics)  # the hierarchy reads these
+        metrics = {  # the hierarchy reads these
+            ALL: whole,
+            **{f"samples of {name}": whole.replace(select=label_in(*classes)) for name, classes in members.items()},
+        }
+        sheet = _metrics(evidence, f"groups {level}", "", {"ECE, 15 bins": "ece"}, metrics)
         rows += [(model, method, level, *rest) for model, method, *rest in sheet.rows]
     header = ("model", "method", "level", "measure", "value")
     return Sheet("groups", "Errors between groups of classes", header, tuple(rows))

@@ -100,9 +100,8 @@ def _leaving_out(choice: Choice) -> list[str]:
 
 
 def _methods(choice: Choice, n: int) -> PageTable:
-    header = ["method"]
-    for name in next(iter(choice.table.results.values())):
-        header += [name, "90% from", "90% to"]
+    metrics = next(iter(choice.table.results.values()))
+    header = ["method", *(column for name in metrics for column in (name, "90% from", "90% to"))]
     rows: list[tuple[Cell, ...]] = []
     for method in choice.ranking:
         cells: list[float] = []
