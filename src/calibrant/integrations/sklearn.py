@@ -91,7 +91,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The likeliest class."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[likeliest]
 
     def _out_of_fold(self, base: Any, X: Any, y: Any, weight: Any) -> Floats:  # noqa: N803
         if len(self.classes_) < 2:
