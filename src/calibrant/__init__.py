@@ -30,10 +30,7 @@ from calibrant.aggregates import (
 from calibrant.aggregates import (
     mean as mean,
 )
-from calibrant.binning.fixed import Edges, EqualWidth
-from calibrant.binning.ranked import EqualMass, Quantiles
-from calibrant.binning.sweep import Sweep
-from calibrant.binning.vectors import Grid, KDTree
+from calibrant.binning import Edges, EqualMass, EqualWidth, Grid, KDTree, Quantiles, Sweep
 from calibrant.bins import Bins
 from calibrant.distances import (
     debiased_squared,

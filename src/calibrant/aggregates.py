@@ -80,8 +80,7 @@ def maximum(distances: Floats, bins: Bins) -> Floats:
     0.2
     """
     filled = bins.counts > 0
-    worst = np.where(filled, distances, -np.inf).max(axis=1)
-    return np.where(filled.any(axis=1), worst, np.nan)
+    return np.where(filled.any(axis=1), np.where(filled, distances, -np.inf).max(axis=1), np.nan)
 
 
 @dataclass(frozen=True)

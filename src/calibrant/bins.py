@@ -92,8 +92,7 @@ class Bins(Sums):
 
         The difference is taken in integers, then one division: nothing cancels.
         """
-        size = np.where(self.counts > 0, self.counts, 1.0)
-        return (self.outputs - self.targets).value / size[:, :, None]
+        return (self.outputs - self.targets).value / np.where(self.counts > 0, self.counts, 1.0)[:, :, None]
 
     @cached_property
     def forecast(self) -> Floats:

@@ -68,8 +68,7 @@ class Predictions(Checked):
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis, missing, sample_weight)
         forecasts, truth = door.probabilities(normalize), door.labels(classes, ignore_index)
-        kind = Classes if door.width else OneEvent
-        return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
+        return cls._through(door, Classes if door.width else OneEvent, forecasts, truth, columns, copy, y_proba)
 
     @classmethod
     def from_logits(

@@ -122,8 +122,7 @@ class predicted_in(Selection):  # noqa: N801
         return Facts("select", looks_at_labels=False, names_classes=_by_index(*self.classes))
 
     def __call__(self, predictions: Predictions) -> Mask:
-        wanted = [predictions.class_index(name) for name in self.classes]
-        return np.isin(predictions.predicted, wanted)
+        return np.isin(predictions.predicted, [predictions.class_index(name) for name in self.classes])
 
     def __repr__(self) -> str:
         return f"predicted_in({', '.join(map(repr, self.classes))})"
@@ -176,14 +175,10 @@ class confidence_between(Selection):  # noqa: N801
 
     low: float
     high: float
+    facts: ClassVar[Facts] = Facts("select", looks_at_labels=False, names_classes=False)
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "confidence_between")
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return Facts("select", looks_at_labels=False, names_classes=False)
 
     def __call__(self, predictions: Predictions) -> Mask:
         return within(predictions.confidence, self.low, self.high, "left", predictions.precision)
@@ -200,6 +195,7 @@ class where(Selection):  # noqa: N801
     """
 
     columns: tuple[tuple[str, Value], ...]
+    facts: ClassVar[Facts] = Facts("select", looks_at_labels=False, names_classes=False)
 
     def __init__(self, **columns: Value) -> None:
         if not columns:
@@ -208,11 +204,6 @@ class where(Selection):  # noqa: N801
             if not (isinstance(value, (str, bool, np.bool_)) or (is_number(value) and value == value)):
                 raise CalibrationInputError("where", f"needs one value for {name!r}", got=repr(value))
         object.__setattr__(self, "columns", tuple(sorted(columns.items())))
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return Facts("select", looks_at_labels=False, names_classes=False)
 
     def __call__(self, predictions: Predictions) -> Mask:
         mask = np.ones(len(predictions), bool)
@@ -234,9 +225,9 @@ class Combined(Selection):
     sign: ClassVar[str]
 
     @property
-    @abstractmethod
     def parts(self) -> list[Selection]:
         """The selections."""
+        return [getattr(self, name) for name in vars(self)]
 
     @property
     def facts(self) -> Facts:
@@ -261,11 +252,6 @@ class Both(Combined):
     right: Selection
     sign: ClassVar[str] = "&"
 
-    @property
-    def parts(self) -> list[Selection]:
-        """The two."""
-        return [self.left, self.right]
-
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) & self.right(predictions)
 
@@ -278,11 +264,6 @@ class Either(Combined):
     right: Selection
     sign: ClassVar[str] = "|"
 
-    @property
-    def parts(self) -> list[Selection]:
-        """The two."""
-        return [self.left, self.right]
-
     def __call__(self, predictions: Predictions) -> Mask:
         return self.left(predictions) | self.right(predictions)
 
@@ -293,11 +274,6 @@ class Neither(Combined):
 
     selection: Selection
     sign: ClassVar[str] = "~"
-
-    @property
-    def parts(self) -> list[Selection]:
-        """The one."""
-        return [self.selection]
 
     def __call__(self, predictions: Predictions) -> Mask:
         return ~self.selection(predictions)
@@ -313,8 +289,7 @@ def within(values: Array, low: float, high: float, closed: str, precision: Preci
     """
     values, (start, stop) = precision.comparable(values, np.array([low, high], np.float64))
     above = values > start if closed == "right" and low > 0 else values >= start
-    below = values < stop if closed == "left" and high < 1 else values <= stop
-    return above & below
+    return above & (values < stop if closed == "left" and high < 1 else values <= stop)
 
 
 def _by_index(*classes: int | str | None) -> bool:

@@ -236,11 +236,7 @@ class Sums(Summary):
     squares: Totals | None
     parts: ClassVar[tuple[str, ...]]
     """The totals that lie between 0 and the size."""
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Sums do not tell of single rows."""
-        return False
+    keeps_rows: ClassVar[bool] = False
 
     def _joined(self, other: Self, about: About) -> Self:
         return self._each(other, about, operator.add)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import html
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
-from calibrant.text import aligned, p_value, safe_cell
+from calibrant.text import aligned, as_csv, p_value, safe_cell
 
 if TYPE_CHECKING:
     import pandas
@@ -100,14 +98,10 @@ class Table:
 
     def to_csv(self) -> str:
         """Comma-separated, every digit; text that a spreadsheet would run as a formula is quoted."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
         first, n, *metrics = self.header
         wide = [column for metric in metrics for column in (metric, *(f"{metric} {name}" for name in self._beside))]
-        writer.writerow([safe_cell(cell) for cell in (first, n, *wide)])
-        for name, *numbers in self.rows(digits=None):
-            writer.writerow([safe_cell(name), *numbers])
-        return out.getvalue()
+        rows = ([safe_cell(name), *numbers] for name, *numbers in self.rows(digits=None))
+        return as_csv([map(safe_cell, (first, n, *wide)), *rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

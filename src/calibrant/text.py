@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from calibrant.exceptions import printable
 
@@ -25,6 +27,17 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool
     sides = [str.ljust, *[str.rjust if right else str.ljust] * (len(header) - 1)]
     lines = ([side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)] for row in cells)
     return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as comma-separated text.
+
+    >>> as_csv([["name", "n"], ["a, b", 2]])
+    'name,n\\n"a, b",2\\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def safe_cell(text: str) -> str:

@@ -94,8 +94,7 @@ class View(Summary):
             "keep": None if self.keep is None or self.keep.all() else self.keep,
             "weight": None if self.weight is None or (self.weight == 1).all() else self.weight + 0.0,
         }
-        parts = [_as_bytes(column) for column in columns.values() if column is not None]
-        rows = np.concatenate(parts, axis=1)
+        rows = np.concatenate([_as_bytes(column) for column in columns.values() if column is not None], axis=1)
         order = np.argsort(rows.view(f"V{rows.shape[1]}").ravel(), kind="stable")
         held = {name: None if column is None else column[order] for name, column in columns.items()}
         return dataclasses.replace(self, **held, logits=None)  # type: ignore[arg-type]

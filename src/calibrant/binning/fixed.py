@@ -151,8 +151,7 @@ def pooled(view: View, codes: Array, n_bins: int) -> tuple[Totals, Totals, Total
     n, v, d = view.outputs.shape
     shape = (view.questions, n_bins)
     sums = [Totals.zeros((*shape, width)) for width in (1, d, d, 1)]
-    wide = sums[1].hi.size > BLOCK
-    for rows in blocks(n, 1 if wide else v * d):  # a large table is added to a few times only
+    for rows in blocks(n, 1 if sums[1].hi.size > BLOCK else v * d):  # a large table is added to a few times only
         part = dataclasses.replace(view, outputs=view.outputs[rows], targets=view.targets[rows])
         question = np.arange(v) + (0 if view.group is None else view.group[rows, None] * v)
         place = question * n_bins + codes[rows]

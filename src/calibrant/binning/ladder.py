@@ -96,8 +96,7 @@ class Forecasts(Summary):
         total = sum(float(table.counts.sum(dtype=np.float64)) for table in both)
         if total >= MOST_SAMPLES:
             raise CalibrationInputError("samples", "of sorted forecasts must be fewer than 2^62", got=f"{total:.3g}")
-        question = np.concatenate([table._question for table in both])
-        order = np.argsort(question, kind="stable")
+        order = np.argsort(np.concatenate([table._question for table in both]), kind="stable")
         whole = isinstance(self.targets, np.ndarray) and isinstance(other.targets, np.ndarray)
         return Forecasts(
             about,
@@ -119,8 +118,7 @@ class Forecasts(Summary):
         less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
         rest = self._joined(dataclasses.replace(other, counts=counts, targets=targets, **less), about)  # type: ignore[arg-type]
-        left = (rest.counts != 0) | _totals(rest.targets).value.astype(bool)
-        return rest._some(left)
+        return rest._some((rest.counts != 0) | _totals(rest.targets).value.astype(bool))
 
     def _some(self, entries: Mask) -> Forecasts:
         """Some of the entries."""
@@ -200,8 +198,7 @@ class Forecasts(Summary):
 
     def cells_at(self, entries: Mask) -> list[tuple[int, int]]:
         """Question and cell of some entries."""
-        numbers = cells.numbers(self.values)
-        return list(zip(self._question[entries].tolist(), numbers[entries].tolist(), strict=True))
+        return list(zip(self._question[entries].tolist(), cells.numbers(self.values)[entries].tolist(), strict=True))
 
     @property
     def keeps_rows(self) -> bool:

@@ -23,11 +23,7 @@ class ByRank(ABC):
     """Binnings of events that cut the sorted samples: all of them are kept, as the table of distinct forecasts."""
 
     facts: ClassVar[Facts] = Facts("binning", reads=TABLE)
-
-    @property
-    def block(self) -> None:
-        """All samples are kept anyway."""
-        return None
+    block: ClassVar[None] = None
 
     def summarise(self, view: View) -> Forecasts:
         """The table of distinct forecasts."""

@@ -39,5 +39,4 @@ def reduced(array: Array, first: Ints) -> Array:
 
 def small(counts: Array) -> Array:
     """Counts in the narrowest whole type: the table is kept, the arithmetic is int64."""
-    negative = counts.min(initial=0) < 0
-    return counts if negative else counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+    return counts if counts.min(initial=0) < 0 else counts.astype(np.min_scalar_type(int(counts.max(initial=0))))

@@ -127,6 +127,7 @@ class Grid:
 
     n_bins: int = 15
     closed: str = "right"
+    block: ClassVar[int] = EqualWidth().block
 
     def __post_init__(self) -> None:
         EqualWidth(self.n_bins, self.closed)  # the same rules
@@ -135,11 +136,6 @@ class Grid:
     def facts(self) -> Facts:
         """What is known of it."""
         return Facts("binning", reads=f"{self.n_bins} cells an axis, {self.closed}-closed")
-
-    @property
-    def block(self) -> int:
-        """Cells are fixed: batches are added as they come."""
-        return EqualWidth().block
 
     def summarise(self, view: View) -> Bins:
         """The occupied cells of a batch."""

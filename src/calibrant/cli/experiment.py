@@ -199,8 +199,7 @@ def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -
     """
     from calibrant.experiments.findings.tables import TABLES, tables_of
 
-    evidence = _evidence(folder)
-    for sheet in tables_of(evidence, _among(names, TABLES, "table")):
+    for sheet in tables_of(_evidence(folder), _among(names, TABLES, "table")):
         if output is not None:
             Path(output).mkdir(parents=True, exist_ok=True)
             write_text(Path(output, f"{sheet.name}.md"), sheet.to_markdown())
@@ -229,8 +228,7 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
     """
     from calibrant.experiments.findings.figures import FIGURES, save_figures
 
-    evidence = _evidence(folder)
-    for path in save_figures(evidence, output, _among(names, FIGURES, "figure"), form=form):
+    for path in save_figures(_evidence(folder), output, _among(names, FIGURES, "figure"), form=form):
         click.echo(f"written: {inert(str(path), 400)}")
 
 

@@ -62,8 +62,7 @@ def usage(read: Callable[[str], Any], text: str) -> Any:
     try:
         return read(text)
     except CalibrationInputError as error:
-        message = str(error)
-        raise click.UsageError(inert(message, 400)) from None
+        raise click.UsageError(inert(str(error), 400)) from None
 
 
 def stop(message: str, code: int) -> None:

@@ -47,7 +47,7 @@ def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: 
     usage(lambda _: check_seed(seed), "")
     _check_output(output, files)
     models = {name: read(file, **keys) for name, file in _named(files).items()}
-    page_report = Report.of(models, seed=seed, command=_command())
+    page_report = Report.of(models, seed=seed, command=shlex.join(["calibrant", *sys.argv[1:]]))
     path = page_report.save(output)
     if not quiet:
         click.echo(_said(page_report, path, style, next(iter(models.values()))))
@@ -91,12 +91,9 @@ def _named(files: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         if len(files) != 2:
             raise click.UsageError("NPY files come in pairs: calibrant report labels.npy probabilities.npy")
         return {names[1]: files}
-    models: dict[str, tuple[str, ...]] = {}
-    models |= {name if names.count(name) == 1 else file: (file,) for name, file in zip(names, files, strict=True)}
+    models: dict[str, tuple[str, ...]] = {
+        name if names.count(name) == 1 else file: (file,) for name, file in zip(names, files, strict=True)
+    }
     if len(models) < len(files):
         raise click.UsageError("one file is named twice; name each model's file once")
     return models
-
-
-def _command() -> str:
-    return shlex.join(["calibrant", *sys.argv[1:]])

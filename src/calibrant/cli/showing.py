@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from io import StringIO
 
 import click
 
 import calibrant
 from calibrant.result import Result
 from calibrant.table import Table, found_beside, null_p
-from calibrant.text import inert, safe_cell
+from calibrant.text import as_csv, inert, safe_cell
 
 LEVEL = 0.05
 """The p-value that redraws should be able to show."""
@@ -67,17 +65,15 @@ def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]
 
 
 def _csv(table: Table) -> str:
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     results = table["all"]
     numbers = {name: found_beside(result) for name, result in results.items()}
     more = list(dict.fromkeys(column for columns in numbers.values() for column in columns))
-    writer.writerow(["metric", "value", "n", "question", "choices", *more])
+    rows: list[list[str]] = [["metric", "value", "n", "question", "choices", *more]]
     for name, result in results.items():
         spoken = [safe_cell(word) for word in (result.question, result.choices)]
         beside = [repr(numbers[name][column]) if column in numbers[name] else "" for column in more]
-        writer.writerow([safe_cell(name), repr(result.value), str(result.n), *spoken, *beside])
-    return out.getvalue()
+        rows.append([safe_cell(name), repr(result.value), str(result.n), *spoken, *beside])
+    return as_csv(rows)
 
 
 def _parts(table: Table) -> str:
@@ -119,27 +115,24 @@ def words(result: Result) -> str:
 
 def drawn(header: list[str], rows: list[list[str]], title: str) -> str:
     """A table for the terminal, every cell inert."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table as Drawing
-    from rich.text import Text
+    from rich import box, console, table, text
 
-    drawing = Drawing(box=SIMPLE_HEAD)
+    drawing = table.Table(box=box.SIMPLE_HEAD)
     for index, name in enumerate(header):
         number = index > 0 and all(_is_number(row[index]) for row in rows)
         drawing.add_column(
-            Text(inert(name, 40)), justify="right" if number else "left", overflow="fold", no_wrap=number
+            text.Text(inert(name, 40)), justify="right" if number else "left", overflow="fold", no_wrap=number
         )
     for row in rows:
-        drawing.add_row(*(Text(inert(cell, 120)) for cell in row))
+        drawing.add_row(*(text.Text(inert(cell, 120)) for cell in row))
     to_terminal = sys.stdout is not None and sys.stdout.isatty()
-    console = Console(highlight=False, width=None if to_terminal else 120)
-    blocks = list(_blocks(header, rows, console.width))
+    screen = console.Console(highlight=False, width=None if to_terminal else 120)
+    blocks = list(_blocks(header, rows, screen.width))
     if len(blocks) > 1:
         parts = [drawn([header[i] for i in keep], [[row[i] for i in keep] for row in rows], "") for keep in blocks]
         return "\n\n".join([inert(title, 200), *parts] if title else parts)
-    with console.capture() as captured:
-        console.print(drawing)
+    with screen.capture() as captured:
+        screen.print(drawing)
     lines = [line.rstrip() for line in captured.get().rstrip().splitlines() if line.strip()]
     return "\n".join([inert(title, 200), "", *lines] if title else lines)
 

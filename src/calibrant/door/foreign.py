@@ -46,8 +46,7 @@ def from_torch(tensor: Any) -> tuple[Any, int | None]:
     host = tensor.detach().cpu().resolve_conj().resolve_neg()
     if str(host.dtype) == "torch.bfloat16":
         return host.float().numpy(), 8
-    shared = host.data_ptr() == tensor.data_ptr()
-    return read_only(host.numpy()) if shared else host.numpy(), None
+    return read_only(host.numpy()) if host.data_ptr() == tensor.data_ptr() else host.numpy(), None
 
 
 def from_arrow(data: Any) -> Any:

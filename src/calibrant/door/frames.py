@@ -33,8 +33,7 @@ def row_labels(data: Any) -> Any:
     index = getattr(data, "index", None) if home_of(data) == "pandas" else None
     if index is None or not hasattr(index, "equals"):
         return None
-    counted = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-    return None if counted else index
+    return None if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1) else index
 
 
 def refuse_other_rows(name: str, index: Any, other_name: str, other: Any) -> None:

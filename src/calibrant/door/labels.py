@@ -160,9 +160,7 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
         raise CalibrationInputError(parameter, "rows must sum to 1", got=got, where=where, hint=hint)
     check_probabilities(soft, parameter, layout, forecasts=False)
     soft = np.clip(soft, 0.0, 1.0)
-    if np.all((soft == 0) | (soft == 1)):
-        return soft.argmax(axis=1), None
-    return None, soft
+    return (soft.argmax(axis=1), None) if np.all((soft == 0) | (soft == 1)) else (None, soft)
 
 
 def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:

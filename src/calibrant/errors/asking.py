@@ -8,7 +8,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Literal, Unpack, final
+from typing import ClassVar, Literal, Unpack, final
 
 import numpy as np
 
@@ -111,8 +111,7 @@ class Asking(Metric[S]):
         **options: Unpack[DoorOptions],
     ) -> S:
         """What must be kept of predictions, or of labels and probabilities; summaries add."""
-        predictions = checked(y_true, y_proba, options, self.summarise)
-        views = self.views(predictions, self.block)
+        views = self.views(checked(y_true, y_proba, options, self.summarise), self.block)
         summary = self.summarise_view(next(views))
         for view in views:  # one block in memory at a time
             summary = summary + self.summarise_view(view)
@@ -187,10 +186,7 @@ class Asking(Metric[S]):
 class OfTable(Asking[Forecasts]):
     """A metric of events that concludes from the table of distinct forecasts."""
 
-    @property
-    def reading(self) -> tuple[str, str]:
-        """The table, whatever is made of it."""
-        return "binning", TABLE
+    reading: ClassVar[tuple[str, str]] = "binning", TABLE
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw."""
@@ -250,6 +246,7 @@ class Pass(Asking[Forecasts]):
 
     metric: Asking[Summary]
     opened: tuple[tuple[int, int], ...] = ()
+    block: ClassVar[int] = STREAM
 
     def __post_init__(self) -> None:
         for choice in ("select", "lens", "across"):
@@ -262,11 +259,6 @@ class Pass(Asking[Forecasts]):
 
     def __repr__(self) -> str:
         return f"Pass({self.metric!r}, {len(self.opened)} cells opened)"
-
-    @property
-    def block(self) -> int:
-        """Batches are added as they come."""
-        return STREAM
 
     @property
     def part_facts(self) -> Facts:

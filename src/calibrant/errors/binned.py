@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, Aggregate, mean, mean_of
-from calibrant.binning.contract import Binning
-from calibrant.binning.fixed import EqualWidth
+from calibrant.binning import Binning, EqualWidth
 from calibrant.bins import Bins
 from calibrant.distances import Distance, tvd
 from calibrant.errors.asking import OfBins
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.events import TopLabel
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, facts_of

@@ -15,8 +15,7 @@ from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints, Totals
-from calibrant.lenses.events import TopLabel
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Mask, Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of

@@ -14,8 +14,7 @@ from calibrant.checks import number
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.events import TopLabel
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts

@@ -93,8 +93,7 @@ class LocalCalibration:
     def summarise(self, predictions: Predictions) -> Forecasts:
         """The table of distinct forecasts of each class, or of the event."""
         chosen = predictions if self.subset is None else predictions[self.subset(predictions)]
-        lens = Classwise() if predictions.n_classes else TopLabel()
-        view = lens(chosen)
+        view = (Classwise() if predictions.n_classes else TopLabel())(chosen)
         about = dataclasses.replace(view.about, reads=self._reads(view.about))
         return Forecasts.of(dataclasses.replace(view, about=about), "LocalCalibration")
 

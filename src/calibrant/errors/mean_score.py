@@ -18,8 +18,7 @@ from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Totals
-from calibrant.lenses.events import TopLabel
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
@@ -46,10 +45,7 @@ class Scores(Sums):
 class OfScores(Asking[S]):
     """A metric that averages a score of each answer."""
 
-    @property
-    def block(self) -> int | None:
-        """Batches are added as they come."""
-        return STREAM
+    block: ClassVar[int | None] = STREAM
 
     @abstractmethod
     def scores(self, view: View) -> Array:

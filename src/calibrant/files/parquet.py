@@ -24,8 +24,7 @@ def read_parquet(path: Path) -> Columns:
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         column = columns[name].combine_chunks()
         nested = hasattr(column, "value_lengths")
-        gaps = column.null_count or (nested and column.flatten().null_count)
-        values = column.to_pylist() if gaps else []
+        values = column.to_pylist() if column.null_count or (nested and column.flatten().null_count) else []
         present = [value is not None and not (nested and None in value) for value in values] or [True] * len(column)
         return _array(column.filter(_pyarrow(path).array(present)), name, path), present
 
@@ -38,14 +37,14 @@ def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], colu
     """The columns, then `p_<class>` (an event: `p`; a confidence: that); checksums are written."""
     pyarrow = _pyarrow(path)
     forecasts = named_forecasts(probabilities, classes, columns)
-    table = pyarrow.table({name: pyarrow.array(_plain(column)) for name, column in {**columns, **forecasts}.items()})
+    table = pyarrow.table(
+        {
+            name: pyarrow.array(column if column.ndim == 1 else column.tolist())
+            for name, column in {**columns, **forecasts}.items()
+        }
+    )
     with whole_file(path) as file:
         pyarrow.parquet.write_table(table, file, write_page_checksum=True)
-
-
-def _plain(column: Array) -> Any:
-    """An array as pyarrow takes it: rows of a matrix are lists."""
-    return column if column.ndim == 1 else column.tolist()
 
 
 def _pyarrow(path: Path) -> Any:

@@ -19,9 +19,7 @@ def distances(a: Floats, b: Floats, shape: str) -> Floats:
     """Of points (m, d) and (l, d), (m, l): total variation ("exponential"; of one coordinate |a - b|) or Euclidean."""
     from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 
-    if shape == "gaussian":
-        return cdist(a, b, "euclidean")
-    return cdist(a, b, "cityblock") / min(2, a.shape[1])
+    return cdist(a, b, "euclidean") if shape == "gaussian" else cdist(a, b, "cityblock") / min(2, a.shape[1])
 
 
 def similarities(a: Floats, b: Floats, shape: str, scale: float) -> Floats:

@@ -112,9 +112,7 @@ class Totals:
     @classmethod
     def _narrowed(cls, hi: Ints, lo: Ints, top: Ints) -> Totals:
         """In two limbs where they do, so that a value has one form."""
-        if np.all((top == 0) | (top == -1)):
-            return cls(hi + (top << HIGH), lo)
-        return cls(hi, lo, top)
+        return cls(hi + (top << HIGH), lo) if np.all((top == 0) | (top == -1)) else cls(hi, lo, top)
 
     @classmethod
     def zeros(cls, shape: int | tuple[int, ...]) -> Totals:

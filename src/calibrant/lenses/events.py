@@ -122,8 +122,7 @@ class InTopK:
         truth = predictions.truth_of(leaders)
         soft = predictions.labels is None
         targets = truth.sum(axis=1)[:, None, None] if soft else np.where(truth.any(axis=1), 0, -1)
-        odds = predictions.forecasts.odds_of(leaders)
-        return view_of(predictions, outputs, targets, str(self), odds, summed=True)
+        return view_of(predictions, outputs, targets, str(self), predictions.forecasts.odds_of(leaders), summed=True)
 
     def __str__(self) -> str:
         return f"truth in top {self.k}"
@@ -149,8 +148,7 @@ class OneClass:
     def __call__(self, predictions: Predictions) -> View:
         predictions.forecasts.require(COLUMNS, str(self))
         index = predictions.class_index(self.of)
-        column = np.full((len(predictions), 1), index)
-        return picked(predictions, column, f"class {predictions.classes[index]}")
+        return picked(predictions, np.full((len(predictions), 1), index), f"class {predictions.classes[index]}")
 
     def __str__(self) -> str:
         return f"class {self.of}"

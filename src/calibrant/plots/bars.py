@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +11,7 @@ from calibrant.bins import Bins
 from calibrant.kernels.totals import Floats
 from calibrant.plots import colours
 from calibrant.plots.colours import Letters, inches
-from calibrant.plots.panels import strip_below
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from calibrant.plots.panels import Axes, strip_below
 
 LOG_RATIO = 30.0
 """Counts whose largest is more than so many times the smallest are drawn on a logarithmic axis."""
@@ -51,16 +48,14 @@ class Window:
     def apply(self, ax: Axes) -> None:
         """Both axes to this window, with few ticks."""
         if self.logit:
-            ax.set_xscale("logit")
-            ax.set_yscale("logit")
+            ax.set(xscale="logit", yscale="logit")
             ax.minorticks_off()
         wide = inches(ax)[0]
         ticks = self._ticks(7 if wide > colours.SMALL_PANEL else 5 if wide > TINY_PANEL else 3)
         labels = [f"{tick:.5f}".rstrip("0").rstrip(".").replace("0.", ".") for tick in ticks]
         ax.set_xticks(ticks, labels=labels)
         ax.set_yticks(ticks, labels=labels)
-        ax.set_xlim(self.low, self.high)
-        ax.set_ylim(self.low, self.high)
+        ax.set(xlim=(self.low, self.high), ylim=(self.low, self.high))
 
     def _ticks(self, most: int) -> list[float]:
         """A few round numbers: quarters, or on a logit axis tenths, hundredths and so on of both sides."""
@@ -138,8 +133,7 @@ def draw_counts(ax: Axes, bins: Bins, window: Window, *, log: bool, numbers: boo
     filled = counts > 0
     left, width, *_ = _columns(bins, window)
     texts = _Numbers.of(ax, window, left + width / 2, counts[filled], letters.text) if numbers else None
-    height = inches(ax)[1] * 72
-    strip = strip_below(ax, 0.26, (5 + (texts.height if texts else 0)) / height)
+    strip = strip_below(ax, 0.26, (5 + (texts.height if texts else 0)) / (inches(ax)[1] * 72))
     strip.bar(left, counts[filled], width, align="edge", color=colours.PALE, edgecolor=colours.GREY, linewidth=0.5)
     _count_axis(strip, counts, log, letters.text, ticks=3 if inches(ax)[0] > TINY_PANEL else 2)
     if texts:
@@ -161,8 +155,7 @@ def _count_axis(strip: Axes, counts: Floats, log: bool, size: float, *, ticks: i
 
     most = max(1.0, float(counts.max(initial=0)))
     if log:
-        strip.set_yscale("log")
-        strip.set_ylim(0.5 * min(1.0, float(counts[counts > 0].min(initial=1.0))), 2 * most)
+        strip.set(yscale="log", ylim=(0.5 * min(1.0, float(counts[counts > 0].min(initial=1.0))), 2 * most))
         strip.yaxis.set_major_locator(LogLocator(numticks=ticks))
         strip.minorticks_off()
     else:

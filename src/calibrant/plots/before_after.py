@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self, final
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.plots import colours
-from calibrant.plots.panels import WIDTH, Display, several_panels
+from calibrant.plots.panels import WIDTH, Axes, Display, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.predictions import Predictions, require_predictions
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final

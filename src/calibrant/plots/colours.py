@@ -8,15 +8,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calibrant.exceptions import printable
+from calibrant.plots.panels import Axes
 from calibrant.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 OVER, OVER_TINT, OVER_HATCH = "#D55E00", "#F3C9A9", "////"
 """Over-confident: vermillion, hatched upwards."""

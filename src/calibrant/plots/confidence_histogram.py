@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 from calibrant.binning.fixed import EqualWidth
 from calibrant.door.options import DoorOptions
@@ -12,11 +12,8 @@ from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import OfForecasts, one_event
-from calibrant.plots.panels import WIDTH, one_panel
+from calibrant.plots.panels import WIDTH, Axes, one_panel
 from calibrant.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 IN_TWENTY = BinnedError(binning=EqualWidth(20))
 """The top-label error over 20 bins."""
@@ -141,8 +138,5 @@ def _axes(panel: Axes, words: str, size: float) -> None:
     longest = max((len(text.get_text()) for text in panel.texts), default=0)
     letters = 0.6 * size * longest if any(text.get_rotation() for text in panel.texts) else size
     room = (letters + 8) / (42 * colours.inches(panel)[1]) * (high - low)  # for the numbers beyond the bars
-    panel.set_ylim(low - room, high + room)
-    panel.set_xlim(0, 1)
-    panel.set_xlabel(words, fontsize=size)
+    panel.set(ylim=(low - room, high + room), xlim=(0, 1), xlabel=words, ylabel="share of each")
     panel.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(share):.0%}"))
-    panel.set_ylabel("share of each", fontsize=size)

@@ -70,14 +70,11 @@ def smooth(ladder: Ladder) -> Curve:
     sigma = max(SmoothError().error_of(ladder)[1], 0.01)
     mass, hits = (_shared(ladder, each) for each in (np.diff(ladder.ranks), ladder.targets.differences().value))
     cells = np.arange(CELLS + 1) / CELLS
-    kernel = sum(_bell((points[:, None] - at[None, :]) / sigma) for at in (cells, -cells, 2.0 - cells))
+    distances = ((points[:, None] - at[None, :]) / sigma for at in (cells, -cells, 2.0 - cells))
+    kernel = sum(np.exp(-0.5 * np.square(distance)) for distance in distances)
     weight = kernel @ mass
     within = (points >= ladder.values[0] - 1 / POINTS) & (points <= ladder.values[-1] + 1 / POINTS) & (weight >= 1)
     return Curve("smooth", points, np.where(within, (kernel @ hits) / np.maximum(weight, 1.0), np.nan))
-
-
-def _bell(distance: Floats) -> Floats:
-    return np.exp(-0.5 * np.square(distance))
 
 
 def _shared(ladder: Ladder, amounts: Array) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from calibrant.inference.bootstrap import Bootstrap
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
-from calibrant.plots.panels import WIDTH, Display, one_panel
+from calibrant.plots.panels import WIDTH, Axes, Display, one_panel
 from calibrant.plots.ranking import Ranking
 from calibrant.recipes import ECE
 from calibrant.result import Result
 from calibrant.table import Table, table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final

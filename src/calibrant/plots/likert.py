@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from calibrant.inference.bootstrap import Bootstrap
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import OfForecasts, one_event
-from calibrant.plots.panels import WIDTH, one_panel
+from calibrant.plots.panels import WIDTH, Axes, one_panel
 from calibrant.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final
@@ -79,10 +76,9 @@ class LikertDisplay(OfForecasts):
         names = [colours.name(name, 20) for name in self.results]
         panel.set_yticks(range(len(names)), labels=names, fontsize=letters.text)
         panel.tick_params(axis="y", length=0)
-        panel.set_ylim(-0.6, len(names) - 0.4)
-        panel.set_xlim(-0.02, 1.02)
         some = next(iter(self.results.values()))
-        panel.set_xlabel(colours.axis_words(some.question)[1], fontsize=letters.text)
+        words = colours.axis_words(some.question)[1]
+        panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(-0.02, 1.02), xlabel=words)
         title = f"Do categories hold what they say? {colours.samples(some.n)}"
         colours.headline(
             panel, title, "at the right: how far bins leave their range, and samples", _legend(), beside=names

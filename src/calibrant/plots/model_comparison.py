@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from calibrant.inference.comparison import Comparison, compare, compare_all, cor
 from calibrant.metric import Metric
 from calibrant.plots import colours
 from calibrant.plots.inputs import models_of
-from calibrant.plots.panels import WIDTH, Display, several_panels
+from calibrant.plots.panels import WIDTH, Axes, Display, several_panels
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.result import Interval, Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final
@@ -95,13 +92,13 @@ class ComparisonDisplay(Display):
         return self._on(frame)
 
     def _values(self, panel: Axes, some: Result) -> None:
-        letters = _dots(
+        _dots(
             panel,
             [colours.name(name) for name in self.results],
             [result.value for result in self.results.values()],
             [result.interval for result in self.results.values()],
         )
-        panel.set_xlabel(colours.measure(some), fontsize=letters.text)
+        panel.set_xlabel(colours.measure(some))
 
     def _differences(self, panel: Axes, some: Result) -> None:
         comparisons = list(self.comparisons.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from calibrant.checks import number
 from calibrant.exceptions import CalibrationInputError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import matplotlib.axes
     from matplotlib.figure import Figure
 
+Axes: TypeAlias = "matplotlib.axes.Axes"
+"""What pictures are drawn on, by a name that can be imported without matplotlib."""
 WIDTH = 7.0
 """Inches across where no axes are given; 3.3 is a column of a paper."""
 
@@ -53,9 +55,7 @@ class Display(ABC):
 
 def one_panel(ax: Any, width: float, height: float) -> Axes:
     """The given axes, or those of a new figure of so many inches."""
-    if ax is not None:
-        return _checked(ax)
-    return new_figure(width, height).subplots()
+    return new_figure(width, height).subplots() if ax is None else _checked(ax)
 
 
 def several_panels(
@@ -98,16 +98,15 @@ def new_figure(width: float, height: float) -> Figure:
     """A figure that makes room for its labels and is known to nobody else."""
     number(width, "width", "must be a positive number of inches", lambda inches: 0 < inches < np.inf)
     try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+        from matplotlib import figure, layout_engine
     except ImportError as reason:
         raise ImportError("pictures need matplotlib: pip install calibrant[plot]") from reason
-    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.045))
+    return figure.Figure(figsize=(width, height), layout=layout_engine.ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.045))
 
 
 def _checked(ax: Any) -> Axes:
-    from matplotlib.axes import Axes
+    from matplotlib import axes
 
-    if not isinstance(ax, Axes):
+    if not isinstance(ax, axes.Axes):
         raise CalibrationInputError("ax", "must be matplotlib axes", got=repr(ax))
     return ax

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.plots import colours
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from calibrant.plots.panels import Axes
 
 RIBBON = 3.0
 """Rows of height that all the numbers without a row share."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
@@ -19,13 +19,10 @@ from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.curves import Curve, CurveOf
 from calibrant.plots.inputs import OfForecasts, one_event
-from calibrant.plots.panels import WIDTH, one_panel
+from calibrant.plots.panels import WIDTH, Axes, one_panel
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final

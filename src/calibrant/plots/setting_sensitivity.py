@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import OfForecasts
-from calibrant.plots.panels import WIDTH, one_panel, strip_below
+from calibrant.plots.panels import WIDTH, Axes, one_panel, strip_below
 from calibrant.recipes import ECE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 WORDS = {"n_bins": "number of bins", "gamma": "gamma: share of the samples in a cell", "share": "share of the rows"}
 SIZES = (("smallest", "v"), ("median", "o"), ("largest", "^"))
@@ -72,8 +69,7 @@ class SensitivityDisplay(OfForecasts):
         panel = one_panel(ax, width, 0.5 * width + 1.3)
         letters = colours.dress(panel, grid="y")
         handles = self._values(panel)
-        sized = not np.isnan(measured.bin_sizes).all()
-        lowest = self._sizes(panel, letters.text) if sized else panel
+        lowest = self._sizes(panel, letters.text) if not np.isnan(measured.bin_sizes).all() else panel
         self._settings(lowest)
         lowest.set_xlabel(WORDS.get(measured.over, colours.name(measured.over)), fontsize=letters.text)
         first = measured.results[0]
@@ -112,10 +108,9 @@ class SensitivityDisplay(OfForecasts):
         at, sizes = np.asarray(self.sensitivity.settings)[order], self.sensitivity.bin_sizes[order]
         for column, (_, marker) in enumerate(SIZES):
             strip.plot(at, sizes[:, column], marker=marker, color=colours.GREY, markersize=3.5, linewidth=0.9)
-        strip.set_yscale("log")
-        strip.minorticks_off()
         colours.bare(strip, size)
-        strip.set_ylabel("samples in\na bin (log)", fontsize=size)
+        strip.set(yscale="log", ylabel="samples in\na bin (log)")
+        strip.minorticks_off()
         _beside(strip, float(at[-1]), sizes[-1], 0.92 * size)
         return strip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -18,13 +18,10 @@ from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import OfForecasts
-from calibrant.plots.panels import WIDTH, one_panel
+from calibrant.plots.panels import WIDTH, Axes, one_panel
 from calibrant.plots.ranking import Ranking
 from calibrant.recipes import CWMCS
 from calibrant.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final
@@ -83,15 +80,13 @@ class SignedGapsDisplay(OfForecasts):
         band = None
         if consistency is not None:
             check_level(level)
-            null = redrawn(metric, predictions, n=consistency, seed=seed, result=result).parts
-            band = middle(null, level)
+            band = middle(redrawn(metric, predictions, n=consistency, seed=seed, result=result).parts, level)
         return cls(result, band, level, most).plot(ax, width=width)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the bars in order."""
         ranking = Ranking.of(np.array(self.result.values), most=self.most)
-        row = 0.2 if width >= 5 else 0.155
-        panel = one_panel(ax, width, 1.3 + row * max(ranking.height, 3.0))
+        panel = one_panel(ax, width, 1.3 + (0.2 if width >= 5 else 0.155) * max(ranking.height, 3.0))
         panel.use_sticky_edges = False  # a margin even where a band ends
         letters = colours.dress(panel, grid="x")
         names = [

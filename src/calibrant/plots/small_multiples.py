@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -17,15 +17,12 @@ from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.inputs import OfForecasts
-from calibrant.plots.panels import WIDTH, several_panels
+from calibrant.plots.panels import WIDTH, Axes, several_panels
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.recipes import SCE
 from calibrant.result import Result
 from calibrant.specification.facts import facts_of
 from calibrant.specification.naming import fields_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final
@@ -81,9 +78,8 @@ class SmallMultiplesDisplay(OfForecasts):
         display = cls(metric(predictions), most, level=level)
         if consistency is not None:
             for index in display.worst.tolist():
-                class_metric = _of_class(metric, index)
                 display.bands[index] = calibrated_frequencies(
-                    class_metric, predictions, n=consistency, seed=seed, level=level
+                    _of_class(metric, index), predictions, n=consistency, seed=seed, level=level
                 )
         return display.plot(ax, width=width)
 
@@ -91,8 +87,7 @@ class SmallMultiplesDisplay(OfForecasts):
     def worst(self) -> Ints:
         """The questions that are drawn, the largest error first; those without samples have none."""
         errors = np.abs(np.array(self.result.values))
-        order = np.argsort(-errors, kind="stable")[: int((~np.isnan(errors)).sum())]
-        return order[: self.most]
+        return np.argsort(-errors, kind="stable")[: min(self.most, int((~np.isnan(errors)).sum()))]
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the worst classes."""
@@ -108,8 +103,7 @@ class SmallMultiplesDisplay(OfForecasts):
                 panel.set_axis_off()
                 continue
             index = int(worst[place])
-            band = self.bands.get(index)
-            display = ReliabilityDisplay(parts[index], band=band, level=self.level)
+            display = ReliabilityDisplay(parts[index], band=self.bands.get(index), level=self.level)
             handles |= {
                 handle.get_label(): handle for handle in display.draw(panel, log=log, numbers=False, words=False)
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 
@@ -17,17 +17,13 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.consistency import consistency as redrawn
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.distributions import TopK
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Lens, TopK
 from calibrant.metric import checked
 from calibrant.plots import colours
 from calibrant.plots.inputs import OfForecasts
-from calibrant.plots.panels import WIDTH, one_panel, strip_below
+from calibrant.plots.panels import WIDTH, Axes, one_panel, strip_below
 from calibrant.recipes import FULL_ECE
 from calibrant.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @final
@@ -95,9 +91,8 @@ class TopKDisplay(OfForecasts):
         letters = colours.dress(panel, grid="y")
         handles = self._errors(panel)
         strip = self._outputs(panel, letters.text)
-        panel.set_ylabel("calibration error", fontsize=letters.text)
-        panel.set_ylim(bottom=0)
-        strip.set_xlabel("number k of likeliest classes", fontsize=letters.text)
+        panel.set(ylabel="calibration error", ylim=(0, None))
+        strip.set_xlabel("number k of likeliest classes")
         first = self.results[0]
         asked = str(getattr(first.metric, "lens", first.question)).replace("1", "k", 1)
         beneath = ", ".join(filter(None, (asked, first.choices)))
@@ -132,8 +127,7 @@ class TopKDisplay(OfForecasts):
         strip = strip_below(panel, 0.45, 0.08)
         strip.bar(self.ks, self.outputs, 0.7, color=colours.PALE, edgecolor=colours.GREY, linewidth=0.5)
         colours.bare(strip, size)
-        strip.set_ylabel("mean k-th\noutput", fontsize=size)
-        strip.set_ylim(0, 1.25 * max(float(self.outputs.max()), 1e-9))
+        strip.set(ylabel="mean k-th\noutput", ylim=(0, 1.25 * max(float(self.outputs.max()), 1e-9)))
         strip.set_xticks(self.ks if len(self.ks) <= 12 else self.ks[:: -(-len(self.ks) // 10)])
         strip.set_xlim(0.4, len(self.ks) + 0.6)
         for k, output in zip(self.ks, self.outputs, strict=True):

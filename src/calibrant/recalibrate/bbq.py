@@ -106,9 +106,8 @@ def binnings(running: Floats) -> Iterator[Ints]:
     entries = len(running) - 1
     root = float(np.cbrt(running[-1]))
     most = min(max(1, math.floor(SIZES * root)), entries)
-    least = min(max(1, math.ceil(root / SIZES)), most)
     seen = set()
-    for n_bins in range(least, most + 1):
+    for n_bins in range(min(max(1, math.ceil(root / SIZES)), most), most + 1):
         wanted = running[-1] * np.arange(1, n_bins) / n_bins
         above = np.searchsorted(running, wanted)
         further = (running[above] - wanted) - (wanted - running[above - 1])

@@ -48,8 +48,7 @@ class BetaCalibration(Recalibrator):
     learns: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
 
     def _learn(self, lesson: Lesson) -> Ending:
-        fits = [fit_beta(event) for event in events(lesson, lesson.scores.log_odds)]
-        a, b, c, endings = zip(*fits, strict=True)
+        a, b, c, endings = zip(*[fit_beta(event) for event in events(lesson, lesson.scores.log_odds)], strict=True)
         self.a_, self.b_, self.c_ = gathered(a), gathered(b), gathered(c)
         return together(endings, lesson.classes)
 
@@ -90,11 +89,9 @@ def fit_beta(event: Event) -> tuple[float, float, float, Ending]:
     """
     if event.one_sided:
         return 0.0, 0.0, *one_sided(event)
-    features = logarithms(event.scores)
-    slopes, intercept, ending = _best(features, event)
+    slopes, intercept, ending = _best(logarithms(event.scores), event)
     if parting(event) == 1:
-        hint = "PlattScaling(smooth_targets=True) gives an end"
-        ending = endless(ending, "slope", max(slopes), hint)
+        ending = endless(ending, "slope", max(slopes), "PlattScaling(smooth_targets=True) gives an end")
     return *slopes, intercept, ending
 
 

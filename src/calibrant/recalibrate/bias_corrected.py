@@ -125,8 +125,7 @@ class TemperatureLikelihood(Likelihood):
     def _hessian(self, probabilities: Floats) -> Floats:
         z, weight = self.rows.features, self.rows.weight
         heavy = probabilities * weight[:, None]
-        mean = np.einsum("ij,ij->i", probabilities, z)
-        around = z - mean[:, None]
+        around = z - np.einsum("ij,ij->i", probabilities, z)[:, None]
         hessian = np.empty((self.rows.width + 1,) * 2)
         hessian[1:, 1:] = np.diag(heavy.sum(axis=0)) - heavy.T @ probabilities
         hessian[0, 1:] = hessian[1:, 0] = np.einsum("ij,ij->j", heavy, around)

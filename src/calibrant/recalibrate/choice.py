@@ -119,8 +119,7 @@ def choose(
     if len(np.unique(predictions.labels)) < 2:
         raise CalibrationInputError("predictions", "need at least two classes that occur", got="one")
     input = ModelScores.of(predictions).input
-    units = len(predictions) if groups is None else len(np.unique(predictions.column(groups)))
-    whole(folds, "folds", 2, units)
+    whole(folds, "folds", 2, len(predictions) if groups is None else len(np.unique(predictions.column(groups))))
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}
     column = None if groups is None else predictions.column(groups)

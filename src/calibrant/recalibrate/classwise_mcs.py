@@ -108,8 +108,7 @@ def class_scores(logits: Floats, labels: Ints, weight: Floats) -> Floats:
     >>> class_scores(np.zeros((3, 2)), np.array([0, 0, 1]), np.ones(3)).tolist()
     [-0.5, 0.5]
     """
-    predictions = Predictions.from_logits(labels, logits, sample_weight=weight, copy=False)
-    return np.array(CWMCS(predictions).values)
+    return np.array(CWMCS(Predictions.from_logits(labels, logits, sample_weight=weight, copy=False)).values)
 
 
 def normalised(scores: Floats, *, clip_iqr: bool = False) -> Floats:

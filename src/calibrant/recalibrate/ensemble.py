@@ -128,9 +128,7 @@ def _length(mixed: Floats, change: Floats, share: Floats, slope: float) -> float
     """The first of 1, 1/2, 1/4, ... of the step that lowers the loss, 0 if none does."""
     for halvings in range(30):
         length = 0.5**halvings
-        ahead = mixed + length * change
-        if (ahead > 0).all():
-            lower = float(share @ np.log1p(length * change / mixed))
-            if lower >= -1e-4 * length * slope - 4e-16:
-                return length
+        inside = (mixed + length * change > 0).all()
+        if inside and share @ np.log1p(length * change / mixed) >= -1e-4 * length * slope - 4e-16:
+            return length
     return 0.0

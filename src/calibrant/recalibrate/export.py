@@ -30,8 +30,7 @@ def as_torch(weight: Floats, bias: Floats, *, event: bool, takes_logits: bool) -
         def forward(self, scores: Any) -> Any:
             scores = scores.to(self.weight.dtype)
             if not takes_logits:
-                p = torch.stack([1 - scores, scores], -1) if event else scores
-                scores = p.clamp_min(FLOOR).log()
+                scores = (torch.stack([1 - scores, scores], -1) if event else scores).clamp_min(FLOOR).log()
             elif event:
                 scores = torch.stack([torch.zeros_like(scores), scores], -1)
             probabilities = torch.softmax(scores @ self.weight.T + self.bias, -1)
@@ -61,8 +60,7 @@ def _model(onnx: Any, name: str, weight: Floats, bias: Floats, event: bool, take
 
     if event:
         so = add("Unsqueeze", [at, "end"])
-        other = add("Sub", [so, so]) if takes_logits else add("Sub", ["one", so])
-        at = add("Concat", [other, so], axis=1)
+        at = add("Concat", [add("Sub", [so, so]) if takes_logits else add("Sub", ["one", so]), so], axis=1)
     if not takes_logits:
         at = add("Log", [add("Max", [at, "floor"])])
     at = add("Softmax", [add("Add", [add("MatMul", [at, "weight"]), "bias"])], axis=1)

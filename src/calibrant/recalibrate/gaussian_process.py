@@ -319,8 +319,7 @@ def _drawn(n: int, most: int, seed: int) -> Any:
     """At most so many of n rows, in order."""
     if n <= most:
         return slice(None)
-    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    return np.sort(generator.choice(n, most, replace=False))
+    return np.sort(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))).choice(n, most, replace=False))
 
 
 def _quantiles(latents: Floats, weight: Floats, m: int) -> Floats:

@@ -82,8 +82,7 @@ def cells(scores: Array, n_bins: int) -> Ints:
     >>> cells(np.array([0., .3, .31, 1.]), 10).tolist(), cells(np.array([.3], np.float32), 10).tolist()
     ([0, 2, 3, 9], [2])
     """
-    edges = np.arange(1, n_bins) / n_bins
-    return np.searchsorted(edges.astype(scores.dtype), scores)
+    return np.searchsorted((np.arange(1, n_bins) / n_bins).astype(scores.dtype), scores)
 
 
 def fit_histogram(event: Event, n_bins: int) -> Floats:

@@ -100,8 +100,7 @@ class Recalibrator(ABC):
         self._check()
         refuse_unknown(options, self.fit)
         options.setdefault("classes", self.classes)
-        lesson = as_lesson(X, y, input=self.input, sample_weight=sample_weight, **options)
-        ending = self.fit_lesson(lesson)
+        ending = self.fit_lesson(as_lesson(X, y, input=self.input, sample_weight=sample_weight, **options))
         if not ending.converged or ending.at_bound:
             warnings.warn(f"{type(self).__name__}: {ending.message}", CalibrationWarning, stacklevel=2)
         return self
@@ -277,9 +276,9 @@ class Recalibrator(ABC):
 
     def _contents(self) -> dict[str, Any]:
         """What was learnt; of labels, that of each."""
-        parts = [each._contents() for each in self.maps_.values()]
         return {
-            "learnt": parts or {name: saved.plain(getattr(self, name)) for name in self.learns},
+            "learnt": [each._contents() for each in self.maps_.values()]
+            or {name: saved.plain(getattr(self, name)) for name in self.learns},
             "certificate": self.certificate_.to_dict(),
             "fitted_on": self._fitted_on,
         }

@@ -106,9 +106,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, tuple):
         return {"arrays": [plain(array) for array in value]}
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return value
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def option(value: Any) -> Any:

@@ -127,8 +127,7 @@ def best_on_grid(logits: Array, labels: Ints, weight: Floats) -> float:
     errors = []
     for temperature in GRID:
         confidence = 1.0 / np.exp(shifted / temperature, dtype=np.float64).sum(axis=1)
-        predictions = Predictions.from_confidence(hits, confidence, sample_weight=heavy, copy=False)
-        errors.append(ECE(predictions).value)
+        errors.append(ECE(Predictions.from_confidence(hits, confidence, sample_weight=heavy, copy=False)).value)
     return float(GRID[int(np.argmin(errors))])
 
 

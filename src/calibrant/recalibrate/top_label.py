@@ -138,8 +138,7 @@ def replaced(probabilities: Floats, top: Ints, calibrated: Floats) -> Floats:
     rows = np.arange(len(top))
     others = probabilities.copy()
     others[rows, top] = 0.0
-    total = others.sum(axis=1)
-    others[total == 0] = 1.0
+    others[others.sum(axis=1) == 0] = 1.0
     others[rows, top] = 0.0
     others /= others.sum(axis=1, keepdims=True)
     others *= (1.0 - calibrated)[:, None]

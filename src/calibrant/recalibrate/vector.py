@@ -87,8 +87,7 @@ def fit_vector(logits: Floats, labels: Ints, weight: Floats, *, l2: float = 0.0)
     rows, width = Rows.of(logits, labels, weight), logits.shape[1]
     centre = np.array([np.ones(width), np.zeros(width)])
     likelihood = VectorLikelihood(rows, np.full_like(centre, l2 / width), centre)
-    start = centre / usual_temperature(logits, labels, weight)
-    point, ending = minimised(likelihood, likelihood.moved(start))
+    point, ending = minimised(likelihood, likelihood.moved(centre / usual_temperature(logits, labels, weight)))
     weights, bias = likelihood.raw(point.parameters)
     if not ending.converged:
         ending = dataclasses.replace(ending, message=f"{ending.message}; pass l2=0.01 or use TemperatureScaling")

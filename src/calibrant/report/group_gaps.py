@@ -48,6 +48,11 @@ class Gap:
         return self.forecast - self.frequency
 
     @property
+    def cells(self) -> tuple[str | float, ...]:
+        """What tables say of it: name, rows, mean forecast, frequency, gap, interval."""
+        return self.name, self.rows, self.forecast, self.frequency, self.value, self.low, self.high
+
+    @property
     def flag(self) -> str:
         """Over- or under-confident, too high or too low, if that is more than noise."""
         return self.sides[self.value < 0] if self.p <= LEVEL else ""

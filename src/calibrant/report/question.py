@@ -54,9 +54,7 @@ class Question:
     @property
     def every(self) -> str:
         """What questions beside the main one are about."""
-        if self.together:
-            return "each label"
-        return "the likeliest classes" if self.lacking else "all classes"
+        return "each label" if self.together else "the likeliest classes" if self.lacking else "all classes"
 
     @property
     def lacking(self) -> str:
@@ -75,9 +73,8 @@ class Question:
             return dataclasses.replace(pooled, precision=predictions.precision)
         if predictions.forecasts.of_events:
             return predictions
-        hits = hit(TopLabel()(predictions))[:, 0]
         confidences = Predictions.from_confidence(
-            hits, predictions.confidence, sample_weight=predictions.weight, copy=False
+            hit(TopLabel()(predictions))[:, 0], predictions.confidence, sample_weight=predictions.weight, copy=False
         )
         return dataclasses.replace(confidences, columns=predictions.columns, flags=predictions.flags)
 

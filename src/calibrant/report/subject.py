@@ -242,8 +242,8 @@ class Subject(Question):
         """A hash of forecasts, labels and weights in their order: the same data give the same."""
         predictions = self.predictions
         checksum = hashlib.sha256()
-        truth = predictions.labels if predictions.soft is None else predictions.soft
         held = (getattr(predictions.forecasts, each.name) for each in dataclasses.fields(predictions.forecasts))
+        truth = predictions.labels if predictions.soft is None else predictions.soft
         for part in (*held, truth, predictions.weight):
             if isinstance(part, np.ndarray):
                 checksum.update(f"{part.dtype.str}{part.shape}".encode())

@@ -94,9 +94,8 @@ def _direction(subject: Subject) -> str:
     parts = bins.share[0] * np.where(bins.counts[0] > 0, bins.gap[0, :, 0], 0.0)
     over, under = float(parts[parts > 0].sum()), float(-parts[parts < 0].sum())
     floor = subject.ece.details["noise_floor"]
-    clear = subject.mcs.details.get("null_p_value", 0.0) <= LEVEL
     mixed = min(over, under) > max(MIXED * max(over, under), floor / 2)
-    if clear and not mixed:
+    if subject.mcs.details.get("null_p_value", 0.0) <= LEVEL and not mixed:
         return _off(subject)
     if min(over, under) > 0 and RULE_OF_THREE / subject.ece.n <= BLURRED:
         high, low = sides(subject.predictions)

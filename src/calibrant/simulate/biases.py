@@ -159,9 +159,8 @@ def estimates(
     whole(n_jobs, "n_jobs", 1)
     check_seed(seed)
     each = n * (scores.classes if isinstance(scores, SoftmaxScores) else 1)
-    work = _Experiment(tuple(metrics.values()), scores, curve, n)
     values = replicate(
-        work,
+        _Experiment(tuple(metrics.values()), scores, curve, n),
         replicates,
         seed,
         stage=2 * n + stage,

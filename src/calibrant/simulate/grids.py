@@ -95,11 +95,8 @@ def bias_grid(
     asked = metrics if n_bins is None else _binned(metrics, n_bins)
     if not len(n):
         raise CalibrationInputError("n", "must not be empty", got="none")
-    cells = {}
-    for size in n:
-        row = _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder)
-        cells.update({(name, size): estimate for name, estimate in row.items()})
-    return BiasGrid("n", tuple(n), {(name, size): cells[name, size] for name in asked for size in n})
+    rows = {size: _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder) for size in n}
+    return BiasGrid("n", tuple(n), {(name, size): rows[size][name] for name in asked for size in n})
 
 
 def label_noise(
@@ -127,12 +124,8 @@ def label_noise(
     True
     """
     check_metrics(metrics)
-    cells = {}
-    for temperature in noise:
-        row = _cells(metrics, scores, Tempered(temperature), n, replicates, seed, n_jobs, folder)
-        cells.update({(name, temperature): estimate for name, estimate in row.items()})
-    ordered = {(name, temperature): cells[name, temperature] for name in metrics for temperature in noise}
-    return BiasGrid("noise", tuple(noise), ordered)
+    rows = {heat: _cells(metrics, scores, Tempered(heat), n, replicates, seed, n_jobs, folder) for heat in noise}
+    return BiasGrid("noise", tuple(noise), {(name, heat): rows[heat][name] for name in metrics for heat in noise})
 
 
 def _cells(

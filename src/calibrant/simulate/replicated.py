@@ -47,8 +47,7 @@ def values_of(metric: Metric, samples: Samples) -> Floats:
 
 def _cuts_together(metric: OfBins | OfRates) -> bool:
     """Whether the binning cuts many replicates at once, and nothing but sums of bins is asked for."""
-    enough = not isinstance(metric, OfBins) or metric.sums_suffice
-    return enough and facts_of(metric.binning).cuts is not None
+    return (not isinstance(metric, OfBins) or metric.sums_suffice) and facts_of(metric.binning).cuts is not None
 
 
 def _cuts(binning: Any, ladder: Ladder) -> tuple[Ints, Ints]:

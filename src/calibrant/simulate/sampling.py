@@ -39,7 +39,7 @@ class Samples:
 
     def __iter__(self) -> Iterator[Predictions]:
         """Each replicate as predictions; what was drawn here needs no check."""
-        classes = () if self.events else _names(self.values.shape[2])
+        classes = () if self.events else tuple(map(str, range(self.values.shape[2])))
         for values, labels in zip(self.values, self.labels, strict=True):
             yield Predictions(Classes(values) if classes else OneEvent(values), labels, None, classes)
 
@@ -58,8 +58,7 @@ def sampled(scores: Law, curve: Any, n: int, rng: np.random.Generator, count: in
     """
     values = scores.draw(rng, (count, n))
     if isinstance(scores, SoftmaxScores):
-        chances = true_rows(curve, values)
-        labels = redrawn_labels(chances.reshape(count * n, -1), rng).reshape(count, n)
+        labels = redrawn_labels(true_rows(curve, values).reshape(count * n, -1), rng).reshape(count, n)
     else:
         labels = redrawn_labels(as_curve(curve).at(values, 1.0 - values).ravel(), rng).reshape(count, n)
     return Samples(values, labels)
@@ -75,8 +74,7 @@ def draw(scores: Law, curve: Any, n: int, seed: int = 0) -> Predictions:
     whole(n, "n", 1)
     check_seed(seed)
     check_law(scores)
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
-    return next(iter(sampled(scores, curve, n, rng, 1)))
+    return next(iter(sampled(scores, curve, n, np.random.default_rng(np.random.SeedSequence(seed)), 1)))
 
 
 def check_law(scores: Any) -> None:
@@ -88,7 +86,3 @@ def check_law(scores: Any) -> None:
             got=type(scores).__name__,
             hint="EmpiricalScores(values) draws from scores that were seen",
         )
-
-
-def _names(classes: int) -> tuple[str, ...]:
-    return tuple(map(str, range(classes)))

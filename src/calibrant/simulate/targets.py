@@ -92,23 +92,20 @@ def _known(metric: Metric, scores: Law, curve: Any, rng: np.random.Generator) ->
 def _limit(metric: Metric, values: Array, chances: Floats, rng: np.random.Generator) -> float:
     if isinstance(metric, OfScores):
         return _mean_limit(metric, values, chances)
-    limit = metric.facts.tends_to
-    for known in (metric, limit):  # an error without bias may refuse soft labels; what it tends to does not
+    # an error without bias may refuse soft labels; what it tends to does not
+    for known in (metric, metric.facts.tends_to):
         if isinstance(known, Metric):
             with contextlib.suppress(CalibrationInputError):
                 return known(Predictions.from_probs(chances, values, copy=False)).value
-    drawn = Predictions.from_probs(redrawn_labels(chances, rng), values, copy=False)
-    return metric(drawn).value  # or it says why not
+    return metric(Predictions.from_probs(redrawn_labels(chances, rng), values, copy=False)).value  # or it says why not
 
 
 def _mean_limit(metric: Metric, values: Array, chances: Floats) -> float:
     """The mean over forecasts and labels: each label with its probability as its weight."""
-    outcomes = range(chances.shape[1]) if chances.ndim == 2 else (0, 1)
     total = 0.0
-    for label in outcomes:
+    for label in range(chances.shape[1]) if chances.ndim == 2 else (0, 1):
         weight = chances[:, label] if chances.ndim == 2 else np.abs(1 - label - chances)
         if weight.any():
-            labels = np.full(len(values), label)
-            labelled = Predictions.from_probs(labels, values, sample_weight=weight, copy=False)
+            labelled = Predictions.from_probs(np.full(len(values), label), values, sample_weight=weight, copy=False)
             total += metric(labelled).value * float(weight.mean())
     return total

@@ -70,9 +70,7 @@ def decode(text: Any, pieces: Mapping[str, Any]) -> Any:
 
 def number(value: float) -> float | int | str:
     """A number as JSON holds it: nan and infinities as strings."""
-    if isinstance(value, int):
-        return value
-    return float(value) if math.isfinite(value) else str(float(value))
+    return value if isinstance(value, int) else float(value) if math.isfinite(value) else str(float(value))
 
 
 _NUMBERS = ("nan", "inf", "-inf")

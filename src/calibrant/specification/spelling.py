@@ -93,8 +93,7 @@ def _is_metric(piece: Any) -> bool:
 
 def _base(pieces: Iterable[Any]) -> Metric:
     """What a composition without a recipe is: the estimator that one of its pieces belongs to, or a binned error."""
-    homes = [facts_of(piece).estimator for piece in pieces]
-    return catalogue.find(next(filter(None, homes), "BinnedError"))()
+    return catalogue.find(next(filter(None, [facts_of(piece).estimator for piece in pieces]), "BinnedError"))()
 
 
 def _field(piece: Any, text: str) -> str:
@@ -136,8 +135,7 @@ def _evaluate(node: ast.expr, text: str) -> Any:
             before = _evaluate(left, text)
             return _Several([*(before if isinstance(before, _Several) else [before]), _evaluate(right, text)])
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINE:
-            sides = [_selection(_evaluate(side, text), text) for side in (left, right)]
-            return _COMBINE[type(op)](*sides)
+            return _COMBINE[type(op)](*[_selection(_evaluate(side, text), text) for side in (left, right)])
         case ast.Name(id=name):
             return _bare(_piece(name))
         case ast.NamedExpr(target=ast.Name(id="_"), value=ast.Constant(value=str(name))):
@@ -158,8 +156,7 @@ def _called(name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     if inspect.isfunction(piece) and facts_of(piece).slot != "metrics":
         raise CalibrationInputError("metric", f"{name} takes no arguments", got=f"{name}(...)")
     try:
-        arguments = inspect.signature(piece).bind(*args, **keywords).arguments
-        for field, value in arguments.items():
+        for field, value in inspect.signature(piece).bind(*args, **keywords).arguments.items():
             if field in SLOTS and _field(value, name) != field:
                 raise CalibrationInputError("metric", f"{name} needs a {field}", got=repr(value)[:40])
         return piece(*args, **keywords)
@@ -247,9 +244,7 @@ def plain(text: str) -> str:
 
 def snake(name: str) -> str:
     """A class name as it is typed: TopK becomes top_k."""
-    if name.isupper() or name.islower():
-        return name.lower()
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return name.lower() if name.isupper() or name.islower() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _intended(name: str, spelled: Iterable[str]) -> str:

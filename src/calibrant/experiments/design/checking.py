@@ -101,8 +101,7 @@ _TYPES = {
 def _message(error: Any, name: str) -> str:
     kind, value = error["type"], error.get("input")
     if kind == "value_error":
-        reason = str(error["ctx"]["error"])
-        return reason.removeprefix(f"{name}: ")
+        return str(error["ctx"]["error"]).removeprefix(f"{name}: ")
     if kind == "union_tag_invalid":
         options = [word.strip(" '") for word in error["ctx"]["expected_tags"].split(",")]
         return f"has an unknown kind {error['ctx']['tag']!r}; {nearest(str(error['ctx']['tag']), options)}"
@@ -130,8 +129,7 @@ def _keys(path: tuple[Any, ...]) -> list[str]:
         if fields:
             candidates = [model for annotation in fields for model in _models(annotation)]
         elif isinstance(part, str):
-            tagged = [model for model in candidates if part in get_args(_kind(model))]
-            candidates = tagged or candidates
+            candidates = [model for model in candidates if part in get_args(_kind(model))] or candidates
     return sorted({name for model in candidates for name in model.model_fields})
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
+
 from calibrant.exceptions import printable
 
 MOST_LETTERS = 1_000_000
@@ -67,8 +69,6 @@ def read(text: str) -> Document:
     >>> [str(problem) for problem in read("a: 1\\na: 2").problems]
     ['line 2: a: stands twice, first in line 1']
     """
-    import yaml
-
     document = Document()
     if len(text) > MOST_LETTERS:
         document.problems.append(Problem(1, "", f"must have at most {MOST_LETTERS:,} letters, has {len(text):,}"))
@@ -109,8 +109,6 @@ class _Reader:
         self.events = events
 
     def read(self) -> None:
-        import yaml
-
         documents = 0
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -120,8 +118,6 @@ class _Reader:
                 self.document.value = self._value(next(self.events), ())
 
     def _value(self, event: Any, path: Path) -> Any:
-        import yaml
-
         self.document.lines[path] = _line(event)
         if len(path) > MOST_DEPTH:
             raise _HopelessError(Problem(_line(event), spelled(path[:3]), f"is nested deeper than {MOST_DEPTH} levels"))
@@ -139,8 +135,6 @@ class _Reader:
         return _scalar(event.value) if event.implicit[0] and not event.style else event.value
 
     def _mapping(self, path: Path) -> dict[str, Any]:
-        import yaml
-
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
@@ -153,8 +147,6 @@ class _Reader:
         return values
 
     def _key(self, event: Any, path: Path) -> str:
-        import yaml
-
         if isinstance(event, yaml.ScalarEvent) and event.anchor is None and event.tag is None:
             return str(event.value)
         self._refuse(event, path, "has a key that is no plain word")
@@ -162,8 +154,6 @@ class _Reader:
         return "?"
 
     def _sequence(self, path: Path) -> list[Any]:
-        import yaml
-
         values: list[Any] = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             values.append(self._value(event, (*path, len(values))))

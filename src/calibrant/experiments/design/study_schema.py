@@ -284,5 +284,4 @@ class Study(Strict):
 
 
 def _described(intervention: Any, strength: float) -> dict[str, Any]:
-    options = intervention.model_dump(exclude={"strengths"}, exclude_none=True)
-    return {**options, "strength": strength}
+    return {**intervention.model_dump(exclude={"strengths"}, exclude_none=True), "strength": strength}

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.binning.fixed import EqualWidth
-from calibrant.binning.ranked import EqualMass
+from calibrant.binning import EqualMass, EqualWidth
 from calibrant.errors.binned import BinnedError
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.running.evidence import Evidence
@@ -61,7 +60,7 @@ def range_bounds(evidence: Evidence) -> Sheet:
 def range_errors(evidence: Evidence) -> Sheet:
     """Errors of many ranges of equal mass after every epoch (Nixon et al. 2019, fig. 3, bottom)."""
     rows = [
-        (*moment.named, name, moment.epoch, Spread.of(moment.each(_value_of(metric)), digits=5))
+        (*moment.named, name, moment.epoch, Spread.of([metric(each).value for each in moment.answers], digits=5))
         for moment in _moments(evidence)
         for name, metric in FINER_RANGES.items()
     ]
@@ -133,10 +132,6 @@ def _lower_bounds(metric: BinnedError) -> Callable[[Predictions], Floats]:
         return bounds
 
     return asked
-
-
-def _value_of(metric: BinnedError) -> Callable[[Predictions], float]:
-    return lambda predictions: metric(predictions).value
 
 
 def _counts_and_gaps(predictions: Predictions) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,11 +18,9 @@ from calibrant.errors.mean_score import entropy as entropy_score
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import class_values
 from calibrant.experiments.running.evidence import Evidence, Variant
-from calibrant.inference.sensitivity import Sensitivity, sensitivity
+from calibrant.inference.sensitivity import sensitivity
 from calibrant.kernels.totals import Floats
-from calibrant.lenses.distributions import Groups
-from calibrant.lenses.events import Classwise, Flat
-from calibrant.lenses.lens import Lens
+from calibrant.lenses import Classwise, Flat, Groups, Lens
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE, FULL_ECE, likert
@@ -43,9 +41,11 @@ _LONG = ("model", "method", "measure", "value")
 
 def top_k(evidence: Evidence) -> Sheet:
     """Errors of the k likeliest classes, beside ECE and the full error (Kirchenbauer, Oaks & Heim 2022, fig. 1)."""
-    names = {"ECE, 15 bins": "ece"}
-    names |= {f"top {k}": f"top_k({k})/kdtree(0.1)" for k in _ks(evidence)}
-    return _metrics(evidence, "top_k", "Errors of the k likeliest classes", names | {"full": "full_ece"})
+    classes = _classes(evidence)
+    names = {f"top {k}": f"top_k({k})/kdtree(0.1)" for k in evidence.study.top_k if k <= classes}
+    return _metrics(
+        evidence, "top_k", "Errors of the k likeliest classes", {"ECE, 15 bins": "ece", **names, "full": "full_ece"}
+    )
 
 
 def ranked_confidence(evidence: Evidence) -> Sheet:
@@ -83,10 +83,11 @@ def groups(evidence: Evidence) -> Sheet:
     rows: list[tuple[Any, ...]] = []
     for level, members in _hierarchy(evidence).items():
         whole = between(members)
-        metrics: dict[str, Metric] = {ALL: whole}
-        for name, classes in members.items():
-            metrics[f"samples of {name}"] = BinnedError(label_in(*classes), whole.lens, whole.binning)
-        sheet = _metrics(evidence, f"groups {level}", "", {"ECE, 15 bins": "ece"}, metrics)  # the hierarchy reads these
+        metrics = {  # the hierarchy reads these
+            ALL: whole,
+            **{f"samples of {name}": whole.replace(select=label_in(*classes)) for name, classes in members.items()},
+        }
+        sheet = _metrics(evidence, f"groups {level}", "", {"ECE, 15 bins": "ece"}, metrics)
         rows += [(model, method, level, *rest) for model, method, *rest in sheet.rows]
     header = ("model", "method", "level", "measure", "value")
     return Sheet("groups", "Errors between groups of classes", header, tuple(rows))
@@ -152,7 +153,10 @@ def likert_counts(evidence: Evidence) -> Sheet:
     for variant in evidence.variants():
         counts = [diagnostics.interval_counts(each, edges) for each in _answers(evidence, variant)]
         columns = np.reshape(counts, (-1, len(names))).T
-        rows += [(variant.model, variant.label, *pair) for pair in zip(names, _spreads(columns), strict=True)]
+        rows += [
+            (variant.model, variant.label, name, Spread.of(column, digits=1))
+            for name, column in zip(names, columns, strict=True)
+        ]
     return Sheet("likert_counts", "Samples in categories of confidence", _LONG, tuple(rows))
 
 
@@ -164,7 +168,8 @@ def gamma_sweep(evidence: Evidence) -> Sheet:
         predictions = evidence.predictions(variant.trials[0])
         for over, values in (("gamma", study.gammas), ("share", ROWS_KEPT)):
             swept = sensitivity(FULL_ECE, predictions, over, values, study.bootstrap, seed=0)
-            rows += [(variant.model, over, *point) for point in _points(swept)]
+            columns = (swept.settings, swept.values, swept.sds, *swept.bin_sizes.T)
+            rows += [(variant.model, over, *map(float, point)) for point in zip(*columns, strict=True)]
     header = ("model", "over", "setting", "value", "sd", "smallest cell", "median cell", "largest cell")
     return Sheet("gamma_sweep", "Full ECE against the size of cells", header, tuple(rows))
 
@@ -248,8 +253,9 @@ def _metrics(
     rows = []
     for variant in evidence.variants():
         columns = {label: evidence.values(variant, text) for label, text in named.items()}
-        for label, metric in (others or {}).items():
-            columns[label] = evidence.values_of(variant, f"{name}: {label}", metric)
+        columns |= {
+            label: evidence.values_of(variant, f"{name}: {label}", metric) for label, metric in (others or {}).items()
+        }
         rows += [(variant.model, variant.label, label, Spread.of(values)) for label, values in columns.items()]
     return Sheet(name, title, _LONG, tuple(rows))
 
@@ -286,18 +292,8 @@ def _bases(evidence: Evidence) -> list[Variant]:
 def _answers(evidence: Evidence, variant: Variant) -> Iterator[Any]:
     """The test answers of each seed, where the method could be fitted."""
     for trial in variant.trials:
-        kept = evidence.measure(trial, spelling.metrics("accuracy"), variant.method)
-        if "failed" not in kept["accuracy"]:
+        if "failed" not in evidence.measure(trial, spelling.metrics("accuracy"), variant.method)["accuracy"]:
             yield evidence.predictions(trial, variant.method)
-
-
-def _spreads(columns: Iterable[Any]) -> list[Spread]:
-    return [Spread.of(column, digits=1) for column in columns]
-
-
-def _points(swept: Sensitivity) -> Iterable[tuple[float, ...]]:
-    columns = (swept.settings, swept.values, swept.sds, *swept.bin_sizes.T)
-    return [tuple(map(float, point)) for point in zip(*columns, strict=True)]
 
 
 def _hierarchy(evidence: Evidence) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
@@ -314,7 +310,3 @@ def _names(evidence: Evidence) -> tuple[str, ...]:
 
 def _classes(evidence: Evidence) -> int:
     return len(_names(evidence))
-
-
-def _ks(evidence: Evidence) -> list[int]:
-    return [k for k in evidence.study.top_k if k <= _classes(evidence)]

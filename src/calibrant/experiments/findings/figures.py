@@ -48,24 +48,21 @@ class DrawnFinding:
     log: bool = False
     inches: float = 4.0
 
-    def _inches(self, parts: dict[Panel, list[dict[str, Any]]]) -> float:
-        """How wide a panel is: bars need room."""
-        most = max((len(records) for records in parts.values()), default=0)
-        return min(12.0, max(5.2, 0.085 * most)) if self.bars else self.inches
-
     def draw(self, sheet: Sheet) -> Figure:
         """The picture of a sheet."""
         from calibrant.plots.panels import new_figure
 
         parts = _parts(sheet, self.panels)
-        each = self._inches(parts)
+        most = max(map(len, parts.values()), default=0)
+        each = min(12.0, max(5.2, 0.085 * most)) if self.bars else self.inches
         columns = max(1, min(len(parts), int(12.0 / each)))
         height, width = math.ceil(len(parts) / columns), max(6.0, each * columns)
         picture = new_figure(width, 3.0 * height + 0.8)
         grid = picture.subplots(height, columns, squeeze=False).ravel()
         for panel in grid[len(parts) :]:
             panel.set_axis_off()
-        looks = self._looks(sheet)
+        names = list(dict.fromkeys(record[self.series] for record in sheet.records()))
+        looks = {str(name): index for index, name in enumerate(sorted(names) if self.ordered else names)}
         for panel, (key, records) in zip(grid, parts.items(), strict=False):
             (_bars if self.bars else _lines)(panel, records, self, looks)
             panel.set_yscale("log" if self.log else "linear")
@@ -73,11 +70,6 @@ class DrawnFinding:
         picture.suptitle(_words(sheet.title), fontsize=10)
         _legend(picture, list(grid), int(width / 1.9), list(looks), self.series if self.ordered else "")
         return picture
-
-    def _looks(self, sheet: Sheet) -> dict[str, int]:
-        """The place of each series: by first appearance, or by size where that is what they are ordered by."""
-        names = list(dict.fromkeys(record[self.series] for record in sheet.records()))
-        return {str(name): index for index, name in enumerate(sorted(names) if self.ordered else names)}
 
 
 _SWEPT_AXES = ("gamma", "gamma", "share of the rows"), ("full ECE", "samples in a cell", "sd of full ECE")
@@ -218,8 +210,7 @@ def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, 
 
 def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, looks: Mapping[str, int]) -> None:
     """A line a series, with standard deviations over seeds as a shade."""
-    series = _series(records, figure.series)
-    for name, some in sorted(series.items(), key=lambda pair: looks[pair[0]]):
+    for name, some in sorted(_series(records, figure.series).items(), key=lambda pair: looks[pair[0]]):
         index = looks[name]
         across = np.array([float(record[figure.across]) for record in some])
         means, sds = _spread(some, figure.up)

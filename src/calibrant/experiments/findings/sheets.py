@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calibrant.text import inert, safe_cell
+from calibrant.text import as_csv, inert, safe_cell
 
 
 @dataclass(frozen=True)
@@ -67,19 +65,18 @@ class Sheet:
     def to_markdown(self) -> str:
         """The table for people; names are inert."""
         lines = [f"### {_cell(self.title)}", "", _line(self.header), "|" + "---|" * len(self.header)]
-        lines += [_line([_text(cell) for cell in row]) for row in self.rows]
+        lines += [_line([f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row]) for row in self.rows]
         lines += ["", *(f"- {_cell(note)}" for note in self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
     def to_csv(self) -> str:
         """The table with every digit: a spread becomes its mean, its standard deviation and its number of seeds."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
         spreads = [any(isinstance(row[index], Spread) for row in self.rows) for index in range(len(self.header))]
-        writer.writerow([safe_cell(name) for name in _wide(self.header, spreads)])
-        for row in self.rows:
-            writer.writerow([cell for value, wide in zip(row, spreads, strict=True) for cell in _cells(value, wide)])
-        return out.getvalue()
+        rows = (
+            [cell for value, wide in zip(row, spreads, strict=True) for cell in _cells(value, wide)]
+            for row in self.rows
+        )
+        return as_csv([map(safe_cell, _wide(self.header, spreads)), *rows])
 
     def records(self) -> list[dict[str, Any]]:
         """The rows by name of their columns."""
@@ -99,10 +96,6 @@ def _cells(value: Any, wide: bool) -> list[str]:
         return [repr(value.mean), repr(value.sd), str(value.n)]
     text = repr(value) if isinstance(value, float) else safe_cell(str(value))
     return [text, "", ""] if wide else [text]
-
-
-def _text(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -27,7 +27,12 @@ def accuracy(evidence: Evidence) -> Sheet:
 
 def metrics(evidence: Evidence) -> Sheet:
     """Every metric of the study for every variant, on test rows."""
-    return _of_metrics(evidence, "metrics", "All metrics", evidence.study.metrics, evidence.variants())
+    names = evidence.study.metrics
+    rows = [
+        (variant.model, variant.label, *(Spread.of(evidence.values(variant, name)) for name in names))
+        for variant in evidence.variants()
+    ]
+    return Sheet("metrics", "All metrics", ("model", "method", *names), tuple(rows))
 
 
 def post_processing(evidence: Evidence) -> Sheet:
@@ -100,8 +105,10 @@ def per_class(evidence: Evidence) -> Sheet:
     rows = []
     for variant in evidence.variants():
         columns = [class_values(evidence, variant, name) for name in names]
-        for label in columns[0]:
-            rows.append((variant.model, variant.label, label, *(Spread.of(column[label]) for column in columns)))
+        rows += [
+            (variant.model, variant.label, label, *(Spread.of(column[label]) for column in columns))
+            for label in columns[0]
+        ]
     header = ("model", "method", "class", "SCE", "ACE", "TACE", "gap of its samples")
     return Sheet("per_class", "Errors by class", header, tuple(rows))
 
@@ -115,8 +122,7 @@ TABLES: dict[str, Table] = {
 
 def tables_of(evidence: Evidence, names: Sequence[str] | None = None) -> list[Sheet]:
     """The tables that are asked for, or that the study names, or all; what could not be done is noted in the first."""
-    asked = names or evidence.study.tables or list(TABLES)
-    sheets = [TABLES[name](evidence) for name in asked]
+    sheets = [TABLES[name](evidence) for name in names or evidence.study.tables or list(TABLES)]
     failures = evidence.failures()
     if failures and sheets:
         first = sheets[0]
@@ -136,14 +142,6 @@ def class_values(evidence: Evidence, variant: Variant, name: str) -> dict[str, l
         for label in classes:
             values.setdefault(label, []).append(float(parts.get(label, {}).get("value", "nan")))
     return values
-
-
-def _of_metrics(evidence: Evidence, name: str, title: str, names: Sequence[str], variants: Sequence[Variant]) -> Sheet:
-    rows = [
-        (variant.model, variant.label, *(Spread.of(evidence.values(variant, each)) for each in names))
-        for variant in variants
-    ]
-    return Sheet(name, title, ("model", "method", *names), tuple(rows))
 
 
 def _percent(evidence: Evidence, variant: Variant, name: str, part: str = "value") -> Spread:

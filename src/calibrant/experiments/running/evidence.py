@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -94,7 +94,7 @@ class Evidence:
             after = plain if self.study.post_processing.of == "chosen" else plain[:1]
             variants += plain
             for method in self.study.post_processing.methods:
-                variants += [Variant(*_key(variant), method, variant.trials) for variant in after]
+                variants += [replace(variant, method=method) for variant in after]
         return [variant for variant in variants if variant.trials]
 
     def predictions(self, trial: str, method: str = "", split: str = "test") -> Predictions:
@@ -115,8 +115,7 @@ class Evidence:
 
     def values(self, variant: Variant, name: str, part: str = "value", split: str = "test") -> Floats:
         """A metric's value, or one of its details, for each seed; nan where it failed."""
-        metric = next(iter(spelling.metrics(name).values()))
-        return self.values_of(variant, name, metric, part, split)
+        return self.values_of(variant, name, next(iter(spelling.metrics(name).values())), part, split)
 
     def values_of(
         self, variant: Variant, name: str, metric: Metric, part: str = "value", split: str = "test"
@@ -216,10 +215,6 @@ class Evidence:
 
 def _setting(row: Row) -> tuple[str, str, float]:
     return row.trial.model_name, row.trial.intervention_name, row.trial.strength
-
-
-def _key(variant: Variant) -> tuple[str, str, float]:
-    return variant.model, variant.intervention, variant.strength
 
 
 def _plain_result(result: Result) -> dict[str, Any]:

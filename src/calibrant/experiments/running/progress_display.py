@@ -11,8 +11,7 @@ from calibrant.text import inert
 
 def display(store: Store) -> Lines | Bars:
     """What shows the progress of a store: bars where standard error is a terminal, else lines."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    return Bars(store) if terminal else Lines(store)
+    return Bars(store) if sys.stderr is not None and sys.stderr.isatty() else Lines(store)
 
 
 class Lines:
@@ -53,8 +52,7 @@ class Bars:
     def update(self) -> None:
         """Draw the bars as the store has them now."""
         rows = self.store.rows()
-        ended = sum(row.state in (DONE, FAILED) for row in rows)
-        self.bars.update(self.total, completed=ended, total=len(rows))
+        self.bars.update(self.total, completed=sum(row.state in (DONE, FAILED) for row in rows), total=len(rows))
         running = {row.trial.id: row for row in rows if row.state == RUNNING}
         for trial in [trial for trial in self.tasks if trial not in running]:
             self.bars.remove_task(self.tasks.pop(trial))

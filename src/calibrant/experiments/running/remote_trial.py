@@ -99,8 +99,7 @@ def _carried_out(remote: RemoteTrial, place: _Place) -> tuple[str, Any]:
     if reason is not None:
         return UNFIT, reason
     try:
-        outcome = train(trial, _surroundings(remote, trial, place))
-        content = _content(outcome, trial, place.folder)
+        content = _content(train(trial, _surroundings(remote, trial, place)), trial, place.folder)
         place.checkpoint(trial).unlink(missing_ok=True)
         return DONE, content
     except StoppedError as stopped:
@@ -132,8 +131,7 @@ def _surroundings(remote: RemoteTrial, trial: Trial, place: _Place) -> Surroundi
     reached = shared.is_dir() and os.access(shared, os.W_OK)
     checkpoint = shared / f"{trial.id}.npz" if reached else place.checkpoint(trial)
     between = remote.seconds_between_checkpoints
-    told = place.teller(trial.id)
-    return Surroundings(remote.device, remote.data, checkpoint, between, told, place.is_unwanted)
+    return Surroundings(remote.device, remote.data, checkpoint, between, place.teller(trial.id), place.is_unwanted)
 
 
 def _content(outcome: Outcome, trial: Trial, folder: Path) -> bytes:

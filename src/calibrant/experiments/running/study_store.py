@@ -239,10 +239,7 @@ class Store:
         """Trials said to be done whose files are missing or damaged wait again; which."""
         sweep(self.results)
         sweep(self.checkpoints)
-        lost: list[str] = []
-        for row in self.rows():
-            if row.state == DONE and not self.is_whole(row.trial.id):
-                lost.append(row.trial.id)
+        lost = [row.trial.id for row in self.rows() if row.state == DONE and not self.is_whole(row.trial.id)]
         with self._writing() as database:
             for trial in lost:
                 database.execute("update trials set state = ? where id = ? and state = ?", (WAITING, trial, DONE))

@@ -61,10 +61,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _several(asked: argparse.Namespace, deadline: float) -> None:
     """The same worker several times, each in a process of its own; they share the trials by locks."""
-    left = (deadline - time.monotonic()) / 60
     command = [sys.executable, "-m", "calibrant.experiments.running.trial", asked.trials, asked.results, "--quiet"]
     command += ["--device", asked.device, "--checkpoint-seconds", str(asked.checkpoint_seconds)]
-    command += ["--minutes", str(left)] if asked.minutes else []
+    command += ["--minutes", str((deadline - time.monotonic()) / 60)] if asked.minutes else []
     command += ["--data", asked.data] if asked.data else []
     workers = [subprocess.Popen(command) for _ in range(asked.jobs)]
     try:
@@ -125,8 +124,7 @@ def _attempt(trial: Trial, folder: Path, asked: argparse.Namespace, over: Callab
 
 def _concluded(trials: Sequence[Trial], folder: Path, asked: argparse.Namespace) -> int:
     """Say how many are done, and pack them where asked to."""
-    files = [folder / f"{trial.id}.npz" for trial in trials]
-    done = [path for path in files if path.exists()]
+    done = [path for trial in trials if (path := folder / f"{trial.id}.npz").exists()]
     notes = list(folder.glob("*.failed.json"))
     print(f"{len(done)} of {len(trials)} trials are done, {len(notes)} failed, {len(trials) - len(done)} are left")
     if asked.pack:

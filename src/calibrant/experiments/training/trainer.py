@@ -87,7 +87,8 @@ class _Run:
             self.around.told(epoch + 1, self.epochs)
             stopping = epoch + 1 < self.epochs and self.around.stop()
             if stopping or time.monotonic() - kept >= self.around.seconds_between_checkpoints:
-                self._keep(epoch + 1, progress)
+                if (path := self.around.checkpoint) is not None:
+                    checkpoints.save(path, self.trial.id, epoch + 1, self.network, self.optimiser, progress)
                 kept = time.monotonic()
             if stopping:
                 raise StoppedError(f"after epoch {epoch + 1} of {self.epochs}")
@@ -101,8 +102,7 @@ class _Run:
             if restored is not None:
                 return restored
             self._build()  # a damaged checkpoint may have been restored in part
-        empty = np.zeros((0, 2, len(self.metrics)))
-        return 0, checkpoints.Progress(np.zeros(0, np.int64), empty)
+        return 0, checkpoints.Progress(np.zeros(0, np.int64), np.zeros((0, 2, len(self.metrics))))
 
     def _build(self) -> None:
         import torch
@@ -140,8 +140,7 @@ class _Run:
 
         order = np.random.default_rng(self.trial.randomness(ORDER, epoch)).permutation(len(self.labels))
         count = math.ceil(len(order) / int(self.trial.training["batch_size"]))
-        on_device = torch.from_numpy(order).to(self.around.device)
-        return list(torch.tensor_split(on_device, count))
+        return list(torch.tensor_split(torch.from_numpy(order).to(self.around.device), count))
 
     def _forward(self, inputs: Tensor) -> Tensor:
         with _precision(self.trial.training, self.around.device):
@@ -179,10 +178,6 @@ class _Run:
         now = time.monotonic()
         passed, self.started = now - self.started, now
         return progress.seconds + passed
-
-    def _keep(self, epoch: int, progress: checkpoints.Progress) -> None:
-        if self.around.checkpoint is not None:
-            checkpoints.save(self.around.checkpoint, self.trial.id, epoch, self.network, self.optimiser, progress)
 
     def _concluded(self, progress: checkpoints.Progress) -> Outcome:
         return Outcome(

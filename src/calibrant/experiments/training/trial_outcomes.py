@@ -129,9 +129,8 @@ def read_outcome(path: Path) -> Outcome:
     archive = Archive(path)
     try:
         meta = json.loads(str(archive["meta"]))
-        trial = Trial(**meta["trial"])
         outcome = Outcome(
-            trial.to_json(),
+            Trial(**meta["trial"]).to_json(),
             Answers(archive["validation_logits"], archive["validation_labels"].astype(np.int64)),
             Answers(archive["test_logits"], archive["test_labels"].astype(np.int64)),
             tuple(meta["classes"]),

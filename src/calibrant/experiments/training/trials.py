@@ -54,8 +54,7 @@ class Trial:
     def from_json(cls, text: str) -> Trial:
         """A trial from its description."""
         try:
-            parts = json.loads(text)
-            trial = cls(**parts)
+            trial = cls(**json.loads(text))
             if trial.format != FORMAT:
                 raise ValueError(f"format {trial.format}")
             trial.label  # noqa: B018 - a description without a model or a strength fails here

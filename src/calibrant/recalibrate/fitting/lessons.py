@@ -251,8 +251,7 @@ def as_scores(
     values, _ = as_array(x, "X")
     axis = class_axis % values.ndim if is_whole(class_axis) else 1 if values.ndim == 2 else None
     unknown = np.zeros(Layout(values.shape, axis).samples, np.int64)
-    frame = x if hasattr(x, "columns") else values
-    door = Door(unknown, frame, ("y", "X"), class_axis, None, whole=not independent)
+    door = Door(unknown, x if hasattr(x, "columns") else values, ("y", "X"), class_axis, None, whole=not independent)
     if door.width != width:
         expected = "1-D scores of one event" if width == 0 else f"{width} columns"
         raise CalibrationInputError("X", f"must be {expected}, as fitted", got=f"shape {values.shape}")

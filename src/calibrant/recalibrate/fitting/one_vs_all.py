@@ -64,15 +64,13 @@ class Event:
         order = np.argsort(self.scores)
         scores, weight = self.scores[order], self.weight[order]
         first = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-        hits = weight * self.outcomes[order]
-        return scores[first], np.add.reduceat(weight, first), np.add.reduceat(hits, first)
+        return scores[first], np.add.reduceat(weight, first), np.add.reduceat(weight * self.outcomes[order], first)
 
 
 def events(lesson: Lesson, scores: Array) -> Iterator[Event]:
     """The event of each class with its column of the scores, or the one event there is."""
     kept = np.flatnonzero(lesson.weight > LEAST_SHARE * lesson.weight.sum())
-    columns = scores[:, None] if scores.ndim == 1 else scores
-    for index, column in enumerate(columns.T):
+    for index, column in enumerate((scores[:, None] if scores.ndim == 1 else scores).T):
         outcomes = lesson.labels == (1 if scores.ndim == 1 else index)
         yield Event(column[kept], outcomes[kept].astype(np.float64), lesson.weight[kept])
 

@@ -43,14 +43,11 @@ def chosen_strengths(rows: Rows, off_diagonal: float | None, intercept: float | 
     if off_diagonal is not None and intercept is not None:
         return float(off_diagonal), float(intercept)
     width = rows.width
-    temperature = usual_temperature(rows.given, rows.labels, rows.weight)
-    entries = width * (width - 1) * temperature**2
+    entries = width * (width - 1) * usual_temperature(rows.given, rows.labels, rows.weight) ** 2
     trials = _trials(rows)
     if off_diagonal is None:
-        pairs = [(c * entries, c * width if intercept is None else intercept) for c in STRENGTHS]
-        best = _path(trials, pairs)
-        tied = intercept is None and width > MANY
-        off_diagonal, intercept = best if tied else (best[0], intercept)
+        best = _path(trials, [(c * entries, c * width if intercept is None else intercept) for c in STRENGTHS])
+        off_diagonal, intercept = best if intercept is None and width > MANY else (best[0], intercept)
     if intercept is None:
         _, intercept = _path(trials, [(off_diagonal, d * width) for d in STRENGTHS])
     return float(off_diagonal), float(intercept)

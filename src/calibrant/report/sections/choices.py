@@ -48,12 +48,11 @@ def choices_section(subject: Subject) -> Section:
         x_ticks=[(x, f"{x:g}") for x in xs],
     )
     header = ("bins", "ECE", "sd", "smallest bin", "median bin", "largest bin", "stable")
-    grid = PageTable(header, rows, "ECE by number of bins")
     caption = (
         f"{subject.size}; the band is one standard deviation over {resamples} resamples either way. Stable: "
         "within one standard deviation of the neighbouring settings. Bin sizes are of bins that hold samples."
     )
-    figure = PageFigure("choices-figure", picture, caption, grid)
+    figure = PageFigure("choices-figure", picture, caption, PageTable(header, rows, "ECE by number of bins"))
     return Section("choices", "Sensitivity to the number of bins", (_said(values, dependence),), (figure,))
 
 

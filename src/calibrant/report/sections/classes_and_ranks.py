@@ -121,17 +121,15 @@ def _grid(subject: Subject, ordered: list[Gap], small: list[Gap], words: _Words)
     listed = ordered if len(ordered) <= LISTED else ordered[: LISTED // 2] + ordered[-LISTED // 2 :]
     rare = sorted(small, key=lambda gap: -gap.rows)[: LISTED - len(listed)]
     rare = [dataclasses.replace(gap, p=math.nan) for gap in rare]
-    rows = [(*_cells(gap), *_true_cells(truly.get(gap.name), len(predictions))) for gap in [*listed, *rare]]
+    rows = [
+        (*gap.cells, quoted_p(gap.p), gap.flag, *_true_cells(truly.get(gap.name), len(predictions)))
+        for gap in [*listed, *rare]
+    ]
     every = len(ordered) + len(small)
     some = "" if len(rows) == every else f" ({len(rows)} of {every:,})"
     title = f"{'Labels' if subject.together else 'Classes as predicted'}{some}"
     header = (*words.header, *HEADER, *(TRUE_HEADER if truly else ()))
     return PageTable(header, [row[: len(header)] for row in rows], title)
-
-
-def _cells(gap: Gap) -> tuple[Cell, ...]:
-    numbers = (gap.forecast, gap.frequency, gap.value, gap.low, gap.high)
-    return (gap.name, gap.rows, *numbers, quoted_p(gap.p), gap.flag)
 
 
 def _true_cells(gap: Gap | None, n: int) -> tuple[Cell, ...]:

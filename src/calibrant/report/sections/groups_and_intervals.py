@@ -51,7 +51,8 @@ def groups_section(subject: Subject) -> Section | None:
         f"more than noise after correction.{some}"
     )
     title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} farthest off of {len(groups):,})"
-    grid = PageTable(HEADER, [_cells(*pair) for pair in groups[:LISTED]], title)
+    rows = [(*gap.cells, float(error), quoted_p(gap.p), gap.flag) for gap, error in groups[:LISTED]]
+    grid = PageTable(HEADER, rows, title)
     return Section(
         "groups", "Groups", (f"{sentence}.", *remarks), (PageFigure("groups-figure", picture, caption, grid),)
     )
@@ -166,11 +167,6 @@ def _errors(event: Predictions, cell: Ints, groups: int) -> Floats:
     summed, size = (np.bincount(cell, part, shape[0] * shape[1]).reshape(shape) for part in (gap, weight))
     with np.errstate(invalid="ignore"):
         return np.abs(summed).sum(axis=1) / size.sum(axis=1)
-
-
-def _cells(gap: Gap, error: float) -> tuple[Cell, ...]:
-    numbers = (gap.forecast, gap.frequency, gap.value, gap.low, gap.high)
-    return (gap.name, gap.rows, *numbers, float(error), quoted_p(gap.p), gap.flag)
 
 
 def _kept(low: float, high: float, ends: tuple[float, float]) -> str:

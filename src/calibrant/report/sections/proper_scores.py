@@ -28,8 +28,7 @@ def scores_section(subject: Subject) -> Section:
             continue
         ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
         rows.append((name, result.value, *ends, question))
-    header = ("metric", "value", "90% from", "90% to", "what it asks")
-    grids = [PageTable(header, rows, f"Scores, {subject.size}")]
+    grids = [PageTable(("metric", "value", "90% from", "90% to", "what it asks"), rows, f"Scores, {subject.size}")]
     paragraphs = [
         "A proper score is lowest, in the long run, for the true probabilities: it rewards honesty and knowledge."
     ]

@@ -86,9 +86,8 @@ def _said(loss: float) -> str:
 def _infinite(choice: Choice) -> list[str]:
     """Methods that rule out what happens."""
     names = [name for name in choice.ranking if math.isinf(choice.table[name]["log loss"].value)]
-    if not names:
-        return []
-    return [f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."]
+    words = f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."
+    return [words] if names else []
 
 
 def _leaving_out(choice: Choice) -> list[str]:
@@ -101,9 +100,8 @@ def _leaving_out(choice: Choice) -> list[str]:
 
 
 def _methods(choice: Choice, n: int) -> PageTable:
-    header = ["method"]
-    for name in next(iter(choice.table.results.values())):
-        header += [name, "90% from", "90% to"]
+    metrics = next(iter(choice.table.results.values()))
+    header = ["method", *(column for name in metrics for column in (name, "90% from", "90% to"))]
     rows: list[tuple[Cell, ...]] = []
     for method in choice.ranking:
         cells: list[float] = []

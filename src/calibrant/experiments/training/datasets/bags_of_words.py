@@ -51,8 +51,7 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Don't panic, Dr. Ångström: 42 is_it!")
     ["don't", 'panic', 'dr', 'ångström', '42', 'is', 'it']
     """
-    plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    return _WORD.findall(plain)
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
 
 
 @dataclass(frozen=True)
@@ -145,5 +144,4 @@ def _source(path: Path, label: str | None, fit: Callable[[Array], Transform]) ->
     name = label_name([column for column in columns if column != TEXT], label, str(path))
     labels, classes = coded(columns[name], f"{path}, column {name!r}")
     texts = np.array(columns.raw[TEXT], dtype=object)  # as written, whatever numbers they may look like
-    split = columns.get(SPLIT)
-    return Source(classes, by_column(LabelledRows(texts, labels), split, str(path)), fit=fit)
+    return Source(classes, by_column(LabelledRows(texts, labels), columns.get(SPLIT), str(path)), fit=fit)

@@ -108,9 +108,7 @@ def _source(name: str, root: Path | None) -> Source:
 def _path_and_label(place: str, root: Path) -> tuple[Path, str | None]:
     """The file, and the column that follows a `#`, unless the `#` belongs to the file's own name."""
     before, mark, after = place.rpartition("#")
-    if not mark or (root / place).exists():
-        return root / place, None
-    return root / before, after
+    return (root / place, None) if not mark or (root / place).exists() else (root / before, after)
 
 
 def _parts(source: Source, validation: float, seed: int) -> dict[str, LabelledRows]:

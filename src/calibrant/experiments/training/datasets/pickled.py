@@ -99,8 +99,7 @@ class _Machine:
                 called, arguments = self.taken(2)
                 self.stack.append(_recorded(called, arguments))
             case "BUILD":
-                state = self.stack.pop()
-                self.top(Recorded).state = state
+                self.top(Recorded).state = self.stack.pop()
             case "LIST" | "TUPLE" | "TUPLE1" | "TUPLE2" | "TUPLE3":
                 values = self.taken(int(name[5]) if name[5:] else None)
                 self.stack.append(values if name == "LIST" else tuple(values))

@@ -71,11 +71,10 @@ def _rows(folders: dict[str, Path], classes: tuple[str, ...]) -> dict[str, Label
     """The rows of each part; pictures of all parts are read together, since all must have one size."""
     files = {part: _files(folder, classes) for part, folder in folders.items()}
     pictures = read_pictures([path for paths in files.values() for path in paths])
-    ends = np.cumsum([len(paths) for paths in files.values()])
     labels = {
         part: np.array([classes.index(path.parent.name) for path in paths], np.int64) for part, paths in files.items()
     }
-    chunks = zip(files, np.split(pictures, ends[:-1]), strict=True)
+    chunks = zip(files, np.split(pictures, np.cumsum([len(paths) for paths in files.values()])[:-1]), strict=True)
     return {part: LabelledRows(chunk, labels[part]) for part, chunk in chunks}
 
 
@@ -117,8 +116,7 @@ def _shape(path: Path) -> tuple[int, int, int]:
 def _pixels(path: Path) -> Array:
     with _opened(path) as picture:
         try:
-            plain = picture.convert("L" if _channels(picture, path) == 1 else "RGB")
-            pixels = np.asarray(plain, np.uint8)
+            pixels = np.asarray(picture.convert("L" if _channels(picture, path) == 1 else "RGB"), np.uint8)
         except (OSError, SyntaxError, ValueError) as reason:
             raise CalibrationInputError(str(path), "must be a whole picture", got=str(reason)) from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

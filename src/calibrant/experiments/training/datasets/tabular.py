@@ -42,8 +42,7 @@ def read_columns(path: Path, label: str | None = None) -> Source:
         raise CalibrationInputError(str(path), "must have columns beside the labels", got="none")
     labels, classes = coded(columns[name], f"{path}, column {name!r}")
     numbers = _finite(np.stack([_numbers(columns, column) for column in features], axis=1), path)
-    split = columns.get(SPLIT)
-    return Source(classes, by_column(LabelledRows(numbers, labels), split, str(path)))
+    return Source(classes, by_column(LabelledRows(numbers, labels), columns.get(SPLIT), str(path)))
 
 
 def read_named_arrays(path: Path, label: str | None = None) -> Source:
@@ -120,8 +119,7 @@ def _coded_pairs(
         codes = checked_labels(every, len(classes), str(path))
     else:
         codes, classes = coded(every, f"{path}, labels")
-    ends = np.cumsum([len(part) for part in labels.values()])
-    chunks = np.split(codes, ends[:-1])
+    chunks = np.split(codes, np.cumsum([len(part) for part in labels.values()])[:-1])
     inputs = {part: _inputs(columns, key, path) for part, (key, _) in pairs.items()}
     return {part: LabelledRows(inputs[part], chunk) for part, chunk in zip(labels, chunks, strict=True)}, classes
 

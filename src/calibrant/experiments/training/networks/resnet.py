@@ -47,8 +47,7 @@ def _residual(
     inputs = width
     for stage, count in enumerate(blocks):
         for index in range(count):
-            stride = 2 if stage and not index else 1
-            layers += [block(inputs, width << stage, stride), nn.ReLU()]
+            layers += [block(inputs, width << stage, 2 if stage and not index else 1), nn.ReLU()]
             inputs = expansion * width << stage
     return nn.Sequential(*layers, *classified(inputs, classes))
 
