@@ -58,13 +58,10 @@ def test_class_names_matter_where_the_lens_names_them():
 
 def test_the_first_label_of_another_name_is_named():
     first, second = (
-        cal.SCE.summarise(cal.Predictions.from_multilabel([[1, 0]], [[0.9, 0.2]], classes=["rain", name]))
+        cal.ECE.summarise(cal.Predictions.from_multilabel([[1, 0]], [[0.9, 0.2]], classes=["rain", name]))
         for name in ("hail", "snow")
     )
-    match = (
-        "must answer the same questions to be added, got 'hail' and 'snow'|classes 'rain', 'hail' and 'rain', 'snow'"
-    )
-    with pytest.raises(cal.CalibrationInputError, match=match):
+    with pytest.raises(cal.CalibrationInputError, match="same questions to be added, got 'hail' and 'snow'"):
         first + second
 
 

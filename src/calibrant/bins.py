@@ -74,11 +74,16 @@ class Bins(Sums):
         """How many samples (or how much weight) each bin holds: (v, b)."""
         return self.size.value
 
+    @cached_property
+    def held(self) -> Floats:
+        """How many samples (or how much weight) each question holds, summed exactly: (v,)."""
+        return self.size.sum(1).value
+
     @property
     def share(self) -> Floats:
         """The share of its question's samples that each bin holds: (v, b); nan for a question without samples."""
         with np.errstate(invalid="ignore"):
-            return self.counts / self.counts.sum(axis=1, keepdims=True)
+            return self.counts / self.held[:, None]
 
     @property
     def effective(self) -> Floats:

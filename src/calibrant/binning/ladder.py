@@ -156,7 +156,7 @@ class Forecasts(Summary):
         closed = np.zeros(len(values), bool) if self.closed is None else self.closed
         if (values != cells.lasts()[number])[closed].any():
             yield "cells that end elsewhere"
-        ends = np.where(closed, cells.firsts()[number], values), values
+        ends = np.stack([np.where(closed, cells.firsts()[number], values), values])
         bounds = {"outputs": (ends, self.counts), "squared_outputs": (np.square(ends), self.counts)}
         if self.true_outputs is not None:
             bounds["true_outputs"] = ends, targets.floor
