@@ -146,6 +146,23 @@ def test_soft_rows_that_turn_out_hard_have_the_bytes_of_hard_ones():
         assert metric.summarise(mixed).to_bytes() == metric.summarise(hard).to_bytes()
 
 
+def test_rows_of_labels_have_one_form_however_they_were_batched():
+    """A batch with one true label a row at most is like one of classes; its sum with others is not."""
+    rows = cal.Predictions.from_multilabel([[1, 0], [1, 1], [0, 0]], [[0.9, 0.2], [0.8, 0.7], [0.1, 0.3]])
+    for metric in (cal.SKCE, cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(0.5))):
+        parts = [metric.summarise(rows[[row]]) for row in range(3)]
+        through = [cal.Summary.from_bytes(part.to_bytes()) for part in parts]
+        expected = metric.summarise(rows).to_bytes()
+        assert {sum(parts).to_bytes(), sum(through).to_bytes(), sum(through[::-1]).to_bytes()} == {expected}
+
+
+def test_soft_rows_have_one_form_whatever_type_they_came_in():
+    shares = np.array([[0.5, 0.5], [1.0, 0.0]], np.float32)
+    rows = cal.Predictions.from_probs(shares, [[0.6, 0.4], [0.3, 0.7]])
+    parts = [cal.Summary.from_bytes(cal.SKCE.summarise(rows[[row]]).to_bytes()) for row in (0, 1)]
+    assert sum(parts).to_bytes() == cal.SKCE.summarise(rows).to_bytes()
+
+
 def test_bytes_do_not_depend_on_the_order_of_the_machine():
     view = cal.FULL_ECE.summarise(predictions("whole"))
     swapped = dataclasses.replace(
