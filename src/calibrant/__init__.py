@@ -269,6 +269,7 @@ _LATER = {
 }
 """Names beside the public list that are loaded when they are asked for, by the module that has them."""
 _MOVED = {
+    "Pass": "errors.asking",
     "ks": "errors.cumulative",
     "kuiper": "errors.cumulative",
     "logarithmic": "errors.isotonic",
@@ -283,7 +284,7 @@ _MOVED = {
     "exponential": "errors.similarity",
     "gaussian": "errors.similarity",
 }
-"""DoorOptions of one estimator, which live with it."""
+"""Options of one estimator, and what `refine` gives: they live in their modules, and travel by these names."""
 
 
 def __dir__() -> list[str]:
