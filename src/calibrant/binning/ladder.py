@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.binning import cells
 from calibrant.binning.running import Ladder
 from calibrant.binning.sorting import columns, distinct, reduced, small
@@ -179,10 +180,8 @@ class Forecasts(Summary):
 
     def _collapsed(self) -> Forecasts:
         """Entries of equal question and value as one."""
-        order = np.lexsort((self.values, self._question))
+        order, first = kernels.entries(self._question, self.values)
         question, values = self._question[order], self.values[order]
-        new = (values[1:] != values[:-1]) | (question[1:] != question[:-1])
-        first = np.flatnonzero(np.append(True, new)[: len(values)])
         if isinstance(self.targets, np.ndarray):
             targets: Array | Totals = small(reduced(self.targets[order], first))
         else:
