@@ -163,3 +163,44 @@ def test_one_pass_over_many_classes_equals_one_class_at_a_time():
             alone = cal.BinnedError(lens=cal.OneClass(index), binning=binning)(y, p)
             assert every.values[index] == alone.value
             assert every.bins.question(index).outputs.same(alone.bins.outputs)
+
+
+# ---- sums that bins without samples cannot change --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aggregate", [cal.mean, cal.root_mean, cal.uniform])
+@pytest.mark.parametrize("binning", [cal.Sweep(), cal.Sweep(cal.EqualWidth()), cal.KDTree(0.1), cal.Grid(40)], ids=str)
+def test_a_question_that_is_padded_has_the_number_that_it_has_alone(binning, aggregate):
+    """Questions with fewer bins stand beside others with more: no bit may change."""
+    if isinstance(binning, cal.Grid) and aggregate is cal.uniform:
+        pytest.skip("refused of a grid")
+    metric = cal.BinnedError(binning=binning, aggregate=aggregate)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        p = np.column_stack([rng.beta(0.2, 0.2, 400), rng.random(400), rng.beta(30, 30, 400)])
+        y = (rng.random(p.shape) < p).astype(int)
+        together = metric(cal.Predictions.from_multilabel(y, p))
+        assert list(together.values) == [metric(y[:, label], p[:, label]).value for label in range(3)]
+
+
+def test_cells_of_no_weight_change_no_bit_of_a_grid():
+    metric = cal.BinnedError(lens=cal.Full(), binning=cal.Grid(4))
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        weights = rng.integers(0, 3, 60).astype(float)
+        rows = cal.Predictions.from_probs(rng.integers(0, 6, 60), rng.dirichlet(np.ones(6), 60), sample_weight=weights)
+        summary = metric.summarise(rows)
+        assert (summary.counts > 0).all()
+        assert len(summary.cells) == summary.requested[0]
+        values = {
+            metric(rows).value,
+            metric(rows[weights > 0]).value,
+            metric.conclude(cal.Summary.from_bytes(summary.to_bytes())).value,
+            cal.Stream(metric).update(rows[:30]).update(rows[30:]).result().value,
+        }
+        assert len(values) == 1
+
+
+def test_no_sample_is_lost_where_fewer_bins_were_asked_for_than_hold_samples():
+    bins = dataclasses.replace(cal.ECE([0, 1, 0], [0.1, 0.9, 0.95]).bins, requested=np.array([2]))
+    assert cal.ECE.of_bins(bins).value == cal.ECE([0, 1, 0], [0.1, 0.9, 0.95]).value

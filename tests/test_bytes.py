@@ -146,6 +146,23 @@ def test_soft_rows_that_turn_out_hard_have_the_bytes_of_hard_ones():
         assert metric.summarise(mixed).to_bytes() == metric.summarise(hard).to_bytes()
 
 
+def test_rows_of_labels_have_one_form_however_they_were_batched():
+    """A batch with one true label a row at most is like one of classes; its sum with others is not."""
+    rows = cal.Predictions.from_multilabel([[1, 0], [1, 1], [0, 0]], [[0.9, 0.2], [0.8, 0.7], [0.1, 0.3]])
+    for metric in (cal.SKCE, cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(0.5))):
+        parts = [metric.summarise(rows[[row]]) for row in range(3)]
+        through = [cal.Summary.from_bytes(part.to_bytes()) for part in parts]
+        expected = metric.summarise(rows).to_bytes()
+        assert {sum(parts).to_bytes(), sum(through).to_bytes(), sum(through[::-1]).to_bytes()} == {expected}
+
+
+def test_soft_rows_have_one_form_whatever_type_they_came_in():
+    shares = np.array([[0.5, 0.5], [1.0, 0.0]], np.float32)
+    rows = cal.Predictions.from_probs(shares, [[0.6, 0.4], [0.3, 0.7]])
+    parts = [cal.Summary.from_bytes(cal.SKCE.summarise(rows[[row]]).to_bytes()) for row in (0, 1)]
+    assert sum(parts).to_bytes() == cal.SKCE.summarise(rows).to_bytes()
+
+
 def test_bytes_do_not_depend_on_the_order_of_the_machine():
     view = cal.FULL_ECE.summarise(predictions("whole"))
     swapped = dataclasses.replace(
@@ -317,13 +334,19 @@ def test_limbs_that_were_not_carried_are_refused():
 
 def test_summaries_that_cannot_be_are_refused():
     bins, table = cal.ECE.summarise(predictions("plain")), cal.ADAPTIVE_ECE.summarise(predictions("plain"))
-    view = METRICS["tree by label"].summarise(predictions("whole"))
+    view, grid = (METRICS[name].summarise(predictions("whole")) for name in ("tree by label", "grid"))
     one = Totals.whole(np.ones(bins.shape, np.int64)[:, :, 0])
     wrong = [
         dataclasses.replace(bins, size=bins.size - one),
         dataclasses.replace(bins, targets=bins.targets - one.reshape(*one.shape, 1)),
         dataclasses.replace(bins, outputs=bins.size.reshape(*one.shape, 1) + one.reshape(*one.shape, 1)),
         dataclasses.replace(bins, requested=bins.requested[:0]),
+        dataclasses.replace(bins, requested=bins.requested + 1),
+        dataclasses.replace(bins, low=np.where(bins.low == 0, np.nan, bins.low)),
+        dataclasses.replace(bins, high=np.where(bins.high == 1, np.inf, bins.high)),
+        dataclasses.replace(bins, low=bins.high, high=bins.low),
+        dataclasses.replace(bins, low=None),
+        dataclasses.replace(grid, cells=grid.cells[::-1]),
         dataclasses.replace(bins, about=dataclasses.replace(bins.about, n=0)),
         dataclasses.replace(bins, about=dataclasses.replace(bins.about, soft=-1)),
         dataclasses.replace(bins, about=dataclasses.replace(bins.about, soft=N + 1)),
@@ -465,6 +488,65 @@ def test_outcomes_and_outputs_that_are_not_there_cannot_be_taken_away():
     infinite = cal.LOG_LOSS.summarise([1], [0.0])
     taken("infinite below 0", cal.LOG_LOSS.summarise([1, 1], [0.5, 0.5]), infinite)
     taken("infinite above the size", infinite + infinite, cal.LOG_LOSS.summarise([1], [0.5]))
+
+
+def test_another_forecast_of_the_same_cell_cannot_be_taken_away():
+    cells = cal.ADAPTIVE_ECE.refine().summarise
+    a, b, more = cells([1], [0.3115]), cells([1], [0.31151]), cells([1], [0.9])
+    assert np.array_equal(a.values, b.values)
+    for summary in (a, a + more):
+        taken("counts below 1", summary, b)
+    taken("counts below 1", b, a)
+    taken("outputs that forecasts of these entries cannot have", cells([1, 1], [0.3106] * 2), cells([1], [0.3124]))
+    assert len((a - a).values) == 0
+
+
+def test_scores_that_are_not_there_cannot_be_taken_away():
+    def brier(y, p):
+        return cal.BRIER.summarise(y, p)
+
+    taken("scores outside of 0 to 2", brier([1, 1], [0.9, 0.9]), brier([1], [0.1]))
+    taken("scores outside of 0 to 2", brier([1, 1, 1, 1], [0.0] * 4), brier([1, 1, 1], [1.0] * 3))
+    taken("total of no samples", brier([1], [0.9]), brier([1], [0.1]))
+    log_loss = cal.LOG_LOSS.summarise
+    taken("a total of no finite scores", log_loss([1, 1], [0.0, 0.5]), log_loss([1], [0.25]))
+    worst = cal.Predictions.from_probs([2], [[1.0, 9e-4, 0.0]])
+    assert (cal.BRIER.summarise(worst) - cal.BRIER.summarise(worst[:0])).about.n == 1  # 2 and the tolerance of rows
+
+
+@pytest.mark.parametrize("metric", [cal.ECE, cal.BRIER, cal.ADAPTIVE_ECE.refine()], ids=str)
+def test_squares_of_weights_that_are_not_there_cannot_be_taken_away(metric):
+    a, b = (metric.summarise([1, 1], [0.5, 0.5], sample_weight=weight) for weight in ([1, 3], [2, 2]))
+    taken("squares of no samples|counts below 1", a, b)
+    taken("squares of no samples|squares below 0|counts below 1", b, a)
+
+
+@pytest.mark.parametrize("kind", ["plain", "whole"])
+def test_cells_that_cannot_be_are_refused(kind):
+    table = cal.ECCE_MAD.refine().summarise(predictions(kind))
+    one = Totals.whole(np.ones(len(table.counts), np.int64))
+    wrong = [
+        dataclasses.replace(table, **{name: getattr(table, name) + one})
+        for name in ("outputs", "true_outputs", "squared_outputs")
+    ]
+    wrong += [
+        dataclasses.replace(table, outputs=table.outputs - table.outputs),
+        dataclasses.replace(table, true_outputs=table.outputs),
+        dataclasses.replace(table, squared_outputs=table.outputs - table.outputs),
+        dataclasses.replace(table, squares=one - one),
+        dataclasses.replace(table, values=table.values * (1 - 1e-9)),
+        dataclasses.replace(table, closed=~table.closed),
+        dataclasses.replace(table, about=dataclasses.replace(table.about, n=0)),
+    ]
+    for summary in wrong:
+        refused(packed(summary))
+
+
+def test_scores_that_cannot_be_are_refused():
+    scores = cal.BRIER.summarise(predictions("plain"))
+    one = Totals.whole(np.ones(1, np.int64))
+    refused(packed(dataclasses.replace(scores, infinite=one)), "infinite scores where none can be")
+    refused(packed(dataclasses.replace(scores, total=scores.size + scores.size + one)), "outside of 0 to 2")
 
 
 def test_summaries_of_other_metrics_cannot_be_taken_away():

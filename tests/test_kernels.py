@@ -84,8 +84,8 @@ def test_leaders_are_the_largest_and_ties_go_to_the_lowest_class(k):
 SEAM = [name for name in kernels.__all__ if name != "backends"]
 BACKENDS = kernels.backends()
 EXACT = {
-    "brier", "column_sums", "distinct", "leaders", "ordered", "partition", "row_sums", "scalar_codes", "scalar_totals",
-    "square_sums", "sums_by_code",
+    "brier", "column_sums", "distinct", "entries", "leaders", "ordered", "partition", "row_sums", "scalar_codes",
+    "scalar_totals", "square_sums", "sums_by_code",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -194,6 +194,13 @@ def of_columns(rng, n, k, dtype, layout):
     yield layout(values.round(1)), np.ones(n, bool)
 
 
+@of_matrices
+def of_groups(rng, n, k, dtype, layout):
+    values = probabilities(rng, n, k, dtype)[:, 0]
+    yield rng.integers(0, 3, n), layout(values)
+    yield np.sort(rng.integers(0, 3, n)), layout(values.round(1))
+
+
 def of_columns_and_replicates(rng):
     yield from of_columns(rng)
     for values in (rng.random((4, 50)), rng.random((4, 50)).round(1).astype(np.float32)):
@@ -264,6 +271,7 @@ CALLS = {
     "column_sums": of_rows,
     "distances": of_points,
     "distinct": of_columns,
+    "entries": of_groups,
     "every_log_odds": of_logits,
     "leaders": of_scores,
     "log_odds": of_logits_and_classes,

@@ -1,6 +1,7 @@
 """Passes: metrics that follow the order of forecasts, in little memory, give the numbers of all rows to the bit."""
 
 import dataclasses
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -247,6 +248,31 @@ def test_passes_are_values():
     assert first.refine(summary) == first.refine(summary) != first
     assert repr(first) == f"Pass({ADAPTIVE!r}, 0 cells opened)"
     assert (first.name, first.facts) == (ADAPTIVE.name, ADAPTIVE.facts)
+
+
+@pytest.mark.parametrize("metric", [ADAPTIVE, cal.ECE_SWEEP, CumulativeError(), IsotonicError()], ids=str)
+def test_passes_travel_as_json(metric):
+    first = metric.refine()
+    following = first.refine(first.summarise(continuous(2000)))
+    for step in (first, following):
+        again = cal.from_json(step.to_json())
+        assert (again, again.name, again.reads) == (step, step.name, step.reads)
+
+
+def test_what_is_no_pass_is_refused():
+    document = json.loads(ADAPTIVE.refine().to_json())
+    for wrong in (
+        {"metric": 3},
+        {"metric": document},
+        {"metric": json.loads(cal.ECE.to_json())},
+        {"opened": [3]},
+        {"opened": [[0, 1, 2]]},
+        {"opened": [["a", 1]]},
+        {"opened": [[0, 0.5]]},
+        {"opened": 3},
+    ):
+        with pytest.raises(cal.CalibrationInputError, match="Pass"):
+            cal.from_json(json.dumps(document | wrong))
 
 
 @pytest.mark.parametrize("name", ["label-binned", "smooth", "neighbours", "fixed edges", "mean score", "tree"])

@@ -307,6 +307,13 @@ def test_top_k_errors_are_those_of_the_lens():
     assert boxes(strip.containers[0])[:, 3] == pytest.approx(diagnostics.mean_ranked_outputs(TOY, 3))
 
 
+def test_top_k_stops_at_the_likeliest_classes_that_are_known():
+    ids, probs = [[2, 0, 1], [1, 4, 0]], [[0.5, 0.2, 0.1], [0.6, 0.2, 0.1]]
+    rows = cal.Predictions.from_top_k([2, 1], ids, probs, n_classes=9)
+    assert plots.TopKDisplay.from_predictions(rows).ks.tolist() == [1, 2, 3]
+    assert plots.TopKDisplay.from_predictions(rows, most=2).ks.tolist() == [1, 2]
+
+
 def test_top_k_refuses_events():
     with pytest.raises(cal.CalibrationInputError, match="column_stack"):
         plots.TopKDisplay.from_predictions([1, 0], [0.9, 0.2])

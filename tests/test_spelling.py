@@ -23,7 +23,7 @@ def _is_piece(name):
     return facts_of(known).slot not in (None, "metrics")
 
 
-PIECES = [name for name in names() if _is_piece(name)]
+PIECES = [name for name in names() if _is_piece(name) and name != "Pass"]  # passes are made by refine
 
 WITH_ARGUMENTS = {
     "Above": ("above(classwise, 0.1)", cal.BinnedError(lens=cal.Above(cal.Classwise(), 0.1))),

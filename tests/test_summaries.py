@@ -56,6 +56,15 @@ def test_class_names_matter_where_the_lens_names_them():
     assert by_name.conclude(by_name.summarise(CLASSES) + by_name.summarise(swapped)).n > 0
 
 
+def test_the_first_label_of_another_name_is_named():
+    first, second = (
+        cal.ECE.summarise(cal.Predictions.from_multilabel([[1, 0]], [[0.9, 0.2]], classes=["rain", name]))
+        for name in ("hail", "snow")
+    )
+    with pytest.raises(cal.CalibrationInputError, match="same questions to be added, got 'hail' and 'snow'"):
+        first + second
+
+
 def test_what_is_not_read_may_differ():
     """Distance, aggregate, across, the number of equal-mass bins and precision."""
     summary = cal.ECE.summarise(CLASSES)

@@ -33,7 +33,7 @@ def mean(distances: Floats, bins: Bins) -> Floats:
     True
     """
     with np.errstate(invalid="ignore"):
-        return (bins.counts * distances).sum(axis=1) / bins.counts.sum(axis=1)
+        return _summed(bins.counts * distances, bins) / bins.held
 
 
 @declare(Facts("aggregate", passes=lambda facts: _rooted(facts, 2.0)))
@@ -133,7 +133,7 @@ def uniform(distances: Floats, bins: Bins) -> Floats:
             "uniform", "needs a known number of bins", got="a Grid", hint="use mean, or EqualWidth on a scalar lens"
         )
     filled = bins.counts > 0
-    return np.where(filled.any(axis=1), np.where(filled, distances, 0.0).sum(axis=1) / bins.requested, np.nan)
+    return np.where(filled.any(axis=1), _summed(np.where(filled, distances, 0.0), bins) / bins.requested, np.nan)
 
 
 @declare(Facts("across", passes=as_they_are, keeps_one=True, words="mean of parts"))
@@ -215,6 +215,21 @@ def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
         parts[f"count_{name}"] = int(side.sum())
     value = sum(parts[f"share_{name}"] * parts[f"weighted_{name}"] for name in ("over", "under"))
     return {"value": value, **parts}
+
+
+def _summed(table: Floats, bins: Bins) -> Floats:
+    """Sums over the bins of each question, as if it stood alone: NumPy's sum of a wider row may differ by a bit."""
+    filled = bins.counts > 0
+    if bins.cells is None:
+        widths = np.maximum(bins.requested, table.shape[1] - filled[:, ::-1].argmax(axis=1))
+    else:  # of a grid only cells with samples exist
+        order = np.argsort(~filled, axis=1, kind="stable")
+        table, widths = np.take_along_axis(table, order, axis=1), filled.sum(axis=1)
+    sums = np.zeros(len(table))
+    for width in np.unique(widths):
+        rows = widths == width
+        sums[rows] = table[rows, :width].sum(axis=1)
+    return sums
 
 
 def _of_order(facts: Facts, p: float) -> Facts:

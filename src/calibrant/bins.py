@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -74,11 +74,16 @@ class Bins(Sums):
         """How many samples (or how much weight) each bin holds: (v, b)."""
         return self.size.value
 
+    @cached_property
+    def held(self) -> Floats:
+        """How many samples (or how much weight) each question holds, summed exactly: (v,)."""
+        return self.size.sum(1).value
+
     @property
     def share(self) -> Floats:
         """The share of its question's samples that each bin holds: (v, b); nan for a question without samples."""
         with np.errstate(invalid="ignore"):
-            return self.counts / self.counts.sum(axis=1, keepdims=True)
+            return self.counts / self.held[:, None]
 
     @property
     def effective(self) -> Floats:
@@ -137,6 +142,18 @@ class Bins(Sums):
         totals = {name: each[:, held] for name, each in bins.totals.items()}
         requested = np.full(len(bins.requested), len(held))
         return dataclasses.replace(bins, cells=bins.cells[held], requested=requested, **totals)  # type: ignore[arg-type]
+
+    def faults(self) -> Iterator[str]:
+        """What cannot be, ends, cells and numbers of bins included."""
+        yield from super().faults()
+        low, high = _known(self.low), _known(self.high)
+        absent = np.isnan(low) & np.isnan(high)  # of bins that pad a question with fewer
+        if low.shape != high.shape or not (absent | ((low >= 0) & (low <= high) & (high <= 1))).all():
+            yield "bins whose ends are no interval of probabilities"
+        if not ((self.requested >= 0) & (self.requested <= self.shape[1])).all():
+            yield "more bins asked for than there are"
+        if self.cells is not None and not np.array_equal(np.unique(self.cells, axis=0), self.cells):
+            yield "cells out of order"
 
     def _columns(self) -> dict[str, Sequence[str] | Sequence[float]]:
         """One entry a question and bin; a coordinate's name is added where there are several."""

@@ -66,12 +66,11 @@ class About:
 
     def _joined(self, other: About, join: Callable[[int, int], int], how: str) -> About:
         self.require(other.reads, "summaries", f"must come from one metric to be {how}")
-        if (self.question, self.names) != (other.question, other.names):
-            raise CalibrationInputError(
-                "summaries",
-                f"must answer the same questions to be {how}",
-                got=f"{self.question!r} of {len(self.names)} and {other.question!r} of {len(other.names)}",
-            )
+        answers = ((about.question, len(about.names), *about.names) for about in (self, other))
+        for here, there in zip(*answers, strict=False):  # of other numbers of names, the numbers differ
+            if here != there:
+                expected = f"must answer the same questions to be {how}"
+                raise CalibrationInputError("summaries", expected, got=f"{here!r} and {there!r}")
         mine, theirs = dict(self.remarks), dict(other.remarks)
         counts = {words: join(mine.get(words, 0), theirs.get(words, 0)) for words in sorted({*mine, *theirs})}
         return dataclasses.replace(
@@ -262,15 +261,16 @@ class Sums(Summary):
         return self if unlike else dataclasses.replace(self, **{"squares": None})  # type: ignore[arg-type]
 
     def faults(self) -> Iterator[str]:
-        """What cannot be: less than nothing, more than there is, or something of no rows."""
+        """What cannot be: less than nothing, more than there is, or something of no samples or rows."""
         yield from super().faults()
-        for name in ("size", "squares", *self.parts):
-            totals = getattr(self, name) or self.size
-            beside = (1,) * (len(totals.shape) - len(self.size.shape))
-            if totals.negative.any():
+        for name, totals in self.totals.items():
+            size = self.size.reshape(*self.size.shape, *(1,) * (len(totals.shape) - len(self.size.shape)))
+            if name in ("size", "squares", *self.parts) and totals.negative.any():
                 yield f"{name} below 0"
-            if name in self.parts and (self.size.reshape(*self.size.shape, *beside) - totals).negative.any():
+            if name in self.parts and (size - totals).negative.any():
                 yield f"{name} above the size"
+            if ((size.value == 0) & (totals.value != 0)).any():
+                yield f"{name} of no samples"
         if not self.about.n and self.size.value.any():
             yield "a size without rows"
 

@@ -82,11 +82,17 @@ class View(Summary):
         )
 
     def canonical(self) -> View:
-        """The rows sorted by all that they hold, hard labels as indices, and nothing that goes without saying."""
+        """The rows sorted by all that they hold, hard labels as indices, and nothing that goes without saying.
+
+        Rows of labels of which several are true are of int8, and soft ones of float64, whatever they were joined with.
+        """
         targets = self.targets
-        truth = targets.reshape(len(targets), math.prod(targets.shape[1:]))
-        if targets.ndim == 3 and np.isin(truth, (0, 1)).all() and (truth.sum(axis=1) <= 1).all():
-            targets = np.where(truth.any(axis=1), truth.argmax(axis=1), -1)
+        if targets.ndim == 3:
+            truth = targets.reshape(len(targets), math.prod(targets.shape[1:]))
+            hard = np.isin(truth, (0, 1)).all()
+            targets = targets.astype(np.int8 if hard else np.float64)
+            if hard and (truth.sum(axis=1) <= 1).all():
+                targets = np.where(truth.any(axis=1), truth.argmax(axis=1), -1)
         columns = {
             "outputs": self.outputs + self.outputs.dtype.type(0),  # -0.0 becomes 0.0
             "targets": targets + targets.dtype.type(0),

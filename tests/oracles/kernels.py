@@ -115,6 +115,13 @@ def distinct(values, hits):
     )
 
 
+def entries(groups, values):
+    keys = list(zip(groups.tolist(), values.tolist(), strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    first = [place for place in range(len(order)) if not place or keys[order[place]] != keys[order[place - 1]]]
+    return np.array(order, np.int64), np.array(first, np.int64)
+
+
 def column_sums(values, rows):
     return limbs([sum(units(values[row, c]) for row in rows) for c in range(values.shape[1])])
 

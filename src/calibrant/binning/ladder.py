@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.binning import cells
 from calibrant.binning.running import Ladder
 from calibrant.binning.sorting import columns, distinct, reduced, small
@@ -118,7 +119,8 @@ class Forecasts(Summary):
         less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
         rest = self._joined(dataclasses.replace(other, counts=counts, targets=targets, **less), about)  # type: ignore[arg-type]
-        return rest._some((rest.counts != 0) | _totals(rest.targets).value.astype(bool))
+        sums = (_totals(rest.counts), _totals(rest.targets), *rest._totals.values())
+        return rest._some(np.any([totals.value != 0 for totals in sums], axis=0))
 
     def _some(self, entries: Mask) -> Forecasts:
         """Some of the entries."""
@@ -141,8 +143,34 @@ class Forecasts(Summary):
             yield "values that are no probabilities of their precision"
         if not (self.counts > 0).all() or targets.negative.any() or (counts - targets).negative.any():
             yield "counts below 1 or targets outside of 0 to their counts"
-        if any(totals.negative.any() for totals in self._totals.values()):
-            yield "sums below 0"
+        if len(self.counts) and not self.about.n:
+            yield "samples without rows"
+        if self.squares is not None and (self.squares - counts).negative.any():
+            yield "squares of whole weights below their sums"
+        yield from self._impossible(targets)
+
+    def _impossible(self, targets: Totals) -> Iterator[str]:
+        """Sums that the forecasts of an entry cannot have: a cell's lie between its ends, others are its value."""
+        values = self.values.astype(np.float64)
+        number = cells.numbers(values)
+        closed = np.zeros(len(values), bool) if self.closed is None else self.closed
+        if (values != cells.lasts()[number])[closed].any():
+            yield "cells that end elsewhere"
+        ends = np.stack([np.where(closed, cells.firsts()[number], values), values])
+        bounds = {"outputs": (ends, self.counts), "squared_outputs": (np.square(ends), self.counts)}
+        if self.true_outputs is not None:
+            bounds["true_outputs"] = ends, targets.floor
+        for name, (borders, times) in bounds.items():
+            if (totals := getattr(self, name)) is not None:
+                least, most = (Totals.of(border).times(times) for border in borders)
+                if (totals - least).negative.any() or (most - totals).negative.any():
+                    yield f"{name} that forecasts of these entries cannot have"
+        if (
+            self.outputs is not None
+            and self.true_outputs is not None
+            and (self.outputs - self.true_outputs).negative.any()
+        ):
+            yield "true_outputs above the outputs"
 
     @property
     def _question(self) -> Ints:
@@ -151,10 +179,8 @@ class Forecasts(Summary):
 
     def _collapsed(self) -> Forecasts:
         """Entries of equal question and value as one."""
-        order = np.lexsort((self.values, self._question))
+        order, first = kernels.entries(self._question, self.values)
         question, values = self._question[order], self.values[order]
-        new = (values[1:] != values[:-1]) | (question[1:] != question[:-1])
-        first = np.flatnonzero(np.append(True, new)[: len(values)])
         if isinstance(self.targets, np.ndarray):
             targets: Array | Totals = small(reduced(self.targets[order], first))
         else:

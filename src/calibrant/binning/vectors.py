@@ -143,12 +143,11 @@ class Grid:
         check_memory(view.questions, len(cells), view.d)
         size, outputs, targets, squares = pooled(view, codes, len(cells))
         requested = np.full(view.questions, len(cells))
-        return Bins(view.about, size, outputs, targets, requested, cells=cells, squares=squares)
+        return Bins(view.about, size, outputs, targets, requested, cells=cells, squares=squares).canonical()
 
     def conclude(self, summary: Bins) -> Bins:
-        """Nothing is left to do but to count the cells."""
-        cells = 0 if summary.cells is None else len(summary.cells)
-        return dataclasses.replace(summary, requested=np.full(len(summary.requested), cells))
+        """Nothing is left to do."""
+        return summary
 
     def assign(self, view: View) -> Ints:
         """The cell of each answer, in the order of the bins."""

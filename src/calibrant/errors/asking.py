@@ -241,7 +241,8 @@ class OfBins(Asking[Summary]):
 class Pass(Asking[Forecasts]):
     """One of several passes over the data: a metric that follows the order of forecasts, whose table is in cells.
 
-    `opened` are the cells whose forecasts are kept apart: (question, cell). `refine` gives the next pass, or itself.
+    `opened` are the cells whose forecasts are kept apart: (question, cell). `refine` gives the next pass, or itself. It
+    travels as JSON like any metric, so that other machines can make the same pass.
     """
 
     metric: Asking[Summary]
@@ -249,6 +250,11 @@ class Pass(Asking[Forecasts]):
     block: ClassVar[int] = STREAM
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metric, Asking) or self.metric.undecided is None:
+            got = repr(self.metric)[:80]
+            raise CalibrationInputError("Pass", "needs a metric of which refine() is a pass", got=got)
+        if any(not isinstance(cell, tuple) or [type(place) for place in cell] != [int, int] for cell in self.opened):
+            raise CalibrationInputError("Pass", "needs pairs (question, cell) as opened", got=repr(self.opened)[:80])
         for choice in ("select", "lens", "across"):
             object.__setattr__(self, choice, getattr(self.metric, choice))
 

@@ -65,7 +65,7 @@ class BinnedError(OfBins):
             details["n_bins"] = int(bins.requested[0])
         if facts_of(self.distance).tends_to is not None and bins.shape[0] == 1:  # without bias, it may be negative
             details["signed_square"] = float(mean(self._distances(bins), bins)[0])
-        return self.combined(bins.about, self.pooled(bins), bins.counts.sum(axis=1), bins=bins, details=details)
+        return self.combined(bins.about, self.pooled(bins), bins.held, bins=bins, details=details)
 
     def pooled(self, bins: Bins) -> Floats:
         """The aggregate of each question's distances."""

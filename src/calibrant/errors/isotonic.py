@@ -106,7 +106,7 @@ class IsotonicError(OfTable):
     def answer(self, summary: Forecasts) -> Result:
         """Pool the table, score it as it is, recalibrated and flat."""
         bins = summary.cut(lambda ladder: ladder.ranks[_corners(ladder)])
-        sizes = bins.counts.sum(axis=1)
+        sizes = bins.held
         parts = np.array([self._parts(ladder) for ladder in summary.ladders()]).T
         mcb, dsc, unc = (self.across(part, sizes)["value"] for part in parts)
         details = {"miscalibration": mcb, "discrimination": dsc, "uncertainty": unc, "score": mcb - dsc + unc}

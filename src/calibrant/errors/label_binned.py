@@ -70,7 +70,7 @@ class LabelBinnedError(OfRates):
         words = f"order {self.p:g}" if self.p != 1 else ""
         chosen = facts_of(self.binning).chooses and bins.shape[0] == 1
         details: dict[str, float] = {"n_bins": int(bins.requested[0])} if chosen else {}
-        return self.combined(bins.about, values, bins.counts.sum(axis=1), words, bins=bins, details=details)
+        return self.combined(bins.about, values, bins.held, words, bins=bins, details=details)
 
     def of_cuts(self, ladder: Ladder, cuts: Ints) -> Floats:
         """Every stretch of equal forecast and bin counts by its length; nan without samples."""

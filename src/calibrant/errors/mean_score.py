@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,12 +21,15 @@ from calibrant.kernels.totals import Totals
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
+from calibrant.specification.catalogue import find
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import identity, spoken
 from calibrant.summaries import S, Sums
 from calibrant.views import View
 
 Score = Callable[[View], Array]
+LEEWAY = 1e-5
+"""Rows of probabilities may sum to a little more than 1, and weighted scores are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,20 @@ class Scores(Sums):
     """Summed squares of the weights; None where every weight was 1, so that they are the size."""
     parts: ClassVar[tuple[str, ...]] = ("infinite",)
     axes: ClassVar[Mapping[str, str]] = {"total": "v", "size": "v", "infinite": "v", "squares": "v"}
+
+    def faults(self) -> Iterator[str]:
+        """What cannot be: totals beyond what is known of the score, times the number of finite scores."""
+        yield from super().faults()
+        facts = facts_of(find(dict(self.about.reads).get("score")))
+        finite, total = (self.size - self.infinite).value, self.total.value
+        filled = finite > 0
+        if total[~filled].any():
+            yield "a total of no finite scores"
+        means = total[filled] / finite[filled]
+        if (means < facts.low - LEEWAY * abs(facts.low)).any() or (means > facts.high + LEEWAY * abs(facts.high)).any():
+            yield f"scores outside of {facts.low:g} to {facts.high:g}"
+        if math.isfinite(facts.high) and self.infinite.value.any():
+            yield "infinite scores where none can be"
 
 
 class OfScores(Asking[S]):

@@ -27,6 +27,7 @@ __all__ = [
     "column_sums",
     "distances",
     "distinct",
+    "entries",
     "every_log_odds",
     "leaders",
     "log_odds",
@@ -242,6 +243,14 @@ def distinct(values: Array, hits: Array) -> tuple[Array, Ints, Ints]:
     first = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
     counts = np.diff(np.append(first, len(values)))
     return values[first], counts, np.add.reduceat(hits, first) if len(first) else hits
+
+
+def entries(groups: Ints, values: Array) -> Limbs:
+    """The order of values within their groups, equal ones as they came, and where in it each distinct one begins."""
+    order = np.lexsort((values, groups))
+    groups, values = groups[order], values[order]
+    new = (values[1:] != values[:-1]) | (groups[1:] != groups[:-1])
+    return order, np.flatnonzero(np.append(True, new)[: len(values)])
 
 
 def column_sums(values: Array, rows: Ints) -> Limbs:

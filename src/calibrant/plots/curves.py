@@ -82,7 +82,5 @@ def _shared(ladder: Ladder, amounts: Array) -> Floats:
     place = ladder.values.astype(np.float64) * CELLS
     cell = np.minimum(place.astype(np.int64), CELLS - 1)
     right = place - cell
-    ends = np.zeros(CELLS + 1)
-    np.add.at(ends, cell, amounts * (1 - right))
-    np.add.at(ends, cell + 1, amounts * right)
-    return ends
+    left = np.bincount(cell, amounts * (1 - right), CELLS + 1)
+    return np.asarray(left + np.bincount(cell + 1, amounts * right, CELLS + 1), np.float64)

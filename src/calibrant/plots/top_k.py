@@ -68,7 +68,7 @@ class TopKDisplay(OfForecasts):
         width: float = WIDTH,
         **options: Unpack[DoorOptions],
     ) -> Self:
-        """Measure and draw for k = 1 .. `most`, or as many as there are classes.
+        """Measure and draw for k = 1 .. `most`, or as many as there are classes whose probabilities are known.
 
         `lens` is `TopK` (do the k largest outputs, each, say how often they are right?) or `InTopK` (does their sum?).
         With `consistency`, so many redraws of the labels make the floors.
@@ -76,7 +76,7 @@ class TopKDisplay(OfForecasts):
         whole(most, "most", 1)
         predictions = checked(y_true, y_proba, options, cls.from_predictions)
         predictions.require_classes("TopKDisplay")
-        ks = range(1, min(most, predictions.n_classes) + 1)
+        ks = range(1, min(most, predictions.forecasts.ranks) + 1)
         metrics = [BinnedError(lens=lens(k), binning=binning) for k in ks]
         results = tuple(metric(predictions, interval=interval) for metric in metrics)
         floors = None

@@ -10,6 +10,7 @@ MOVED = {
 }
 """Options of one estimator that were public once, by the module where they live with it."""
 OF_ONE_ESTIMATOR = {
+    "errors.asking": ("Pass",),
     "aggregates": ("sample_quantile",),
     "errors.curve": ("loess",),
     "errors.isotonic": ("isotonic_curve",),
@@ -18,6 +19,6 @@ OF_ONE_ESTIMATOR = {
     "errors.roc": ("area_under_roc",),
     "errors.statistic": ("observed_over_expected", "skill"),
 }
-"""Options of one estimator that never were public, by the module where they live with it."""
+"""Those that never were public, and what `refine` gives."""
 HOMES = {name: module for homes in (MOVED, OF_ONE_ESTIMATOR) for module, names in homes.items() for name in names}
 """The module of each."""
