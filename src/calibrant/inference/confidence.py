@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from calibrant.binning.contract import bins_of
+from calibrant.binning.contract import Binning, RankBinning, bins_of
+from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.errors.mean_score import OfScores
@@ -28,6 +29,10 @@ THINNEST = 5
 """Squared gaps of bins with fewer rows on average have no interval."""
 MOST_PARTS = 50
 """Of more questions than this only the whole has an interval: each would take milliseconds."""
+MOST_SHARED = 0.1
+"""The share of samples that may tie with samples of another bin: those share their outcomes."""
+TIED = "no interval: tied forecasts share their outcomes among bins; bins of equal width have one"
+"""What is said where more samples do."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
 
@@ -101,17 +106,33 @@ def _way(metric: Metric) -> Way | None:
 def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, level: float) -> Iterator[Ends]:
     """Ends from the distribution of the bins' outcomes."""
     view = metric.view(predictions)
-    bins = bins_of(metric.binning, metric.summarise_view(view))
+    summary = metric.summarise_view(view)
+    bins = bins_of(metric.binning, summary)
     questions, _, coordinates = bins.shape
     squared = metric.part_facts.order == 2.0
     weights = _weights(metric, metric.pooled(bins), bins.counts.sum(axis=1))
     if coordinates != 1 or view.about.soft or weights is None or (squared and questions > 1):
         yield UNKNOWN
         return
+    if isinstance(summary, Forecasts) and _shared(metric.binning, summary) > MOST_SHARED:
+        yield TIED
+        return
     effect = _effect(metric, view, bins, None if cluster is None else cluster[metric.select(predictions)])
     yield _ends(GapSum.of(bins, weights, effect), squared, level)
     for question in range(questions if 1 < questions <= MOST_PARTS else 0):
         yield _ends(GapSum.of(bins.question(question), np.ones(1), effect), squared, level)
+
+
+def _shared(binning: Binning, table: Forecasts) -> float:
+    """The largest share of a question's samples whose forecast ties with samples of another bin."""
+    shares = [0.0]
+    for ladder in table.ladders() if isinstance(binning, RankBinning) else ():
+        cuts = binning.cuts(ladder)  # type: ignore[attr-defined]
+        cuts = cuts[(cuts > 0) & (cuts < ladder.n)]
+        entries = ladder.entry(cuts)
+        split = np.unique(entries[cuts > ladder.ranks[entries]])
+        shares.append(float(np.diff(ladder.ranks)[split].sum()) / max(1, ladder.n))
+    return max(shares)
 
 
 def _ends(sums: GapSum, squared: bool, level: float) -> Ends:

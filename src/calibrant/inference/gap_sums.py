@@ -125,7 +125,7 @@ class GapSum:
         bin j, v-bar its mean and kappa the mean fourth power of the gaps over the square of their mean square.
         """
         variance = self.frequency * (1 - self.frequency) / np.maximum(self.size - 1, 1)
-        excess = np.square(self.gap) - np.where(self.size > 1, variance, 0.0)
+        excess = np.square(self.gap) - np.where(self.size >= 2, variance, self.spread / self.size)
         unbiased, clear = float(self.share @ excess), np.maximum(excess, 0.0)
         total = float(self.share @ clear)
         kurtosis = float(self.share @ np.square(clear)) / total**2 if total > 0 else 1.0
