@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from calibration_laws import CALIBRATED, LEVELS, OFF, TESTS, rejections
 
 import calibrant as cal
 
@@ -174,10 +175,10 @@ def page(rows, tested, options, seconds):
         "",
         "Written by `scripts/inference_study.py`; do not edit. Raw results: `inference_study.csv`.",
         "",
-        f"Intervals are `Confidence()` at {LEVEL:.0%}, {options.datasets} data sets a cell. The target is the limit of the",
-        "metric; of the sweep, the error of the bins that it chose. A recipe covers at an n if no cell (data, regime) has an",
-        "upper 99 % limit below 88 %; the range is that of the cells. The laws are others than those on which the methods were",
-        "tried out. Metrics that are not here have no interval: a note says so.",
+        f"Intervals are `Confidence()` at {LEVEL:.0%}, {options.datasets} data sets a cell. The target is the limit of",
+        "the metric; of the sweep, the error of the bins that it chose. A recipe covers at an n if no cell (data, regime)",
+        "has an upper 99 % limit below 88 %; the range is that of the cells. The laws are others than those on which the",
+        "methods were tried out. Metrics that are not here have no interval: a note says so.",
         "",
         f"| recipe | {' | '.join(f'n = {n:,}' for n in sizes)} | mean of cells |",
         f"|---|{'---|' * (len(sizes) + 1)}",
