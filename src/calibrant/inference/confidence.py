@@ -11,7 +11,6 @@ import numpy as np
 
 from calibrant.binning.contract import Binning, RankBinning, bins_of
 from calibrant.binning.ladder import Forecasts
-from calibrant.bins import Bins
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.errors.mean_score import OfScores
 from calibrant.inference.draws import check_level, check_seed, clusters
@@ -20,6 +19,7 @@ from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Interval, Result
+from calibrant.specification.facts import facts_of
 from calibrant.summaries import Summary
 from calibrant.views import View
 
@@ -31,8 +31,8 @@ MOST_PARTS = 50
 """Of more questions than this only the whole has an interval: each would take milliseconds."""
 MOST_SHARED = 0.1
 """The share of samples that may tie with samples of another bin: those share their outcomes."""
-TIED = "no interval: tied forecasts share their outcomes among bins; bins of equal width have one"
-"""What is said where more samples do."""
+FEW_TO_CHOOSE = 200
+"""Fewer rows than this choose the number of bins too freely for an interval of these bins."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
 
@@ -114,13 +114,26 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     if coordinates != 1 or view.about.soft or weights is None or (squared and questions > 1):
         yield UNKNOWN
         return
-    if isinstance(summary, Forecasts) and _shared(metric.binning, summary) > MOST_SHARED:
-        yield TIED
+    reason = _reason(metric, summary, cluster)
+    if reason:
+        yield reason
         return
-    effect = _effect(metric, view, bins, None if cluster is None else cluster[metric.select(predictions)])
+    heavy = view.weight if bins.squares is None else None
+    effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
     yield _ends(GapSum.of(bins, weights, effect), squared, level)
     for question in range(questions if 1 < questions <= MOST_PARTS else 0):
         yield _ends(GapSum.of(bins.question(question), np.ones(1), effect), squared, level)
+
+
+def _reason(metric: OfBins, summary: Summary, cluster: Ints | None) -> str:
+    """Why the distribution of outcomes in bins is not known; empty where it is."""
+    if cluster is not None:
+        return "no interval: rows of one group depend on each other, and so do bins; resample them with Bootstrap(groups=...)"
+    if facts_of(metric.binning).chooses and summary.about.n < FEW_TO_CHOOSE:
+        return f"no interval: fewer than {FEW_TO_CHOOSE} rows choose the number of bins"
+    if isinstance(summary, Forecasts) and _shared(metric.binning, summary) > MOST_SHARED:
+        return "no interval: tied forecasts share their outcomes among bins; bins of equal width have one"
+    return ""
 
 
 def _shared(binning: Binning, table: Forecasts) -> float:
@@ -142,26 +155,6 @@ def _ends(sums: GapSum, squared: bool, level: float) -> Ends:
         return f"no interval: bins have fewer than {THINNEST} rows each"
     z = student(level, sums.n - 1)
     return sums.squared_interval(z) if squared else sums.interval(z)
-
-
-def _effect(metric: OfBins, view: View, bins: Bins, cluster: Ints | None) -> float:
-    """How many times larger the variance of residuals is than that of as many independent rows of weight 1."""
-    heavy = view.weight if bins.squares is None else None
-    effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
-    if cluster is None:
-        return effect
-    codes = metric.binning.assign(view)
-    row, column = np.nonzero(codes >= 0)
-    question = column + (0 if view.group is None else view.group[row] * view.v)
-    truth = view.truth_rows[row, column, 0]
-    weight = 1.0 if view.weight is None else view.weight[row]
-    rest = weight * (truth - view.outputs[row, column, 0] + bins.gap[question, codes[row, column], 0])
-    owner = np.repeat(cluster, len(view.outputs) // max(1, len(cluster)))[row]
-    cells = np.unique(owner * bins.counts.size + question * bins.shape[1] + codes[row, column], return_inverse=True)[1]
-    alone = max(float(rest @ rest), 1e-300)
-    together = (np.bincount(each.ravel(), rest) for each in (cells, owner))
-    several = len(np.unique(owner))
-    return effect * max(1.0, *(float(sums @ sums) / alone for sums in together)) * several / max(1, several - 1)
 
 
 Moves = tuple[float, Floats, Ints]
