@@ -128,7 +128,7 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
 def _reason(metric: OfBins, summary: Summary, cluster: Ints | None) -> str:
     """Why the distribution of outcomes in bins is not known; empty where it is."""
     if cluster is not None:
-        return "no interval: rows of one group depend on each other, and so do bins; resample them with Bootstrap(groups=...)"
+        return "no interval: bins that hold rows of the same groups depend on each other"
     if facts_of(metric.binning).chooses and summary.about.n < FEW_TO_CHOOSE:
         return f"no interval: fewer than {FEW_TO_CHOOSE} rows choose the number of bins"
     if isinstance(summary, Forecasts) and _shared(metric.binning, summary) > MOST_SHARED:
