@@ -371,6 +371,8 @@ def test_summaries_that_cannot_be_are_refused():
 
 def test_what_cannot_be_read_is_not_written():
     bins = cal.ECE.summarise(predictions("plain"))
+    with pytest.raises(cal.CalibrationInputError, match="bins whose ends are no interval"):
+        dataclasses.replace(bins, low=None).to_bytes()
     with pytest.raises(cal.CalibrationInputError, match="must be possible to be written as bytes, got -1 soft labels"):
         dataclasses.replace(bins, about=dataclasses.replace(bins.about, soft=-1)).to_bytes()
 
@@ -534,7 +536,7 @@ def test_cells_that_cannot_be_are_refused(kind):
         dataclasses.replace(table, true_outputs=table.outputs),
         dataclasses.replace(table, squared_outputs=table.outputs - table.outputs),
         dataclasses.replace(table, squares=one - one),
-        dataclasses.replace(table, values=table.values * (1 - 1e-9)),
+        dataclasses.replace(table, values=np.where(table.closed, np.nextafter(table.values, 0), table.values)),
         dataclasses.replace(table, closed=~table.closed),
         dataclasses.replace(table, about=dataclasses.replace(table.about, n=0)),
     ]

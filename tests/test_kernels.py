@@ -198,7 +198,7 @@ def of_columns(rng, n, k, dtype, layout):
 def of_groups(rng, n, k, dtype, layout):
     values = probabilities(rng, n, k, dtype)[:, 0]
     yield rng.integers(0, 3, n), layout(values)
-    yield np.sort(rng.integers(0, 3, n)), layout(values.round(1))
+    yield np.sort(rng.integers(0, 3, n)), layout(np.full(n, 0.5, dtype))
 
 
 def of_columns_and_replicates(rng):

@@ -147,8 +147,13 @@ class Bins(Sums):
         """What cannot be, ends, cells and numbers of bins included."""
         yield from super().faults()
         low, high = _known(self.low), _known(self.high)
-        absent = np.isnan(low) & np.isnan(high)  # of bins that pad a question with fewer
-        if low.shape != high.shape or not (absent | ((low >= 0) & (low <= high) & (high <= 1))).all():
+        if (
+            low.shape != high.shape
+            or not (
+                (low >= 0) & (low <= high) & (high <= 1)
+                | np.isnan(low) & np.isnan(high)  # nan pads questions of fewer bins
+            ).all()
+        ):
             yield "bins whose ends are no interval of probabilities"
         if not ((self.requested >= 0) & (self.requested <= self.shape[1])).all():
             yield "more bins asked for than there are"

@@ -141,9 +141,9 @@ class Grid:
         """The occupied cells of a batch."""
         cells, codes = self._cells(view)
         check_memory(view.questions, len(cells), view.d)
-        size, outputs, targets, squares = pooled(view, codes, len(cells))
+        size, outputs, targets, squares = pooled(dataclasses.replace(view, keep=codes >= 0), codes, len(cells))
         requested = np.full(view.questions, len(cells))
-        return Bins(view.about, size, outputs, targets, requested, cells=cells, squares=squares).canonical()
+        return Bins(view.about, size, outputs, targets, requested, cells=cells, squares=squares)
 
     def conclude(self, summary: Bins) -> Bins:
         """Nothing is left to do."""
@@ -151,17 +151,19 @@ class Grid:
 
     def assign(self, view: View) -> Ints:
         """The cell of each answer, in the order of the bins."""
-        codes = self._cells(view)[1].copy()
-        return codes if view.keep is None else np.where(view.keep, codes, -1)
+        return self._cells(view)[1]
 
     def _cells(self, view: View) -> tuple[Ints, Ints]:
-        """The occupied cells (c, axes), and the cell of each answer (n, v)."""
+        """The occupied cells (c, axes), and the cell of each answer (n, v); -1 of one that does not count."""
         axes = max(1, view.d - 1)
         edges = EqualWidth(self.n_bins).edges
         codes = kernels.scalar_codes(view.outputs[:, :, :axes], *codes_by(view, edges, self.closed))
-        used = codes if view.keep is None else np.where(view.keep[:, :, None], codes, 0)
-        cells, place = np.unique(used.reshape(-1, axes).astype(np.int64), axis=0, return_inverse=True)
-        return cells, place.reshape(view.outputs.shape[:2])
+        counts = np.ones(codes.shape[:2], bool) if view.keep is None else view.keep
+        counts = counts if view.weight is None else counts & (view.weight > 0)[:, None]
+        cells, place = np.unique(codes[counts].astype(np.int64), axis=0, return_inverse=True)
+        places = np.full(counts.shape, -1)
+        places[counts] = place.ravel()
+        return cells, places
 
     def __str__(self) -> str:
         return f"grid of {self.n_bins} cells an axis{'' if self.closed == 'right' else ', left-closed'}"
