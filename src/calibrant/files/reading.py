@@ -89,7 +89,7 @@ def read_scores(
 def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
     """Probabilities and columns to a NPZ, CSV or Parquet file that `read` understands; written beside and renamed.
 
-    >>> import pathlib, tempfile
+    >>> import pathlib, tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "forecasts.csv")
     >>> write(path, np.array([[.75, .25]]), ["cat", "dog"], {"label": np.array(["cat"])})

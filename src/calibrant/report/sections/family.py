@@ -124,7 +124,7 @@ def family_section(subject: Subject) -> Section:
                 results[name] = result
     results = dict(zip(results, corrected(list(results.values())), strict=True))
     most = max(filter(None, map(redraws, results.values())), default=None)
-    rows = [row(name, result, {**_EVENT, **_CLASSES}[name][1], most) for name, result in results.items()]
+    rows = [row(name, result, {**_EVENT, **_CLASSES, **_LABELS}[name][1], most) for name, result in results.items()]
     definitions = [(name, _definition(name), repr(result.metric)) for name, result in results.items()]
     grids = (
         PageTable(HEADER, rows, "Calibration numbers"),
