@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ def drawn(rng: np.random.Generator, n: int, classes: int, slope: float, shift: f
 
 def studied(runs: int, classes: int, n: int, slope: float, shift: float, skipped: list[str]) -> dict[str, float]:
     """How often the model is changed, what that does to new rows, and how often the interval holds it."""
+    warnings.simplefilter("ignore", cal.CalibrationWarning)
     changed, held, gains, promised = [], [], [], []
     for run in range(runs):
         rng = np.random.default_rng([run, classes, n, round(10 * slope), round(10 * shift)])
@@ -64,17 +66,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--skip", nargs="*", default=["gp", "matrix", "dirichlet", "cwmcs"], help="methods left out")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", cal.CalibrationWarning)
     header = "| forecasts | classes | n | changed | interval holds the gain | promised | gained | harmed |"
     lines = [*(__doc__ or "").split("\n\n")[:1], "", header, "|---|---|---|---|---|---|---|---|"]
-    for name, classes, n, slope, shift in SETTINGS:
-        row = studied(options.runs, classes, n, slope, shift, options.skip)
-        shares = [f"{100 * row[key]:.1f} %" for key in ("changed", "held")]
-        cells = [*shares, f"{row['promised']:.4f}", f"{row['gained']:.4f}", f"{100 * row['harmed']:.0f} %"]
-        lines.append(f"| {name} | {classes} | {n:,} | {' | '.join(cells)} |")
-        print(lines[-1], flush=True)
+    with ProcessPoolExecutor(options.workers) as pool:
+        work = [pool.submit(studied, options.runs, *setting[1:], options.skip) for setting in SETTINGS]
+        for (name, classes, n, *_), future in zip(SETTINGS, work, strict=True):
+            row = future.result()
+            shares = [f"{100 * row[key]:.1f} %" for key in ("changed", "held")]
+            cells = [*shares, f"{row['promised']:.4f}", f"{row['gained']:.4f}", f"{100 * row['harmed']:.0f} %"]
+            lines.append(f"| {name} | {classes} | {n:,} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
     if options.out:
         write_text(options.out, "\n".join([*lines, ""]))
 
