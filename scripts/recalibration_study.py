@@ -246,9 +246,10 @@ def opening() -> list[str]:
 
 
 def kendall(a: np.ndarray, b: np.ndarray) -> float:
-    """Kendall's tau-a: the share of pairs in the same order less that of pairs in the other."""
-    pairs = list(itertools.combinations(range(len(a)), 2))
-    return float(np.mean([np.sign(a[i] - a[j]) * np.sign(b[i] - b[j]) for i, j in pairs]))
+    """Kendall's tau-a: the share of pairs in the same order less that of pairs in the other; infinities are ties."""
+    ranks = [np.unique(values, return_inverse=True)[1] for values in (a, b)]
+    pairs = itertools.combinations(zip(*ranks, strict=True), 2)
+    return float(np.mean([np.sign(i - k) * np.sign(j - m) for (i, j), (k, m) in pairs]))
 
 
 def shown(metric: str, value: float) -> str:

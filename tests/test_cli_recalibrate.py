@@ -141,7 +141,22 @@ def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     document = json.loads(out)
     assert code == 0
     assert document["ranking"][0] == document["best"]
+    assert document["test"]["p_value"] <= 0.05
     assert set(document["methods"]) == {"temperature", "platt", "as it is"}
+
+
+def test_choose_writes_the_identity_where_nothing_is_wrong(run, small, tmp_path):
+    """Calibrated probabilities, 300 rows, seed 0: the map that is saved changes nothing, and that is said."""
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    happened = (rng.random(300) < p).astype(int)
+    file, saved = tmp_path / "calibrated.csv", tmp_path / "map.json"
+    file.write_text("\n".join(["label,p", *(f"{y},{each!r}" for y, each in zip(happened, p.tolist(), strict=True))]))
+    code, out, err = run("recalibrate", "choose", file, "-m", "temperature", "--interval", "20", "-o", saved)
+    assert (code, err) == (0, "")
+    assert "The calibration test finds nothing wrong (p = " in out
+    assert "(the identity, which changes nothing)" in out
+    assert np.array_equal(cal.recalibrate.from_json(saved.read_text()).predict_proba(p[:9]), p[:9])
 
 
 @pytest.mark.slow

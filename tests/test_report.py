@@ -32,6 +32,7 @@ from calibrant.report.sections.repair import gained, repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
 from calibrant.result import Interval
+from calibrant.table import Table
 
 pytestmark = pytest.mark.slow
 
@@ -585,14 +586,17 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     best = subject.choice.best
     before, after = (subject.choice.table[name]["log loss"].value for name in ("as it is", best))
     assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
-    assert "more than noise" in section.paragraphs[0]
+    assert "90% interval of the gain" in section.paragraphs[0]
     assert [row[0] for row in section.grids[0].rows] == subject.choice.ranking
     assert {row[0] for row in section.figures[0].grid.rows} == {"as it is", best}
 
 
 def test_forecasts_that_need_no_help_are_left_alone():
     choice = Subject(drawn(2000), "m").choice
-    assert gained(dataclasses.replace(choice, gain=None)).startswith("No method lowers the log loss")
+    assert gained(choice).startswith("The calibration test does not reject these forecasts (p = ")
+    off = dataclasses.replace(choice, test=dataclasses.replace(choice.test, p_value=0.01))
+    alone = dataclasses.replace(off, table=Table("method", {"as it is": dict(choice.table["as it is"])}))
+    assert gained(alone).startswith("No method lowers the log loss")
 
 
 def test_too_few_rows_get_no_recalibration():

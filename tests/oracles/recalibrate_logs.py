@@ -24,6 +24,14 @@ def temperature(fitted: Any, z: Row) -> Row:
     return _softmax([each / heat for each in z])
 
 
+def identity(fitted: Any, z: Row) -> Row:
+    return _softmax(list(z))
+
+
+def prior_shift(fitted: Any, z: Row) -> Row:
+    return _softmax([each + b for each, b in zip(z, _learnt(fitted.bias_), strict=True)])
+
+
 def bias_corrected(fitted: Any, z: Row) -> Row:
     (heat,) = _learnt(fitted.temperature_)
     return _softmax([each / heat + b for each, b in zip(z, _learnt(fitted.bias_), strict=True)])
@@ -85,6 +93,8 @@ def top_label(fitted: Any, z: Row) -> Row:
 
 FORMULAS = {
     "TemperatureScaling": temperature,
+    "Identity": identity,
+    "PriorShift": prior_shift,
     "BiasCorrectedTemperatureScaling": bias_corrected,
     "VectorScaling": vector,
     "MatrixScaling": matrix,

@@ -21,8 +21,9 @@ from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
 from calibrant.files.writing import write_text
 from calibrant.recalibrate import methods
-from calibrant.recalibrate.choice import Choice, choose
+from calibrant.recalibrate.choice import UNCHANGED, Choice, choose
 from calibrant.recalibrate.fitting.lessons import ModelScores
+from calibrant.recalibrate.identity import Identity
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.result import Result
 from calibrant.text import inert
@@ -114,7 +115,7 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
 @click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column together.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes folds and intervals repeatable.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("-o", "--output", type=click.Path(), help="Also fit the winner on all rows and save its map.")
+@click.option("-o", "--output", type=click.Path(), help="Also fit the choice on all rows and save its map.")
 @reading_options
 def choose_method(
     files: tuple[str, ...],
@@ -128,6 +129,8 @@ def choose_method(
     **keys: Any,
 ) -> None:
     """Compare methods on FILE by log loss, Brier score, ECE and, of classes, SCE on rows they were not fitted on.
+
+    The forecasts are changed only if a calibration test rejects at 5 %; otherwise the choice is the identity.
 
     \b
     Examples:
@@ -144,11 +147,10 @@ def choose_method(
     else:
         _show(choice, f"{', '.join(files)}: {described(predictions)}, {folds} folds")
     if output is not None:
-        if choice.gain is None:
-            raise CalibrationInputError("--output", "needs a method that helps", got="none that does")
-        candidates = asked or methods.usual(predictions)
+        candidates = {UNCHANGED: Identity(), **(asked or methods.usual(predictions))}
         write_text(output, _fitted(candidates[choice.best], predictions).to_json())
-        click.echo(f"written: {inert(output, 400)}", err=style == "json")
+        identity = " (the identity, which changes nothing)" if choice.best == UNCHANGED else ""
+        click.echo(f"written: {inert(output, 400)}{identity}", err=style == "json")
 
 
 def _saved(path: str) -> Recalibrator:

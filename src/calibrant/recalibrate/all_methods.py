@@ -1,6 +1,8 @@
 """All methods: every recalibrator that calibrant brings, a line each, in the order in which they are listed."""
 # ruff: noqa: I001 - the plainest come first
 
+from calibrant.recalibrate.identity import Identity as Identity
+from calibrant.recalibrate.prior_shift import PriorShift as PriorShift
 from calibrant.recalibrate.temperature import TemperatureScaling as TemperatureScaling
 from calibrant.recalibrate.bias_corrected import BiasCorrectedTemperatureScaling as BiasCorrectedTemperatureScaling
 from calibrant.recalibrate.vector import VectorScaling as VectorScaling

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import FLOOR, Lesson, ModelScores
-from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, mapped
+from calibrant.recalibrate.fitting.one_vs_all import Event, counted, events, gathered, mapped
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 SIZES = 10
@@ -40,7 +40,8 @@ class BBQ(Recalibrator):
 
     is the marginal likelihood under a Beta prior, and the posterior mean. The map is the mean of the histograms' values
     weighted by their scores. Those of less than 1e-12 of the highest score are left out, and midpoints kept 1e-12 away
-    from 0 and 1. The map may fall where scores rise. Classes as in `one_vs_all`. Cost: a sort and some 50 n^(2/3) bins.
+    from 0 and 1. A class without rows is told in a warning. The map may fall where scores rise. Classes as in
+    `one_vs_all`. Cost: a sort and some 50 n^(2/3) bins.
 
     Attributes: `thresholds_` and `values_`: value i holds up to and with threshold i, the last one beyond all; arrays
     for an event, tuples of arrays for classes.
@@ -61,7 +62,7 @@ class BBQ(Recalibrator):
         curves = [fit_bbq(event) for event in events(lesson, lesson.scores.probabilities)]
         thresholds, values = zip(*curves, strict=True)
         self.thresholds_, self.values_ = gathered(thresholds), gathered(values)
-        return Ending()
+        return counted(lesson)
 
     def _map(self, scores: ModelScores) -> Floats:
         return mapped(scores, scores.probabilities, steps, self.thresholds_, self.values_)

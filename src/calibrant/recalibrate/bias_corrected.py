@@ -87,15 +87,16 @@ def fit_bias_corrected(logits: Floats, labels: Ints, weight: Floats) -> tuple[fl
 
 @dataclass(frozen=True, eq=False)
 class TemperatureLikelihood(Likelihood):
-    """Scores a z + b: parameters (a, b_1, ..., b_K) with a between 0.001 and 1,000."""
+    """Scores a z + b: parameters (a, b_1, ..., b_K) with a between two bounds, which may be equal."""
 
+    bounds: tuple[float, float]
     intercepts: ClassVar[Any] = np.s_[1:]
 
     @classmethod
-    def of(cls, rows: Rows) -> TemperatureLikelihood:
+    def of(cls, rows: Rows, bounds: tuple[float, float] = (1 / HOTTEST, 1 / COLDEST)) -> TemperatureLikelihood:
         """Without a penalty."""
         none = np.zeros(rows.width + 1)
-        return cls(rows, none, none)
+        return cls(rows, none, none, bounds)
 
     def sloped(self, parameters: Floats, features: Floats) -> Floats:
         """a z."""
@@ -110,7 +111,7 @@ class TemperatureLikelihood(Likelihood):
         hessian, gradient = self._hessian(point.probabilities), point.gradient
         step = solved(hessian, gradient)
         wanted = point.parameters[0] + step[0]
-        inside = np.clip(wanted, 1 / HOTTEST, 1 / COLDEST)
+        inside = np.clip(wanted, *self.bounds)
         if wanted != inside:
             step[0] = inside - point.parameters[0]
             step[1:] = solved(hessian[1:, 1:], gradient[1:] + hessian[1:, 0] * step[0])
@@ -118,8 +119,8 @@ class TemperatureLikelihood(Likelihood):
 
     def unmet(self, point: Point) -> Floats:
         """The gradient, less what points out of the bounds of a."""
-        inverse, slope = point.parameters[0], point.gradient[0]
-        out = (inverse >= 1 / COLDEST and slope < 0) or (inverse <= 1 / HOTTEST and slope > 0)
+        (least, most), inverse, slope = self.bounds, point.parameters[0], point.gradient[0]
+        out = (inverse >= most and slope < 0) or (inverse <= least and slope > 0)
         return point.gradient[1:] if out else point.gradient
 
     def _hessian(self, probabilities: Floats) -> Floats:

@@ -1,7 +1,9 @@
-"""Choosing: which recalibration helps these predictions most, and is that more than noise?"""
+"""Choosing: are these predictions off at all, and which recalibration then helps most?"""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,44 +14,56 @@ from calibrant.checks import whole
 from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.draws import RowDraws, clusters
+from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.progress import shown
-from calibrant.kernels.totals import Floats
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.distributions import Full
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
-from calibrant.recalibrate.fitting.lessons import ModelScores
-from calibrant.recalibrate.folds import cross_fit
+from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
+from calibrant.recalibrate.folds import cross_fit, fold_of
 from calibrant.recalibrate.methods import usual
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
 from calibrant.result import Interval
 from calibrant.table import Table
+from calibrant.text import p_value
 
 UNCHANGED = "as it is"
-"""The name of doing nothing, which every method is held against."""
+"""The name of the identity, which every method is held against."""
+LEVEL = 0.05
+"""The forecasts are changed only where the calibration test rejects at this level."""
+REDRAWS = 199
+"""Of that test."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Methods compared on rows that none of them was fitted on.
+    """Methods compared on rows that none of them was fitted on, and whether anything has to change at all.
 
     >>> import calibrant as cal, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=1000)
-    >>> predictions = cal.Predictions.from_logits(rng.random(1000) < 1 / (1 + np.exp(-z)), 3 * z)
-    >>> choice = cal.recalibrate.choose(predictions, {"temperature": cal.TemperatureScaling()}, resamples=50, seed=0)
+    >>> happened = rng.random(1000) < 1 / (1 + np.exp(-z))
+    >>> methods = {"temperature": cal.TemperatureScaling()}
+    >>> choice = cal.recalibrate.choose(cal.Predictions.from_logits(happened, 3 * z), methods, resamples=50)
     >>> choice.best
     'temperature'
     >>> print(choice.verdict)
-    temperature has the lowest cross-fitted log loss, 0.6267. Choosing so lowers it by 0.2147 on rows left out of the
-    choice (90% interval 0.1518 to 0.2702), more than noise.
+    The forecasts are not calibrated (p < 0.006). temperature has the lowest cross-fitted log loss, 0.6267. Choosing so
+    lowers it by 0.2215 on rows left out of the choice (90% interval 0.1699 to 0.2731).
+    >>> print(cal.recalibrate.choose(cal.Predictions.from_logits(happened, z), methods, resamples=50).verdict)
+    The calibration test finds nothing wrong (p = 0.15): leave the forecasts as they are.
     """
 
     table: Table
     forecasts: Mapping[str, Predictions]
+    test: CalibrationTest
+    """Of the forecasts as they are."""
     gain: Gain | None
-    """What choosing the best method is worth; None where doing nothing is best."""
+    """What choosing the best method is worth; None where nothing changes, or where the losses so far are infinite."""
+    infinite: Mapping[str, int]
+    """How many rows have an infinite log loss, by method; 0 is left out."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Methods that could not be fitted, and why."""
 
@@ -59,27 +73,51 @@ class Choice:
         return sorted(self.table.results, key=lambda name: self.table[name]["log loss"].value)
 
     @property
+    def rejected(self) -> bool:
+        """Whether the test found the forecasts to be off."""
+        return self.test.p_value <= LEVEL
+
+    @property
     def best(self) -> str:
-        """The method with the lowest log loss."""
-        return self.ranking[0]
+        """The method with the lowest log loss where the test rejects, else the identity."""
+        return self.ranking[0] if self.rejected else UNCHANGED
 
     @property
     def verdict(self) -> str:
-        """Which wins, by how much, and whether that is more than noise."""
-        value = self.table[self.best]["log loss"].value
+        """Whether to change the forecasts, by which method, and what that gains."""
         if len(self.forecasts) == 1:
             return "No method could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failures.items())
-        if self.gain is None:
-            return f"No method lowers the cross-fitted log loss ({value:.4f}): leave the forecasts as they are."
+        p = p_value(self.test.p_value, self.test.redraws)
+        value = self.table[self.best]["log loss"].value
+        if not self.rejected:
+            return f"The calibration test finds nothing wrong ({p}): leave the forecasts as they are."
+        if self.best == UNCHANGED:
+            return (
+                f"The forecasts are not calibrated ({p}), but no method lowers the cross-fitted log loss "
+                f"({value:.4f}): leave them as they are.{self._left_out}"
+            )
         several = f" of {len(self.forecasts) - 1} methods" if len(self.forecasts) > 2 else ""
-        winner = f"{self.best} has the lowest cross-fitted log loss{several}, {value:.4f}"
-        if not np.isfinite(self.gain.value):
-            return f"{winner}; {UNCHANGED}, it is infinite."
-        low, high = self.gain.interval.low, self.gain.interval.high
         return (
-            f"{winner}. Choosing so lowers it by {self.gain.value:.4f} on rows left out of the choice "
-            f"({100 * self.gain.interval.level:g}% interval {low:.4f} to {high:.4f}), "
-            f"{'more than' if low > 0 else 'which may be'} noise."
+            f"The forecasts are not calibrated ({p}). {self.best} has the lowest cross-fitted log loss{several}, "
+            f"{value:.4f}.{self._gained}{self._left_out}"
+        )
+
+    @property
+    def _gained(self) -> str:
+        if self.gain is None:
+            return ""
+        low, high = (round(end, 4) + 0.0 for end in (self.gain.interval.low, self.gain.interval.high))
+        doubt = "" if low > 0 else " The interval holds 0: on new data the gain may be none."
+        return (
+            f" Choosing so lowers it by {self.gain.value:.4f} on rows left out of the choice "
+            f"({100 * self.gain.interval.level:g}% interval {low:.4f} to {high:.4f}).{doubt}"
+        )
+
+    @property
+    def _left_out(self) -> str:
+        return "".join(
+            f" {name}: the log loss of {count:,} row{'s' * (count > 1)} is infinite, so it was not compared."
+            for name, count in self.infinite.items()
         )
 
     def __str__(self) -> str:
@@ -90,7 +128,10 @@ class Choice:
         return {
             "best": self.best,
             "verdict": self.verdict,
+            "test": self.test.to_dict(),
+            "gain": None if self.gain is None else {"value": self.gain.value, "interval": vars(self.gain.interval)},
             "ranking": self.ranking,
+            "infinite": dict(self.infinite),
             "failures": dict(self.failures),
             "methods": self.table.to_dict()["rows"],
         }
@@ -105,12 +146,17 @@ def choose(
     seed: int = 0,
     groups: str | None = None,
 ) -> Choice:
-    """Which method lowers the log loss most on rows it was not fitted on?
+    """Do these forecasts have to change, and which method then lowers the log loss most on rows it was not fitted on?
+
+    The identity is a candidate. It is kept where `calibration_test` with 199 redraws does not reject at 5 %; so
+    calibrated forecasts are left alone in 95 % of samples. (Of classes the test asks whether the likeliest one is right
+    as often as it says.) Otherwise the method of the smallest cross-fitted log loss is chosen, and what that is worth
+    is measured on rows that had no say in the choice (`gain_of_choosing`). Methods that give probability 0 to what
+    happened are not compared: `infinite` counts those rows.
 
     Every method is cross-fitted on the same folds and measured by log loss, Brier score, ECE and, for classes, SCE,
-    with bootstrap intervals from `resamples`; what choosing the best is worth is measured on rows that had no say in
-    the choice (`gain_of_choosing`). Of independent labels these are means over labels, and rows stay whole. `groups`
-    names a column whose rows stay together. A method that cannot be fitted is listed with its reason.
+    with bootstrap intervals from `resamples`. Of independent labels these are means over labels, and rows stay whole.
+    `groups` names a column whose rows stay together. A method that cannot be fitted is listed with its reason.
     """
     require_predictions(predictions)
     whole(resamples, "resamples", 20)
@@ -119,10 +165,11 @@ def choose(
     if len(np.unique(predictions.labels)) < 2:
         raise CalibrationInputError("predictions", "need at least two classes that occur", got="one")
     input = ModelScores.of(predictions).input
-    whole(folds, "folds", 2, len(predictions) if groups is None else len(np.unique(predictions.column(groups))))
+    column = None if groups is None else predictions.column(groups)
+    fold = fold_of(Lesson.of(predictions, input=input), folds, seed, column)
+    test = calibration_test(predictions, n=REDRAWS, seed=seed, groups=groups)
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}
-    column = None if groups is None else predictions.column(groups)
     for name, method in shown(chosen.items(), len(chosen), "methods"):
         try:
             forecasts[name] = cross_fit(
@@ -130,15 +177,19 @@ def choose(
             )
         except CalibrationInputError as reason:
             failures[name] = str(reason)
+    infinite = {name: count for name, rows in forecasts.items() if (count := _count_infinite(rows))}
     interval = Bootstrap(resamples, seed=seed, groups=groups)
     measured = {
-        name: {label: metric(rows, interval=interval) for label, metric in _metrics(predictions).items()}
+        name: {
+            label: metric(rows, interval=None if name in infinite and label == "log loss" else interval)
+            for label, metric in _metrics(predictions).items()
+        }
         for name, rows in forecasts.items()
     }
-    table = Table("method", measured)
-    best = min(forecasts, key=lambda name: table[name]["log loss"].value)
-    gain = None if best == UNCHANGED else gain_of_choosing(forecasts, resamples, seed, groups)
-    return Choice(table, forecasts, gain, failures)
+    unclear = Choice(Table("method", measured), forecasts, test, None, infinite, failures)
+    if unclear.best == UNCHANGED or UNCHANGED in infinite:
+        return unclear
+    return dataclasses.replace(unclear, gain=gain_of_choosing(forecasts, fold))
 
 
 @dataclass(frozen=True)
@@ -149,37 +200,42 @@ class Gain:
     interval: Interval
 
 
-def gain_of_choosing(
-    forecasts: Mapping[str, Predictions], n: int, seed: int, groups: str | None = None, level: float = 0.9
-) -> Gain:
-    """What is choosing worth, on rows that had no say in the choice?
+def gain_of_choosing(forecasts: Mapping[str, Predictions], fold: Ints, level: float = 0.9) -> Gain:
+    r"""What is choosing worth, on rows that had no say in the choice?
 
-    The best of several methods looks better than it is on the rows that it was chosen on. In each of n resamples (of
-    rows, or of whole groups) the method with the lowest log loss among the rows drawn is held against doing nothing on
-    the rows left out. The value is the median; a share of (1 - level) / 2 lies beyond either end of the interval.
+    The best of several methods looks better than it is on the rows that it was chosen on. So for each fold j the method
+    with the lowest log loss on the other folds is held against the first, which does nothing, on fold j: its mean loss
+    is lower by :math:`g_j`. The value is the mean of the J gains. They share most of the rows that methods were fitted
+    on, so that their plain standard error is too small; the interval is
 
-    References: Tsamardinos, Greasidou & Borboudakis (2018), on bootstrap bias corrected cross-validation.
+    .. math:: \bar g \pm t_{J-1} \, s \sqrt{1/J + 1/(J-1)}
+
+    with s their standard deviation, t Student's, and 1 / (J - 1) the rows of a fold for each row outside of it.
+    Methods with infinite losses are left out.
+
+    References: Nadeau & Bengio (2003), section 3.
 
     >>> even = Predictions.from_probs([0, 1, 0, 1] * 9, [.5] * 36)
     >>> sure = Predictions.from_probs([0, 1, 0, 1] * 9, [.25, .75, .25, .75] * 9)
-    >>> round(gain_of_choosing({"as it is": even, "sharper": sure}, 20, 0).value, 4)  # ln 0.75 - ln 0.5
+    >>> round(gain_of_choosing({"as it is": even, "sharper": sure}, np.arange(36) % 3).value, 4)  # ln 0.75 - ln 0.5
     0.4055
     """
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
     first = next(iter(forecasts.values()))
-    losses = np.stack([_losses(predictions) for predictions in forecasts.values()])
     weight = np.ones(len(first)) if first.weight is None else first.weight
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9,)))
+    counted = weight > 0
+    every = (_losses(predictions)[counted] for predictions in forecasts.values())
+    losses = np.stack([losses for losses in every if np.isfinite(losses).all()])
+    fold, weight = fold[counted], weight[counted]
     gains = []
-    for counts in RowDraws(len(first), clusters(first, groups))(rng, n):
-        left_out = np.where(counts == 0, weight, 0.0)
-        if not left_out.any() or not (counts * weight).any():
-            continue
-        best = int(np.argmin(_means(losses, counts * weight)))
-        means = _means(losses, left_out)
-        with np.errstate(invalid="ignore"):
-            gains.append(means[0] - means[best])
-    low, middle, high = np.quantile(gains, [(1 - level) / 2, 0.5, (1 + level) / 2])
-    return Gain(float(middle), Interval(float(low), float(high), level, "percentile", "left out", len(gains)))
+    for index in np.unique(fold):
+        inside = fold == index
+        best = int(np.argmin(losses[:, ~inside] @ weight[~inside]))
+        gains.append((losses[0, inside] - losses[best, inside]) @ weight[inside] / weight[inside].sum())
+    count, middle = len(gains), float(np.mean(gains))
+    reach = stdtrit(count - 1, (1 + level) / 2) * np.std(gains, ddof=1) * math.sqrt(1 / count + 1 / (count - 1))
+    return Gain(middle, Interval(float(middle - reach), float(middle + reach), level, "corrected t", "folds", count))
 
 
 def _losses(predictions: Predictions) -> Floats:
@@ -187,10 +243,9 @@ def _losses(predictions: Predictions) -> Floats:
     return log_score(Full()(predictions)).mean(axis=1)
 
 
-def _means(losses: Floats, weight: Floats) -> Floats:
-    """Weighted means over the rows that count; an infinite loss counts where its row does."""
-    counted = weight > 0
-    return losses[:, counted] @ weight[counted] / weight.sum()
+def _count_infinite(predictions: Predictions) -> int:
+    infinite = np.isinf(_losses(predictions))
+    return int(np.count_nonzero(infinite if predictions.weight is None else infinite & (predictions.weight > 0)))
 
 
 def _metrics(predictions: Predictions) -> dict[str, Metric]:

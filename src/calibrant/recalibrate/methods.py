@@ -58,11 +58,11 @@ def usual(predictions: Predictions) -> dict[str, Recalibrator]:
     """Methods worth comparing on these predictions, by short name: all, but for those whose cost would run away.
 
     Costly ones are left out where rows times classes exceed a million, and so is what is of no use for events where
-    there is one.
+    there is one. The identity, which learns nothing, is no method to compare: all are held against it.
 
     >>> list(usual(Predictions.from_logits([0, 1], [0.5, 1.0])))
-    ['temperature', 'platt', 'beta', 'isotonic', 'histogram', 'bbq', 'gp']
+    ['prior_shift', 'temperature', 'platt', 'beta', 'isotonic', 'histogram', 'bbq', 'gp']
     """
     event, large = predictions.forecasts.of_events, predictions.values.size > 1_000_000
-    fitting = (method for method in METHODS.values() if not (event and not method.of_events))
+    fitting = (method for method in METHODS.values() if method.learns and (method.of_events or not event))
     return {method.short: method() for method in fitting if not (large and method.costly)}

@@ -50,6 +50,8 @@ class Recalibrator(ABC):
     """Whether it is of use for one event: not where it needs several classes, or a simpler method does as much."""
     costly: ClassVar[bool] = False
     """Whether its cost runs away with rows and classes."""
+    later: ClassVar[tuple[str, ...]] = ()
+    """Options that maps of earlier versions do not name: written where they are not the default."""
     certificate_: Certificate
     classes_: Any
     maps_: dict[Any, Recalibrator]
@@ -267,7 +269,7 @@ class Recalibrator(ABC):
         return saved.write(
             {
                 "method": saved.name_of(type(self)),
-                "options": {name: saved.option(value) for name, value in self.get_params().items()},
+                "options": saved.options(self),
                 "kind": "labels" if self.maps_ else "classes" if self._width else "event",
                 "classes": self.classes_.tolist(),
                 **self._contents(),

@@ -109,6 +109,19 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
+def options(recalibrator: Any) -> dict[str, Any]:
+    """The options as JSON holds them; those that came `later` only where they are not the default.
+
+    >>> from calibrant.recalibrate import IsotonicCalibration
+    >>> options(IsotonicCalibration(smooth=False))
+    {'input': 'logits', 'classes': None, 'smooth': False}
+    """
+    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later}
+    return {
+        name: option(value) for name, value in recalibrator.get_params().items() if value is not usual.get(name, ...)
+    }
+
+
 def option(value: Any) -> Any:
     """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists.
 

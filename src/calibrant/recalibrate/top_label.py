@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.checks import whole, word
+from calibrant.checks import flag, whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending, likeliest
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, logarithms
-from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, together
+from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, counted, together
 from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
 from calibrant.recalibrate.isotonic_calibration import broken_line, fit_isotonic
 from calibrant.recalibrate.platt import fit_platt, platt_curve, platt_odds
@@ -34,8 +34,8 @@ class TopLabelCalibration(Recalibrator):
     .. math:: q_{ik} = g_k(p_{ik}), \qquad q_{ij} = p_{ij} \frac{1 - q_{ik}}{1 - p_{ik}} \quad (j \ne k)
 
     (equally, where :math:`p_{ik} = 1`). `method` says what g is: "histogram" (as in `HistogramBinning` with `n_bins`
-    cells), "isotonic" (`IsotonicCalibration`) or "platt" (`PlattScaling`, on the log-odds). A class that no fitting row
-    predicts keeps its confidences.
+    cells), "isotonic" (`IsotonicCalibration`) or "platt" (`PlattScaling`, on the log-odds). `smooth` keeps the first
+    two from 0 and 1, as it does there. A class that no fitting row predicts keeps its confidences.
 
     The number answers for the class that was predicted before: where it falls below another class's, `predict` gives
     that other class, as the certificate's accuracies tell. Raising it to keep the class would undo the calibration.
@@ -49,19 +49,22 @@ class TopLabelCalibration(Recalibrator):
     >>> p = [[.9, .1], [.8, .2], [.7, .3], [.3, .7], [.4, .6]]
     >>> fitted = TopLabelCalibration("probabilities", n_bins=1).fit(p, [0, 0, 1, 1, 1])
     >>> fitted.predict_proba([[.6, .4], [.1, .9]]).round(4).tolist()
-    [[0.6667, 0.3333], [0.0, 1.0]]
+    [[0.6667, 0.3333], [0.1667, 0.8333]]
     """
 
     input: str = "logits"
     method: str = "histogram"
     n_bins: int = 15
     classes: Sequence[Any] | None = None
+    smooth: bool = True
     short: ClassVar[str] = "top_label"
     of_events: ClassVar[bool] = False
     learns: ClassVar[tuple[str, ...]] = ("curves_",)
+    later: ClassVar[tuple[str, ...]] = ("smooth",)
 
     def _check(self) -> None:
         super()._check()
+        flag(self.smooth, "smooth")
         word(self.method, "method", *_CURVES)
         whole(self.n_bins, "n_bins", 1, MOST_BINS)
 
@@ -76,7 +79,8 @@ class TopLabelCalibration(Recalibrator):
         parts = [self._fitted(event) for event in predicted_events(lesson, self._confidence(lesson.scores))]
         curves, endings = zip(*parts, strict=True)
         self.curves_ = tuple(curves)
-        return together(endings, lesson.classes)
+        absent = counted(lesson, self.smooth)
+        return absent if self.method != "platt" and absent.message else together(endings, lesson.classes)
 
     def _map(self, scores: ModelScores) -> Floats:
         probabilities, confidence = scores.probabilities, self._confidence(scores)
@@ -110,8 +114,8 @@ class TopLabelCalibration(Recalibrator):
             slope, intercept, ending = fit_platt(event)
             return np.array([slope, intercept]), ending
         if self.method == "isotonic":
-            return np.stack(fit_isotonic(event)), Ending()
-        return fit_histogram(event, self.n_bins), Ending()
+            return np.stack(fit_isotonic(event, smooth=self.smooth)), Ending()
+        return fit_histogram(event, self.n_bins, self.smooth), Ending()
 
 
 def predicted_events(lesson: Lesson, confidence: Array) -> list[Event]:

@@ -13,6 +13,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson
+from calibrant.recalibrate.fitting.one_vs_all import absent
 from calibrant.recalibrate.temperature import fit_temperature
 
 FLAT = 1e-8
@@ -215,11 +216,9 @@ def usual_temperature(features: Floats, labels: Ints, weight: Floats) -> float:
 
 def require_every_class(lesson: Lesson, hint: str) -> None:
     """Refuse labels without a class: nothing would keep its intercept finite."""
-    seen = np.bincount(lesson.labels, lesson.weight, minlength=lesson.width) > 0
-    if not seen.all():
-        absent = [lesson.classes[index] for index in np.flatnonzero(~seen)]
-        named = ", ".join(map(str, absent[:5])) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-        raise CalibrationInputError("y", "must have rows of every class", got=f"none of {named}", hint=hint)
+    missing = absent(lesson)
+    if missing:
+        raise CalibrationInputError("y", "must have rows of every class", got=f"none of {missing}", hint=hint)
 
 
 def _reach(likelihood: Likelihood, step: Floats) -> float:

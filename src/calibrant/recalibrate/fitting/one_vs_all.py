@@ -75,6 +75,31 @@ def events(lesson: Lesson, scores: Array) -> Iterator[Event]:
         yield Event(column[kept], outcomes[kept].astype(np.float64), lesson.weight[kept])
 
 
+def absent(lesson: Lesson) -> str:
+    """The names of classes without rows, five of them at most; empty where there is none.
+
+    >>> from calibrant.recalibrate.fitting.lessons import as_lesson
+    >>> absent(as_lesson([[.2, .3, .5]], [1], input="probabilities", classes=["cat", "dog", "owl"]))
+    'cat, owl'
+    """
+    without = np.flatnonzero(np.bincount(lesson.labels, lesson.weight, lesson.width) == 0)
+    names = ", ".join(str(lesson.classes[index]) for index in without[:5])
+    return f"{names} and {len(without) - 5} more" if len(without) > 5 else names
+
+
+def counted(lesson: Lesson, smooth: bool = True, iterations: int = 0) -> Ending:
+    """How counting ended: not well where a class has no rows, whose probability is then no more than a guess.
+
+    >>> from calibrant.recalibrate.fitting.lessons import as_lesson
+    >>> counted(as_lesson([.2, .4], [0, 0], input="probabilities")).message
+    'there are no rows of class 1: its probability comes from smoothing alone'
+    """
+    missing = absent(lesson)
+    source = "comes from smoothing alone" if smooth else "is 0; smooth=True keeps it above"
+    message = f"there are no rows of class {missing}: its probability {source}" if missing else ""
+    return Ending(not missing, iterations=iterations, message=message)
+
+
 def gathered(learnt: Sequence[Any]) -> Any:
     """What was learnt of each class as one: numbers as an array, arrays as a tuple; of one event, as it is.
 

@@ -12,6 +12,7 @@ from calibrant.report.quoting import counted, listed
 from calibrant.report.sections.family import leaving_out
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
+from calibrant.text import p_value
 
 
 def repair_section(subject: Subject) -> Section:
@@ -60,12 +61,15 @@ def repair_section(subject: Subject) -> Section:
 def gained(choice: Choice) -> str:
     """What the best method gains, and how sure that is."""
     before = choice.table[UNCHANGED]["log loss"].value
-    if choice.gain is None:
+    if not choice.rejected:
+        p = p_value(choice.test.p_value, choice.test.redraws)
+        return f"The calibration test does not reject these forecasts ({p}): leave them alone."
+    if choice.best == UNCHANGED:
         return (
             f"No method lowers the log loss ({_said(before)}) on rows it was not fitted on: leave the forecasts alone."
         )
     after = choice.table[choice.best]["log loss"].value
-    if math.isinf(before):
+    if choice.gain is None:
         return (
             f"{choice.best.capitalize()} recalibration would bring the log loss from infinite (something happened that "
             f"was given probability 0) to {after:.4f} on rows it was not fitted on."
@@ -74,8 +78,8 @@ def gained(choice: Choice) -> str:
     least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
     return (
         f"{choice.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows "
-        f"it was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice), "
-        f"{'more than noise' if between.low > 0 else 'which may be noise'}."
+        f"it was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice)"
+        f"{'' if between.low > 0 else '; on new data the gain may be none'}."
     )
 
 
@@ -85,9 +89,11 @@ def _said(loss: float) -> str:
 
 def _infinite(choice: Choice) -> list[str]:
     """Methods that rule out what happens."""
-    names = [name for name in choice.ranking if math.isinf(choice.table[name]["log loss"].value)]
-    words = f"The log loss of {listed(names)} is infinite: something happened that was given probability 0."
-    return [words] if names else []
+    return [
+        f"{name.capitalize()}: the log loss is infinite. In {counted(count, 'row')}, something happened that was given "
+        "probability 0."
+        for name, count in choice.infinite.items()
+    ]
 
 
 def _leaving_out(choice: Choice) -> list[str]:
