@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant import recipes
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
-from calibrant.inference.bootstrap import NOISE
 from calibrant.predictions import Predictions
 from calibrant.report import Report
 from calibrant.report.page import PageTable
@@ -354,7 +352,8 @@ def test_the_p_value_of_the_mean_gap_is_computed_and_no_seed_changes_it():
 
 def test_one_row_has_no_interval(quick):
     subject = Subject(Predictions.from_probs([1], [0.593]), "m")
-    assert math.isnan(subject.ece.interval.low)
+    assert subject.ece.interval is None
+    assert "no interval of fewer than 2 rows" in subject.ece.notes
     assert "90% interval" not in " ".join(verdict(subject).supporting)
 
 
@@ -366,17 +365,23 @@ def test_files_of_other_rows_are_said_to_be_and_equal_ones_share_the_lead(quick)
     assert lowest([first, Subject(drawn(300), "c")]) == "Of 2 models, the lowest ECE and the lowest log loss: a and c."
 
 
-def test_intervals_that_leave_out_their_value_are_explained(fewer):
-    predictions = classes(300, 5)
-    section = family_section(Subject(predictions, "m"))
-    outside = [
-        row[0]
-        for row in section.grids[0].rows
-        if math.isfinite(row[2]) and not row[2] - 1e-12 <= row[1] <= row[3] + 1e-12
-    ]
-    assert outside
-    explained = next(text for text in section.paragraphs if "leaves out the value itself" in text)
-    assert all(name in explained for name in outside[:6])
+def test_no_interval_leaves_out_its_value(fewer):
+    for predictions in (classes(300, 5), drawn(200), drawn(200, power=1.5)):
+        rows = family_section(Subject(predictions, "m")).grids[0].rows
+        held = [row for row in rows if math.isfinite(row[2])]
+        assert all(row[2] <= row[1] <= row[3] for row in held)
+        assert len(held) > len(rows) / 2
+
+
+def test_numbers_without_interval_are_named_once_with_the_reason(fewer):
+    section = family_section(Subject(drawn(200), "m"))
+    assert [row[0] for row in section.grids[0].rows if math.isnan(row[2])] == ["smooth ECE", "MCE", "largest drift"]
+    (reason,) = (text for text in section.paragraphs if "no interval" in text)
+    assert reason.startswith("smooth ECE, MCE and largest drift: no interval is known to cover")
+    rng = np.random.default_rng(0)
+    p = rng.random(50)
+    soft = family_section(Subject(Predictions.from_probs(p**2, p), "m")).paragraphs
+    assert sum("no interval is known to cover under soft labels" in text for text in soft) == 1
 
 
 def test_nothing_is_said_of_intervals_that_hold_their_value():
@@ -385,14 +390,6 @@ def test_nothing_is_said_of_intervals_that_hold_their_value():
     assert leaving_out({"a": dataclasses.replace(result, value=0.3)}) == ["a"]
     unknown = dataclasses.replace(result, interval=Interval(math.nan, math.nan, 0.9, "basic", "exact", 9))
     assert leaving_out({"a": unknown, "b": dataclasses.replace(result, interval=None)}) == []
-
-
-def test_errors_that_are_mostly_noise_are_said_to_be(fewer):
-    predictions = drawn(200)
-    section = family_section(Subject(predictions, "m"))
-    result = Subject(predictions, "m").measured(recipes.ECE, about_event=True)
-    assert NOISE in result.notes
-    assert any(text.startswith("Half or more of ECE") for text in section.paragraphs)
 
 
 def test_no_interval_of_an_error_goes_beyond_one(fewer):
@@ -672,7 +669,7 @@ def test_resamples_shrink_as_the_data_grow_and_are_printed(monkeypatch):
     assert counts == [200, 200, 133, 100]
     monkeypatch.setattr("calibrant.report.subject.MOST", 4)
     monkeypatch.setattr("calibrant.report.subject.LEAST", 2)
-    assert "From 4 resamples of the rows" in family_section(Subject(drawn(30), "m")).paragraphs[0]
+    assert "from 4 redraws of the labels" in family_section(Subject(drawn(30), "m")).paragraphs[0]
     weighted = Subject(drawn(100_000, sample_weight=np.full(100_000, 0.5)), "m")
     assert weighted.resamples == 4
 
@@ -696,7 +693,8 @@ def test_a_large_event_is_measured_on_all_its_rows(monkeypatch):
         result = subject.measured(metric, about_event=True)
         assert result.value == pytest.approx(metric(predictions).value, abs=1e-12)
         assert result.n == 25_000
-        assert result.interval.low <= result.interval.high
+        assert result.interval is None or result.interval.low <= result.value <= result.interval.high
+        assert (result.interval is None) == (metric == cal.MCE)
         assert result.details.get("redraws") == (None if metric == cal.MCS else 20)
     assert len(subject.null.values) == 20
     report = Report.of(predictions)

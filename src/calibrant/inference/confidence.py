@@ -19,6 +19,7 @@ from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Interval, Result
+from calibrant.specification.facts import Facts
 from calibrant.summaries import Summary
 from calibrant.views import View
 
@@ -28,6 +29,7 @@ THINNEST = 5
 """Squared gaps of bins with fewer rows on average have no interval."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
+SOFT = "no interval is known to cover under soft labels"
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,10 @@ class Confidence:
 
     Binned errors of gaps or squared gaps: from the binomial distribution of each bin's outcomes (`gap_sums`). Mean
     scores, signed gaps and statistics with known influences: Student's t with a correction for skewness (Hall 1992).
-    The target is the metric's own limit, with these bins, as rows grow in number. Where nothing covers, the result has
-    no interval, and a note says why. `groups` names a column whose rows may depend on each other.
+    The target is the metric's own limit, with these bins, as rows grow in number. Chance alone raises a calibration
+    error, so that its limit may lie far below its value; the interval always reaches to the value. Where nothing
+    covers, the result has no interval, and a note says why. `groups` names a column whose rows may depend on each
+    other; the labels of one row always may.
 
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -58,19 +62,28 @@ class Confidence:
     def __call__(self, metric: Metric, predictions: Predictions, result: Result) -> Result:
         """The result with its interval, and with those of its parts, or with the reason why there is none."""
         cluster = clusters(predictions, self.groups)
+        if cluster is None and predictions.n_classes and predictions.forecasts.of_events:
+            cluster = np.arange(len(predictions))
         way = _way(metric)
-        if way is None or not result.n:
-            return dataclasses.replace(result, notes=(*result.notes, UNKNOWN))
-        ends = [self._clipped(metric, place, pair) for place, pair in enumerate(way(predictions, cluster, self.level))]
+        if way is None or not result.n or predictions.soft is not None:
+            reason = UNKNOWN if predictions.soft is None else SOFT
+            return dataclasses.replace(result, notes=(*result.notes, reason))
+        values = (result.value, *result.values)
+        every = zip(values, way(predictions, cluster, self.level), strict=False)  # a single question is the metric
+        ends = [
+            self._reaching(value, pair, metric.part_facts if place else metric.facts)
+            for place, (value, pair) in enumerate(every)
+        ]
         reasons = [pair for pair in ends[:1] if isinstance(pair, str)]
         if reasons:
             return dataclasses.replace(result, notes=(*result.notes, *reasons))
         intervals = tuple(self._interval(pair) for pair in ends)
         return dataclasses.replace(result, interval=intervals[0], intervals=intervals[1:] if result.values else ())
 
-    def _clipped(self, metric: Metric, place: int, pair: Ends) -> Ends:
-        known = metric.part_facts if place else metric.facts
-        return pair if isinstance(pair, str) else (max(pair[0], known.low), min(pair[1], known.high))
+    def _reaching(self, value: float, pair: Ends, known: Facts) -> Ends:
+        if isinstance(pair, str):
+            return pair
+        return max(min(pair[0], value), known.low), min(max(pair[1], value), known.high)
 
     def _interval(self, pair: Ends) -> Interval:
         low, high = (np.nan, np.nan) if isinstance(pair, str) else pair
@@ -102,7 +115,7 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     questions, _, coordinates = bins.shape
     squared = metric.part_facts.order == 2.0
     weights = _weights(metric, metric.pooled(bins), bins.counts.sum(axis=1))
-    if coordinates != 1 or view.about.soft or weights is None or (squared and questions > 1):
+    if coordinates != 1 or weights is None or (squared and questions > 1):
         yield UNKNOWN
         return
     effect = _effect(metric, view, bins, None if cluster is None else cluster[metric.select(predictions)])
@@ -153,9 +166,6 @@ def _of_rows(
 ) -> Iterator[Ends]:
     """Ends from what each row, or cluster of rows, contributes."""
     view = metric.view(predictions)
-    if view.about.soft:
-        yield UNKNOWN
-        return
     moves = [moved(metric, view, question) for question in range(view.questions)]
     sizes = np.array([len(rows) for *_, rows in moves], np.float64)
     owner = np.arange(len(view.outputs))

@@ -17,7 +17,7 @@ from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, kinds_together
 from calibrant.metric import Metric
@@ -132,8 +132,7 @@ class Subject(Question):
         result = tried(lambda: asked(rows))
         if result is None:
             return None
-        with_interval = tried(lambda: asked(rows, interval=Bootstrap(resamples, seed=self.seed)))
-        result = result if with_interval is None else _within_one(with_interval)
+        result = Confidence(seed=self.seed)(asked, rows, result)
         if rows.soft is not None:
             return result
         drawn = self.event if about_event else rows  # each label independently
@@ -162,7 +161,9 @@ class Subject(Question):
         assert self.table is not None
         fixed = isinstance(metric, OfBins) and facts_of(metric.binning).fixed
         result = by_blocks(metric, self.sampled) if fixed else concluded(metric, self.table)
-        return self._sharpened(self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
+        return self._sharpened(
+            self.resampling.null(Confidence(seed=self.seed)(metric, self.sampled, result)).annotated()
+        )
 
     @cached_property
     def ece(self) -> Result:
@@ -271,10 +272,3 @@ def redraws(result: Result) -> int | None:
     """How often labels were redrawn for a result's noise floor; None where it has none."""
     count = result.details.get("redraws")
     return None if count is None else int(count)
-
-
-def _within_one(result: Result) -> Result:
-    """The result with an interval that ends where its values do: no calibration error is larger than 1."""
-    assert result.interval is not None
-    low, high = np.clip([result.interval.low, result.interval.high], -1.0, 1.0)
-    return dataclasses.replace(result, interval=dataclasses.replace(result.interval, low=float(low), high=float(high)))

@@ -79,8 +79,8 @@ def _nothing_found(subject: Subject, supporting: tuple[str, ...]) -> Verdict:
 def _without_noise_floor(subject: Subject) -> str:
     """What can be said of soft labels: how large the error is, and the mean's interval."""
     size = f"ECE is {points(subject.ece.value)}; how much of it is noise cannot be told from soft labels"
-    between = subject.mcs.interval
-    if between is None or not (between.low > 0 or between.high < 0):
+    between = subject.whole
+    if not (between.low > 0 or between.high < 0):
         return f"{size}. In the mean, forecasts are neither clearly too high nor too low."
     ends = sorted(100 * abs(end) for end in (between.low, between.high))
     between_them = f"90% interval {ends[0]:.1f} to {ends[1]:.1f}"
