@@ -42,6 +42,9 @@ def _influence(part: int, held: bool) -> Callable[[Ladder], tuple[float, Floats]
 
     def influence(ladder: Ladder) -> tuple[float, Floats]:
         value = offset_intercept(ladder) if held else _line(ladder)[part]
+        moves = np.zeros((len(ladder.values), 2))
+        if not math.isfinite(value):
+            return float(value), moves
         odds, counts, _, _ = _finite(ladder)
         design = np.stack([np.ones(len(odds)), odds])[: 1 if held else 2]
         log_odds = odds + value if held else np.array(_line(ladder)) @ design
@@ -50,7 +53,6 @@ def _influence(part: int, held: bool) -> Callable[[Ladder], tuple[float, Floats]
         curved = np.linalg.pinv((design * (counts * spread)) @ design.T)
         drawn = np.einsum("jm,jk,km->m", design, curved, design) * spread
         pull = (curved @ design)[part] * counts.sum() / (1 - np.minimum(drawn, 0.9))
-        moves = np.zeros((len(ladder.values), 2))
         there = (ladder.values > 0) & (ladder.values < 1)
         moves[there] = pull[:, None] * (np.array([0.0, 1.0]) - chance[:, None])
         return float(value), moves

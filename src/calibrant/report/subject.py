@@ -20,19 +20,21 @@ from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, kinds_together
+from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.methods import usual
-from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recipes import (
     ADAPTIVE_ECE,
     ECCE_MAD,
     ECE,
     ECE_DEBIASED,
     ECE_SWEEP,
+    INTERCEPT,
     MCE,
     MCS,
+    SLOPE,
     SMECE,
 )
 from calibrant.report.charts import Z
@@ -51,6 +53,10 @@ SETTINGS = (5, 10, 15, 20, 30, 50)
 _EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
 """Forecasts that may be gone through: rows times resamples of one event; rows times classes that questions about all
 classes look at, and that recalibration is tried on."""
+TESTED = 999
+"""Redraws of the calibration test; fewer of many forecasts."""
+_TESTED_ROWS, _REDRAWN, _FEWEST = 200_000, 4e7, 199
+"""Forecasts that are tested, and forecasts times redraws, as long as there are so many redraws."""
 _PASSES, _TOGETHER = 4e6, 2e8
 """Rows times classes times resamples, of questions about all classes; and of very many labels that are drawn by row."""
 
@@ -180,6 +186,24 @@ class Subject(Question):
         return result
 
     @cached_property
+    def test(self) -> CalibrationTest | None:
+        """The test of calibration behind the verdict; None under soft labels. Labels of one row may depend."""
+        if self.predictions.soft is not None:
+            return None
+        rows = self._some(_TESTED_ROWS // max(1, self.together), stage=13)
+        n = min(TESTED, max(_FEWEST, int(_REDRAWN / (len(rows) * max(1, self.together)))))
+        if not self.together or len(rows) == 1:
+            return calibration_test(rows, n, self.seed)
+        rows = dataclasses.replace(rows, columns={"row": np.arange(len(rows))})
+        return calibration_test(rows, n, self.seed, groups="row")
+
+    @cached_property
+    def line(self) -> list[Result]:
+        """Calibration intercept and slope of the main event, with their intervals; nothing under fractional weights."""
+        interval = Confidence(seed=self.seed)
+        return tried(lambda: [metric(self.event, interval=interval) for metric in (INTERCEPT, SLOPE)]) or []
+
+    @cached_property
     def null(self) -> Null | None:
         """The distribution of ECE if the forecasts were calibrated; None under soft labels."""
         result = self.ece
@@ -225,18 +249,6 @@ class Subject(Question):
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
             return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
-
-    @cached_property
-    def temperature(self) -> tuple[float, bool] | None:
-        """The temperature that the rows of the recalibration want, and whether it lies inside its bounds."""
-        if self.together:  # each label has its own
-            return None
-        rows = self.repaired_rows
-        method = TemperatureScaling(input="logits" if rows.logits else "probabilities")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
-            fitted = tried(lambda: method.fit(rows))
-        return None if fitted is None else (fitted.temperature_, not fitted.certificate_.at_bound)
 
     @cached_property
     def digest(self) -> str:
