@@ -340,17 +340,35 @@ def test_what_is_wrong_with_the_rows_of_a_file_names_the_file(command, tmp_path)
     )
 
 
+def test_intervals_are_those_that_cover_unless_a_bootstrap_is_asked_for(command, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    np.savez(tmp_path / "rows.npz", p=p, y=(rng.random(200) < p).astype(int))
+    asked = ("measure", str(tmp_path / "rows.npz"), "-m", "ece", "-m", "mce", "--interval")
+    known = cal.ECE(read(tmp_path / "rows.npz"), interval=cal.Confidence()).interval
+    out = command(*asked).out
+    assert f"{known.low:.4f} to {known.high:.4f}" in out
+    assert "note: no interval is known to cover for this metric: compare it with its noise floor (mce)" in out
+    drawn = cal.ECE(read(tmp_path / "rows.npz"), interval=cal.Bootstrap(50, seed=0)).interval
+    for spelled in ("bootstrap=50", "50"):
+        assert f"{drawn.low:.4f} to {drawn.high:.4f}" in command(*asked, spelled).out
+    wrong = command(*asked, "often")
+    assert wrong.code == 2
+    assert "--interval: takes nothing or bootstrap=N" in wrong.err
+
+
 def test_whole_groups_are_resampled(command, tmp_path):
     rng = np.random.default_rng(0)
     site, p = np.repeat(np.arange(20), 20), rng.random(400)
     shift = np.repeat(rng.normal(size=20), 20) / 4
     np.savez(tmp_path / "sites.npz", p=p, y=(rng.random(400) < np.clip(p + shift, 0, 1)).astype(int), site=site)
-    asked = ("measure", str(tmp_path / "sites.npz"), "-m", "mcs", "--interval", "100", "--format", "json")
+    asked = ("measure", str(tmp_path / "sites.npz"), "-m", "mcs", "--format", "json", "--interval")
     widths = []
-    for more in ((), ("--groups", "site")):
+    for more in ((), ("--groups", "site"), ("bootstrap=100",), ("bootstrap=100", "--groups", "site")):
         (entry,) = json.loads(command(*asked, *more).out)["rows"]["all"].values()
         widths.append(entry["interval"]["high"] - entry["interval"]["low"])
     assert widths[1] > 1.5 * widths[0]
+    assert widths[3] > 1.5 * widths[2]
     ended = command("measure", str(tmp_path / "sites.npz"), "--groups", "site")
     assert "--groups is for --interval and --null" in ended.err
     for metric, more in (("ece", ()), ("mcs", ("--groups", "site"))):

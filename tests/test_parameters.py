@@ -394,7 +394,7 @@ def test_a_table_has_a_metric():
     refusal("metrics: must be a dictionary from names to metrics", cal.table, CLASSES, {})
     refusal("metrics: must be a dictionary from names to metrics", cal.table, CLASSES, [cal.ECE])
     refusal("column: is unknown", cal.table, CLASSES, {"ece": cal.ECE}, by=["ink"])
-    refusal(r"interval: must be a Bootstrap, got 100.*Bootstrap\(200\)", cal.ECE, CLASSES, interval=100)
+    refusal(r"interval: must be a method, got 100.*Confidence\(\)", cal.ECE, CLASSES, interval=100)
 
 
 def test_a_table_by_a_column_of_many_values_is_refused():

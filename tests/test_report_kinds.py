@@ -189,11 +189,17 @@ def test_the_page_rebins_labels_with_the_uncertainty_of_its_bins():
     assert [bar.squares for bar in bars] == pytest.approx(summed[summed > 0].tolist())
 
 
-def test_intervals_are_those_of_resampled_rows():
+def test_intervals_take_rows_to_be_independent_and_not_their_labels():
     predictions = labelled()
     subject = Subject(predictions, "model")
-    bootstrap = cal.Bootstrap(subject.resamples, seed=0)
-    assert subject.ece.interval == cal.ECE.replace(lens=cal.Flat())(predictions, interval=bootstrap).interval
+    asked = cal.ECE.replace(lens=cal.Flat())(predictions, interval=cal.Confidence())
+    assert subject.ece.interval == asked.interval
+    p, y = predictions.probabilities, predictions.labels
+    alike = cal.Predictions.from_multilabel(np.repeat(y[:, :1], 9, axis=1), np.repeat(p[:, :1], 9, axis=1))
+    for metric in (cal.MCS, cal.ECE):  # nine times the same label is one label
+        single = metric(cal.Predictions.from_probs(y[:, 0], p[:, 0]), interval=cal.Confidence()).interval
+        repeated = metric.replace(lens=cal.Flat())(alike, interval=cal.Confidence()).interval
+        assert repeated.high - repeated.low > 0.95 * (single.high - single.low)
     noise = cal.consistency(cal.ECE, subject.event, subject.resamples)
     assert subject.ece.details["noise_floor"] == noise.mean
 

@@ -159,7 +159,7 @@ def test_tied_forecasts_stay_together_and_keep_their_value():
 @pytest.fixture(scope="module")
 def resampled():
     event = many(21_000)
-    return event, Resampling.of(grouped(event), [cal.ECE, cal.MCS, cal.ECE_DEBIASED], 150, 0)
+    return event, Resampling.of(grouped(event), [cal.ECE, cal.MCS], 150, 0)
 
 
 def test_resampled_groups_spread_as_resampled_rows_do(resampled):
@@ -172,26 +172,6 @@ def test_resampled_groups_spread_as_resampled_rows_do(resampled):
         null = cal.consistency(metric, event, n=150, seed=0)
         assert resampling.labels[metric].std() == pytest.approx(null.sd, rel=0.35)
         assert resampling.labels[metric].mean() == pytest.approx(null.mean, abs=5 * null.sd / math.sqrt(75))
-
-
-def test_intervals_of_groups_are_those_of_the_bootstrap(resampled):
-    # seed 0; ends from 150 draws scatter by about a tenth of the width
-    event, resampling = resampled
-    for metric in (cal.ECE, cal.ECE_DEBIASED):
-        mine = resampling.interval(metric(event)).interval
-        direct = metric(event, interval=cal.Bootstrap(150, seed=0)).interval
-        assert mine.low == pytest.approx(direct.low, abs=(direct.high - direct.low) * 0.4)
-        assert mine.high == pytest.approx(direct.high, abs=(direct.high - direct.low) * 0.4)
-        assert (mine.level, mine.kind, mine.n) == (0.9, "basic", 150)
-
-
-def test_debiased_errors_are_centred_where_their_resamples_tend_to():
-    # seed 0; ends from 400 draws scatter by less than a tenth of the width
-    event = many(300)
-    resampling = Resampling.of(grouped(event), [cal.ECE_DEBIASED], 400, 0)
-    mine = resampling.interval(cal.ECE_DEBIASED(event)).interval
-    direct = cal.ECE_DEBIASED(event, interval=cal.Bootstrap(400, seed=0)).interval
-    assert mine.high == pytest.approx(direct.high, abs=0.1 * (direct.high - direct.low))
 
 
 def test_the_same_seed_draws_the_same():

@@ -247,3 +247,13 @@ def test_a_statistic_of_ones_own_is_a_metric():
     assert same(metric.conclude(metric.summarise(whole[:100]) + metric.summarise(whole[100:])), metric(whole))
     with pytest.raises(cal.CalibrationInputError, match="statistic: must be a function of a table"):
         cal.TableStatistic(statistic="slope")
+
+
+@pytest.mark.parametrize(
+    ("p", "y"), [([0.0, 1.0, 1.0], [0, 1, 0]), ([0.3], [1]), ([0.2, 0.8, 0.9], [1, 1, 1]), ([0.0, 1.0], [0, 1])]
+)
+def test_a_line_that_does_not_exist_has_no_interval_and_says_why(p, y):
+    for metric in (cal.SLOPE, cal.INTERCEPT):
+        result = metric(y, p, interval=cal.Confidence())
+        assert result.interval is None
+        assert any("no interval" in note for note in result.notes)

@@ -65,3 +65,10 @@ def test_a_value_called_all_does_not_hide_the_total():
 def test_terminals_are_not_steered():
     assert inert("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"
     assert len(inert("x" * 10_000)) == 60
+
+
+def test_any_method_gives_the_intervals():
+    covering = cal.table(PREDICTIONS, METRICS, interval=cal.Confidence())["all"]["ece"]
+    assert covering.interval == cal.ECE(PREDICTIONS, interval=cal.Confidence()).interval
+    told = cal.table(PREDICTIONS, METRICS, interval=lambda metric, rows, result: result)["all"]["ece"]
+    assert told.interval is None

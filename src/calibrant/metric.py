@@ -81,7 +81,7 @@ class Metric(ABC, Generic[S]):
         self._refuse(others, options)
         predictions = checked(y_true, y_proba, options, self.__call__)
         if interval is not None and not callable(interval):
-            raise CalibrationInputError("interval", "must be a Bootstrap", got=repr(interval), hint="Bootstrap(200)")
+            raise CalibrationInputError("interval", "must be a method", got=repr(interval), hint="Confidence()")
         result = self.conclude(self.summarise(predictions))
         return result if interval is None else interval(self, predictions, result)
 

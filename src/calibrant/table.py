@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.comparison import holm
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, checked
@@ -122,7 +121,7 @@ def table(
     metrics: Mapping[str, Metric] | None = None,
     *,
     by: str | None = None,
-    interval: Bootstrap | None = None,
+    interval: Callable[[Metric, Predictions, Result], Result] | None = None,
     null: int | None = None,
     seed: int = 0,
     groups: str | None = None,
@@ -133,7 +132,8 @@ def table(
     Called as `table(predictions, metrics)`, or as `table(y_true, y_proba, metrics)` with options as in
     `Predictions.from_probs`.
 
-    With `interval`, each number has one; with `null`, each calibration error has its noise floor and p-value, from so
+    With `interval` (`Confidence()`, `Bootstrap(1000)`, or any function of metric, predictions and result), each number
+    has one, or a note why there is none; with `null`, each calibration error has its noise floor and p-value, from so
     many redraws of the labels, among its details. `corrected_p_value`, which the table prints, is the p-value after
     Holm's correction for all that stand in the table. `groups` is that of `consistency`.
 

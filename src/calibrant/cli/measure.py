@@ -36,7 +36,13 @@ USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "m
 @click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
 @click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
-@click.option("--interval", type=int, metavar="N", help="Add bootstrap intervals from N resamples.")
+@click.option(
+    "--interval",
+    is_flag=False,
+    flag_value="confidence",
+    metavar="[bootstrap=N]",
+    help="Add 90% intervals that cover, or say why there is none; bootstrap=N: from N resamples of the rows.",
+)
 @click.option(
     "--null",
     type=int,
@@ -56,7 +62,7 @@ def measure(
     by: str | None,
     select: str | None,
     style: str,
-    interval: int | None,
+    interval: str | None,
     null: int | None,
     groups: str | None,
     seed: int,
@@ -72,7 +78,8 @@ def measure(
       calibrant measure predictions.npz -m ece -m sce --by region
       calibrant measure predictions.npz -m 'top_k(5)/kdtree(0.1)/tvd' --format json
       calibrant measure predictions.npz -m ece --fail-above ece=0.05
-      calibrant measure predictions.npz -m ece -m full_ece --interval 200 --null 200
+      calibrant measure predictions.npz -m ece -m log_loss --interval --null 200
+      calibrant measure predictions.npz -m full_ece --interval bootstrap=1000
       calibrant measure labels.npy probabilities.npy
 
     \b
@@ -101,10 +108,10 @@ def measure(
     thresholds = _limits(limits, metrics)
     if groups is not None and interval is None and null is None:
         raise click.UsageError("--groups is for --interval and --null")
-    resampling = None if interval is None else usage(lambda _: calibrant.Bootstrap(interval, seed, groups=groups), "")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
-    measured = table(predictions, metrics, by=by, interval=resampling, null=null, seed=seed, groups=groups)
+    method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
+    measured = table(predictions, metrics, by=by, interval=method, null=null, seed=seed, groups=groups)
     chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
     show(measured, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
     _enforce(measured, thresholds)
@@ -126,6 +133,17 @@ def _selection(text: str) -> Selection:
     except CalibrationInputError as error:
         message = str(error).removeprefix("--select: ").removeprefix("metric: ")
         raise CalibrationInputError("--select", message) from None
+
+
+def _interval(text: str, seed: int, groups: str | None) -> calibrant.Confidence | calibrant.Bootstrap:
+    """The method that --interval names; a number alone is one of resamples."""
+    number = text.removeprefix("bootstrap=")
+    if text == "confidence":
+        return calibrant.Confidence(seed=seed, groups=groups)
+    if not number.isdecimal():
+        hint = "write --interval after the files, or --interval bootstrap=1000"
+        raise CalibrationInputError("--interval", "takes nothing or bootstrap=N", got=text, hint=hint)
+    return calibrant.Bootstrap(int(number), seed, groups=groups)
 
 
 def _check_null(n: int, seed: int) -> None:

@@ -19,7 +19,7 @@ from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Interval, Result
-from calibrant.specification.facts import facts_of
+from calibrant.specification.facts import Facts, facts_of
 from calibrant.summaries import Summary
 from calibrant.views import View
 
@@ -35,6 +35,7 @@ FEW_TO_CHOOSE = 200
 """Fewer rows than this choose the number of bins too freely for an interval of these bins."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
+SOFT = "no interval is known to cover under soft labels"
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,10 @@ class Confidence:
 
     Binned errors of gaps or squared gaps: from the binomial distribution of each bin's outcomes (`gap_sums`). Mean
     scores, signed gaps and statistics with known influences: Student's t with a correction for skewness (Hall 1992).
-    The target is the metric's own limit, with these bins, as rows grow in number. Where nothing covers, the result has
-    no interval, and a note says why. `groups` names a column whose rows may depend on each other.
+    The target is the metric's own limit, with these bins, as rows grow in number. Chance alone raises a calibration
+    error, so that its limit may lie far below its value; the interval always reaches to the value. Where nothing
+    covers, the result has no interval, and a note says why. `groups` names a column whose rows may depend on each
+    other; the labels of one row always may.
 
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -65,10 +68,18 @@ class Confidence:
     def __call__(self, metric: Metric, predictions: Predictions, result: Result) -> Result:
         """The result with its interval, and with those of its parts, or with the reason why there is none."""
         cluster = clusters(predictions, self.groups)
+        if cluster is None and predictions.n_classes and predictions.forecasts.of_events:
+            cluster = np.arange(len(predictions))
         way = _way(metric)
-        if way is None or not result.n:
-            return dataclasses.replace(result, notes=(*result.notes, UNKNOWN))
-        ends = [self._clipped(metric, place, pair) for place, pair in enumerate(way(predictions, cluster, self.level))]
+        if way is None or not result.n or predictions.soft is not None:
+            reason = UNKNOWN if predictions.soft is None else SOFT
+            return dataclasses.replace(result, notes=(*result.notes, reason))
+        values = (result.value, *result.values)
+        every = zip(values, way(predictions, cluster, self.level), strict=False)  # a single question is the metric
+        ends = [
+            self._reaching(value, pair, metric.part_facts if place else metric.facts)
+            for place, (value, pair) in enumerate(every)
+        ]
         reasons = [pair for pair in ends[:1] if isinstance(pair, str)]
         if reasons:
             return dataclasses.replace(result, notes=(*result.notes, *reasons))
@@ -76,9 +87,10 @@ class Confidence:
         parts = intervals[1:] if len(intervals) == 1 + len(result.values) else ()
         return dataclasses.replace(result, interval=intervals[0], intervals=parts)
 
-    def _clipped(self, metric: Metric, place: int, pair: Ends) -> Ends:
-        known = metric.part_facts if place else metric.facts
-        return pair if isinstance(pair, str) else (max(pair[0], known.low), min(pair[1], known.high))
+    def _reaching(self, value: float, pair: Ends, known: Facts) -> Ends:
+        if isinstance(pair, str):
+            return pair
+        return max(min(pair[0], value), known.low), min(max(pair[1], value), known.high)
 
     def _interval(self, pair: Ends) -> Interval:
         low, high = (np.nan, np.nan) if isinstance(pair, str) else pair
@@ -111,7 +123,7 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     questions, _, coordinates = bins.shape
     squared = metric.part_facts.order == 2.0
     weights = _weights(metric, metric.pooled(bins), bins.counts.sum(axis=1))
-    if coordinates != 1 or view.about.soft or weights is None or (squared and questions > 1):
+    if coordinates != 1 or weights is None or (squared and questions > 1):
         yield UNKNOWN
         return
     reason = _reason(metric, summary, cluster)
@@ -170,9 +182,6 @@ def _of_rows(
 ) -> Iterator[Ends]:
     """Ends from what each row, or cluster of rows, contributes."""
     view = metric.view(predictions)
-    if view.about.soft:
-        yield UNKNOWN
-        return
     moves = [moved(metric, view, question) for question in range(view.questions)]
     sizes = np.array([len(rows) for *_, rows in moves], np.float64)
     owner = np.arange(len(view.outputs))
@@ -259,11 +268,21 @@ def skewed(value: float, moves: Floats, level: float, most: float = np.inf) -> t
     >>> round(low, 3), round(high, 3)  # no skewness: Student's t
     (-0.043, 1.043)
     """
-    n = len(moves)
-    deviation = float(np.sqrt((moves @ moves) * n / max(1, n - 1)))
+    return skewed_by(value, float(moves @ moves), float((moves**3).sum()), len(moves), level, most)
+
+
+def skewed_by(
+    value: float, squares: float, cubes: float, n: int, level: float, most: float = np.inf
+) -> tuple[float, float]:
+    """The interval of `skewed` from the summed squares and cubes of n moves.
+
+    >>> skewed_by(0.5, 0.04, 0.0, 4, 0.9) == skewed(0.5, np.array([-.1, .1, -.1, .1]), 0.9)
+    True
+    """
+    deviation = float(np.sqrt(squares * n / max(1, n - 1)))
     if deviation == 0:
         return value, value
-    skewness = float((moves**3).sum()) / deviation**3
+    skewness = cubes / deviation**3
     quantile = student(level, max(1.0, min(n - 1.0, most)))
 
     def turned(t: float) -> float:

@@ -17,14 +17,12 @@ from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.bootstrap import basic
 from calibrant.inference.consistency import Null
-from calibrant.inference.pivots import pivot
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import TopLabel
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.result import Interval, Result
+from calibrant.result import Result
 
 MOST_BINS = 50
 """The most bins that the page can be asked for."""
@@ -133,25 +131,9 @@ class Resampling:
         cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int, together: Ints | None = None
     ) -> Resampling:
         """n draws of each kind; `together` (`kinds_together`) are the forecasts of each row, where it has several."""
-        pivots = [pivot(metric, several=False).metric for metric in metrics]
-        wanted = list(dict.fromkeys([*metrics, *pivots]))
-        rows = [_values(wanted, drawn) for drawn in _rows_resampled(table, n, seed, together)]
-        labels = [_values(wanted, drawn) for drawn in _labels_redrawn(table, n, seed)]
-        return cls(table, *(dict(zip(wanted, np.array(values).T, strict=True)) for values in (rows, labels)))
-
-    def interval(self, result: Result, level: float = 0.9) -> Result:
-        """The result with a basic bootstrap interval."""
-        pivoted = pivot(result.metric, several=False)
-        drawn = self.rows[pivoted.metric]
-        estimate = result.value
-        if pivoted.metric is not result.metric:
-            estimate = concluded(pivoted.metric, self.table).value
-        if pivoted.limit is not pivoted.metric:
-            drawn = drawn + (estimate - concluded(pivoted.limit, self.table).value)
-        facts = result.metric.facts
-        low, high = np.clip(pivoted.back(np.array(basic(drawn, estimate, level))), facts.low, facts.high)
-        interval = Interval(float(low), float(high), level, "basic", "exact", len(drawn))
-        return dataclasses.replace(result, interval=interval)
+        rows = [_values(metrics, drawn) for drawn in _rows_resampled(table, n, seed, together)]
+        labels = [_values(metrics, drawn) for drawn in _labels_redrawn(table, n, seed)]
+        return cls(table, *(dict(zip(metrics, np.array(values).T, strict=True)) for values in (rows, labels)))
 
     def null(self, result: Result) -> Null:
         """The distribution of the metric if the forecasts were calibrated."""

@@ -12,14 +12,17 @@ from markupsafe import Markup
 
 from calibrant.door.arrays import Array
 from calibrant.inference.comparison import holm
+from calibrant.inference.confidence import skewed_by
 from calibrant.inference.grouped import BLOCK
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
-from calibrant.report.charts import Z, signed_bars
+from calibrant.report.charts import signed_bars
 from calibrant.report.quoting import sides
 
 LEVEL = 0.05
 """The corrected p-value up to which a group is flagged."""
+FEW = 5
+"""Where the rarer outcome was seen fewer times, the interval of a gap holds the exact one of its frequency."""
 _NORMAL = 9.0
 """The variance, in units of the largest weight, from which on the sum of the gaps is taken to be normal."""
 
@@ -34,7 +37,8 @@ class Gap:
     frequency: float
     low: float
     high: float
-    """The 90 % interval of the gap, by the normal approximation; nan for a single row."""
+    """The 90 % interval of the gap: Student's t corrected for skewness, and exact where one outcome is rare; nan for a
+    single row."""
     p: float
     """How likely calibrated forecasts would be as far off."""
     sides: tuple[str, str] = ("over-confident", "under-confident")
@@ -69,7 +73,7 @@ def gaps(event: Predictions, group: Array, names: Sequence[str], together: int =
     """
     many = len(names)
     size, promised, kept, variance, heaviest = np.zeros((5, many))
-    single, joint = np.zeros((2, 4, many))
+    single, joint = np.zeros((2, 8, many))
     start = 0
     for part in event.blocks(max(1, BLOCK // together) * together):
         inside = group[start : start + len(part)]
@@ -92,27 +96,48 @@ def gaps(event: Predictions, group: Array, names: Sequence[str], together: int =
         forecast, frequency = promised / size, kept / size
         gap = forecast - frequency
         spread, alone = _spread(units, gap), _spread(single, gap)
-        reach = Z * np.sqrt(spread * units[0] / np.where(units[0] > 1, units[0] - 1, np.nan)) / size
         effect = np.maximum(np.where(alone > 0, spread / alone, units[3] / single[3]), 1.0)
     times = np.nan_to_num(effect, nan=1.0)  # of groups without forecasts
     p_values = tail(promised - kept, variance * times, heaviest * times)
-    numbers = np.array([forecast, frequency, gap - reach, gap + reach, p_values])
     held = np.flatnonzero(single[0]).tolist()
+    ends = np.full((2, many), np.nan)
+    rows = size**2 / np.maximum(single[3], 1e-300) / times
+    for index in held:
+        moments = units[:, index] / size[index] ** np.array([0, 2, 2, 2, 3, 3, 3, 3])
+        ends[:, index] = _ends(moments, forecast[index], frequency[index], rows[index])
+    numbers = np.array([forecast, frequency, *ends, p_values])
     entries = [Gap(names[index], int(single[0, index]), *numbers[:, index].tolist()) for index in held]
     effects = effect[held].tolist()
     return [dataclasses.replace(entry, sides=sides(event), effect=e) for entry, e in zip(entries, effects, strict=True)]
 
 
 def _moments(rest: Floats, weight: Floats, inside: Array, groups: int) -> Floats:
-    """Of each group how many units, and the sums of squared rests, of rests times weights, and of squared weights."""
-    columns = (weight > 0, rest**2, weight * rest, weight**2)
+    """Of each group how many units, and the sums of products of rests and weights: rr, rw, ww, and three."""
+    columns = (weight > 0, rest**2, weight * rest, weight**2, rest**3, rest**2 * weight, rest * weight**2, weight**3)
     return np.array([np.bincount(inside, values, groups) for values in columns])
 
 
 def _spread(moments: Floats, gap: Floats) -> Floats:
     """The summed (rest - gap x weight)^2."""
-    _, squares, crossed, weights = moments
+    _, squares, crossed, weights, *_ = moments
     return np.maximum(squares - 2 * gap * crossed + gap**2 * weights, 0.0)
+
+
+def _ends(moments: Floats, forecast: float, frequency: float, rows: float) -> tuple[float, float]:
+    """The ends of a group's interval, from moments of its mean and its effective number of rows."""
+    from scipy.special import betaincinv  # type: ignore[import-untyped]
+
+    n, gap = int(moments[0]), forecast - frequency
+    if n < 2:
+        return math.nan, math.nan
+    cubes = float(moments[4:] @ [1.0, -3 * gap, 3 * gap**2, -(gap**3)])
+    low, high = skewed_by(gap, float(_spread(moments, np.asarray(gap))), cubes, n, 0.9)
+    happened = min(max(frequency, 0.0), 1.0) * rows
+    if min(happened, rows - happened) >= FEW:
+        return low, high
+    least = betaincinv(happened, rows - happened + 1, 0.05) if happened > 0 else 0.0
+    most = betaincinv(happened + 1, rows - happened, 0.95) if happened < rows else 1.0
+    return min(low, forecast - float(most)), max(high, forecast - float(least))
 
 
 def corrected(groups: Sequence[Gap]) -> list[Gap]:

@@ -17,22 +17,24 @@ from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, kinds_together
+from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
 from calibrant.recalibrate.methods import usual
-from calibrant.recalibrate.temperature import TemperatureScaling
 from calibrant.recipes import (
     ADAPTIVE_ECE,
     ECCE_MAD,
     ECE,
     ECE_DEBIASED,
     ECE_SWEEP,
+    INTERCEPT,
     MCE,
     MCS,
+    SLOPE,
     SMECE,
 )
 from calibrant.report.charts import Z
@@ -51,6 +53,10 @@ SETTINGS = (5, 10, 15, 20, 30, 50)
 _EVENT, _CLASSES, _REPAIR = 2e6, 2e6, 1e6
 """Forecasts that may be gone through: rows times resamples of one event; rows times classes that questions about all
 classes look at, and that recalibration is tried on."""
+TESTED = 999
+"""Redraws of the calibration test; fewer of many forecasts."""
+_TESTED_ROWS, _REDRAWN, _FEWEST = 200_000, 4e7, 199
+"""Forecasts that are tested, and forecasts times redraws, as long as there are so many redraws."""
 _PASSES, _TOGETHER = 4e6, 2e8
 """Rows times classes times resamples, of questions about all classes; and of very many labels that are drawn by row."""
 
@@ -132,8 +138,7 @@ class Subject(Question):
         result = tried(lambda: asked(rows))
         if result is None:
             return None
-        with_interval = tried(lambda: asked(rows, interval=Bootstrap(resamples, seed=self.seed)))
-        result = result if with_interval is None else _within_one(with_interval)
+        result = Confidence(seed=self.seed)(asked, rows, result)
         if rows.soft is not None:
             return result
         drawn = self.event if about_event else rows  # each label independently
@@ -162,7 +167,9 @@ class Subject(Question):
         assert self.table is not None
         fixed = isinstance(metric, OfBins) and facts_of(metric.binning).fixed
         result = by_blocks(metric, self.sampled) if fixed else concluded(metric, self.table)
-        return self._sharpened(self.resampling.null(_within_one(self.resampling.interval(result))).annotated())
+        return self._sharpened(
+            self.resampling.null(Confidence(seed=self.seed)(metric, self.sampled, result)).annotated()
+        )
 
     @cached_property
     def ece(self) -> Result:
@@ -177,6 +184,24 @@ class Subject(Question):
         result = self.measured(MCS, about_event=True)
         assert result is not None
         return result
+
+    @cached_property
+    def test(self) -> CalibrationTest | None:
+        """The test of calibration behind the verdict; None under soft labels. Labels of one row may depend."""
+        if self.predictions.soft is not None:
+            return None
+        rows = self._some(_TESTED_ROWS // max(1, self.together), stage=13)
+        n = min(TESTED, max(_FEWEST, int(_REDRAWN / (len(rows) * max(1, self.together)))))
+        if not self.together or len(rows) == 1:
+            return calibration_test(rows, n, self.seed)
+        rows = dataclasses.replace(rows, columns={"row": np.arange(len(rows))})
+        return calibration_test(rows, n, self.seed, groups="row")
+
+    @cached_property
+    def line(self) -> list[Result]:
+        """Calibration intercept and slope of the main event, with their intervals; nothing under fractional weights."""
+        interval = Confidence(seed=self.seed)
+        return tried(lambda: [metric(self.event, interval=interval) for metric in (INTERCEPT, SLOPE)]) or []
 
     @cached_property
     def null(self) -> Null | None:
@@ -226,18 +251,6 @@ class Subject(Question):
             return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
 
     @cached_property
-    def temperature(self) -> tuple[float, bool] | None:
-        """The temperature that the rows of the recalibration want, and whether it lies inside its bounds."""
-        if self.together:  # each label has its own
-            return None
-        rows = self.repaired_rows
-        method = TemperatureScaling(input="logits" if rows.logits else "probabilities")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
-            fitted = tried(lambda: method.fit(rows))
-        return None if fitted is None else (fitted.temperature_, not fitted.certificate_.at_bound)
-
-    @cached_property
     def digest(self) -> str:
         """A hash of forecasts, labels and weights in their order: the same data give the same."""
         predictions = self.predictions
@@ -271,10 +284,3 @@ def redraws(result: Result) -> int | None:
     """How often labels were redrawn for a result's noise floor; None where it has none."""
     count = result.details.get("redraws")
     return None if count is None else int(count)
-
-
-def _within_one(result: Result) -> Result:
-    """The result with an interval that ends where its values do: no calibration error is larger than 1."""
-    assert result.interval is not None
-    low, high = np.clip([result.interval.low, result.interval.high], -1.0, 1.0)
-    return dataclasses.replace(result, interval=dataclasses.replace(result.interval, low=float(low), high=float(high)))

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.recalibrate.choice import UNCHANGED
+from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.report.quoting import percent, points, sides
 from calibrant.report.sections.models import lowest
 from calibrant.report.sections.repair import gained
-from calibrant.report.subject import Subject, redraws
+from calibrant.report.subject import Subject
+from calibrant.result import Result
 from calibrant.text import p_value
 
 LEVEL = 0.05
@@ -19,7 +20,7 @@ LEVEL = 0.05
 TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
 BLURRED = 0.05
-"""If calibrated forecasts of so many rows may show an error of more than this, no error can be ruled out."""
+"""If the interval of ECE reaches farther than this, no error can be ruled out."""
 RULE_OF_THREE = 3.0
 """What never happened in n rows may still happen in 3 / n of them (95 %)."""
 MIXED = 0.25
@@ -36,51 +37,48 @@ class Verdict:
 
 
 def verdict(subject: Subject, others: Sequence[Subject] = ()) -> Verdict:
-    """What a release manager needs to know.
+    """What a release manager needs to know: its words and its p-value are those of the test of calibration.
 
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> print(verdict(Subject(cal.Predictions.from_probs(rng.random(2000) < p, p), "model")).sentence)
-    No miscalibration beyond noise: ECE is 3.0 points, and calibrated forecasts would show 2.7 (p = 0.32).
+    No miscalibration beyond noise (p = 0.67): ECE is 3.0 points, and calibrated forecasts would show 2.7.
     """
+    test = subject.test
+    off = test is not None and test.p_value <= LEVEL
     compared = [lowest([subject, *others])] if others else []
-    supporting = tuple(filter(None, [_on_average(subject), _sizes(subject), _repair(subject), *compared]))
-    p = subject.ece.details.get("null_p_value")
-    if p is None or p != p:
+    choice = subject.choice if off else None
+    changes = () if choice is None or choice.best == UNCHANGED else (choice,)
+    supporting = (_on_average(subject), _sizes(subject), *map(gained, changes), *compared)
+    if test is None:
         return Verdict(_without_noise_floor(subject), supporting, "unsure")
-    if p > LEVEL:
-        return _nothing_found(subject, supporting)
-    noise = p_value(p, redraws(subject.ece))
+    noise = p_value(test.p_value, test.redraws)
+    if not off:
+        return _nothing_found(subject, noise, supporting)
     if subject.ece.value < TELLING:
         sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
         return Verdict(sentence, supporting, "unsure")
-    help_ = _help(subject)
-    sentence = f"{_direction(subject)}, more than noise ({noise}){f'; {help_}' if help_ else ''}."
+    sentence = f"{_direction(subject)}, more than noise ({noise}){''.join(map(_repair, changes))}."
     return Verdict(sentence, supporting, "poor")
 
 
-def _nothing_found(subject: Subject, supporting: tuple[str, ...]) -> Verdict:
+def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...]) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
-    floor, mean = subject.ece.details["noise_floor"], subject.mcs.details.get("null_p_value", 1.0)
-    if mean <= LEVEL / 5:  # a second look at the same data must not add many false alarms
-        lead = f"{_off(subject)} in the mean, more than noise"
-        but = f"ECE, {points(subject.ece.value)}, is not (calibrated forecasts would show {100 * floor:.1f})"
-        return Verdict(f"{lead} ({p_value(mean, redraws(subject.mcs))}), though {but}.", supporting, "unsure")
-    most = max(subject.ece.details["noise_95"], RULE_OF_THREE / subject.ece.n)
-    p = p_value(subject.ece.details["null_p_value"], redraws(subject.ece))
-    numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f} ({p})"
+    between, floor = subject.ece.interval, subject.ece.details["noise_floor"]
+    most = max(1.0 if between is None else between.high, RULE_OF_THREE / subject.ece.n)
+    numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f}"
     if most <= BLURRED:
-        return Verdict(f"No miscalibration beyond noise: {numbers}.", supporting, "good")
-    hidden = f"with {subject.rows}, up to {100 * min(most, 1.0):.1f} points would pass for noise"
-    return Verdict(f"Too few rows to tell: {numbers}; {hidden}.", supporting, "unsure")
+        return Verdict(f"No miscalibration beyond noise ({noise}): {numbers}.", supporting, "good")
+    hidden = f"with {subject.rows}, the error may be as large as {points(min(most, 1.0))}"
+    return Verdict(f"Too few rows to tell ({noise}): {numbers}; {hidden}.", supporting, "unsure")
 
 
 def _without_noise_floor(subject: Subject) -> str:
     """What can be said of soft labels: how large the error is, and the mean's interval."""
     size = f"ECE is {points(subject.ece.value)}; how much of it is noise cannot be told from soft labels"
-    between = subject.mcs.interval
-    if between is None or not (between.low > 0 or between.high < 0):
+    between = subject.whole
+    if not (between.low > 0 or between.high < 0):
         return f"{size}. In the mean, forecasts are neither clearly too high nor too low."
     ends = sorted(100 * abs(end) for end in (between.low, between.high))
     between_them = f"90% interval {ends[0]:.1f} to {ends[1]:.1f}"
@@ -94,15 +92,32 @@ def _direction(subject: Subject) -> str:
     parts = bins.share[0] * np.where(bins.counts[0] > 0, bins.gap[0, :, 0], 0.0)
     over, under = float(parts[parts > 0].sum()), float(-parts[parts < 0].sum())
     floor = subject.ece.details["noise_floor"]
+    clear = subject.whole.p <= LEVEL
     mixed = min(over, under) > max(MIXED * max(over, under), floor / 2)
-    if subject.mcs.details.get("null_p_value", 0.0) <= LEVEL and not mixed:
-        return _off(subject)
-    if min(over, under) > 0 and RULE_OF_THREE / subject.ece.n <= BLURRED:
+    if clear and not mixed:
+        return _off(subject) + _shift(subject)
+    if min(over, under) > floor:
         high, low = sides(subject.predictions)
         return (
             f"Miscalibrated both ways: {high} by {points(over)} in some ranges and {low} by {points(under)} in others"
         )
+    slope = subject.line[1] if subject.line else None
+    if slope is not None and _excludes(slope, 1.0):
+        extreme = "too extreme" if slope.value < 1 else "not extreme enough"
+        return f"Forecasts are {extreme}: their calibration slope is {slope.value:.2f}, and 1 is calibrated"
     return f"Miscalibrated: ECE is {points(subject.ece.value)}"
+
+
+def _shift(subject: Subject) -> str:
+    """By how much the log-odds of an event are off, where that is all that is wrong: the slope may be 1."""
+    sure = [_excludes(result, calibrated) for result, calibrated in zip(subject.line, (0.0, 1.0), strict=False)]
+    if subject.predictions.forecasts.answers or sure != [True, False]:
+        return ""
+    return f" on average, by a shift of the log-odds of {abs(subject.line[0].value):.2f}"
+
+
+def _excludes(result: Result, value: float) -> bool:
+    return result.interval is not None and not result.interval.low <= value <= result.interval.high
 
 
 def _off(subject: Subject) -> str:
@@ -112,22 +127,11 @@ def _off(subject: Subject) -> str:
     return words.capitalize() if predictions.forecasts.answers else f"Forecasts are {words}"
 
 
-def _help(subject: Subject) -> str:
-    """What a temperature would do, on rows it was not fitted on."""
-    choice = subject.choice
-    if choice is None or "temperature" not in choice.forecasts or subject.temperature is None:
-        return ""
-    before, after = (choice.table[name]["ECE"].value for name in (UNCHANGED, "temperature"))
-    temperature, inside = subject.temperature
-    floor = subject.ece.details["noise_floor"]
-    left = (after - floor) / (before - floor) if before > floor else 1.0  # of what is more than noise
-    if left > 0.8:
-        return "a temperature would not mend it"
-    if not inside:
-        return "a temperature would mend it only by making all forecasts alike" if temperature > 1 else ""
-    amount = "most" if left < 0.5 else "part"
-    change = f"ECE {100 * before:.1f} to {100 * after:.1f} points"
-    return f"a temperature of {temperature:.2g} would remove {amount} of it ({change})"
+def _repair(choice: Choice) -> str:
+    """What the chosen recalibration would do to ECE, on rows it was not fitted on."""
+    before, after = (choice.table[name]["ECE"].value for name in (UNCHANGED, choice.best))
+    change = f"ECE from {100 * before:.1f} to {100 * after:.1f} points" if after < before else "the log loss"
+    return f"; {choice.best} recalibration would lower {change}"
 
 
 def _on_average(subject: Subject) -> str:
@@ -149,7 +153,3 @@ def _sizes(subject: Subject) -> str:
     if floor is not None:
         sentence += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {subject.rows}"
     return f"{sentence}."
-
-
-def _repair(subject: Subject) -> str:
-    return "" if subject.choice is None else gained(subject.choice)

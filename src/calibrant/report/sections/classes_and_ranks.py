@@ -83,8 +83,8 @@ def classes_section(subject: Subject) -> Section | None:
     n = f"n = {len(predictions):,}"
     picture = gap_bars("classes-picture", drawn, f"Signed gaps by {words.by}, {n}", words.several[1])
     caption = (
-        f"{n}, {counted(len(ordered), *words.several)}{words.enough}. {words.gap} Strokes: 90% intervals (normal "
-        f"approximation). Bold: more than noise after Holm's correction for their number.{some}"
+        f"{n}, {counted(len(ordered), *words.several)}{words.enough}. {words.gap} Strokes: 90% intervals. "
+        f"Bold: more than noise after Holm's correction for their number.{some}"
     )
     figure = PageFigure("classes-figure", picture, caption, _grid(subject, ordered, small, words))
     return Section("classes", words.title, (_said(ordered, len(small), words),), (figure,))

@@ -25,7 +25,7 @@ REFERENCES = (
     "Broecker & Smith (2007), Increasing the reliability of reliability diagrams: redrawn outcomes.",
     "Wilson (1927), Probable inference: intervals of a frequency. Kish (1965), Survey sampling: effective size.",
     "Holm (1979), A simple sequentially rejective multiple test procedure.",
-    "Davison & Hinkley (1997), Bootstrap methods and their application, section 5.2: basic intervals.",
+    "Hall (1992), On the removal of skewness by transformation: intervals of gaps.",
     "Geifman & El-Yaniv (2017), Selective classification: risk and coverage.",
 )
 
@@ -102,11 +102,15 @@ def methods_section(subject: Subject, command: str) -> Section:
         ("resamples and redraws", redrawn),
     ]
     paragraphs = (
-        "Intervals of calibration errors are 90% basic bootstrap intervals over rows; those of mean scores and gaps "
-        "are normal (the mean, 1.645 standard errors either way), those of frequencies Wilson's. A noise floor is the "
-        "mean of the metric when labels are redrawn from the forecasts, p the share of redraws that reach the observed "
-        "value, (1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE uses 15 "
-        "equal-width bins, closed on the right, unless said otherwise.",
+        "Intervals of calibration errors are 90% intervals of their own limits with these bins, from the binomial "
+        "distribution of each bin's outcomes. Those of mean scores are normal (the mean, 1.645 standard errors either "
+        "way), those of gaps Student's with a correction for skewness, those of frequencies Wilson's. A noise floor is "
+        "the mean of the metric when labels are redrawn from the forecasts, p the share of redraws that reach the "
+        "observed value, (1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE "
+        "uses 15 equal-width bins, closed on the right, unless said otherwise.",
+        "The verdict's p-value is that of the omnibus test of calibration: Cox, Spiegelhalter, Kolmogorov-Smirnov, "
+        "kernel and Hosmer-Lemeshow statistics in one, each ranked among redraws of the labels. Labels of one row may "
+        "depend on each other in it. Of more than 200,000 forecasts, so many are tested.",
         "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
         "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",
         *([_TOGETHER] if subject.together else []),

@@ -6,7 +6,6 @@ import math
 
 from calibrant import recipes
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.bootstrap import NOISE
 from calibrant.metric import Metric
 from calibrant.report.page import Cell, PageTable, Section
 from calibrant.report.quoting import listed, quoted_p
@@ -124,7 +123,7 @@ def family_section(subject: Subject) -> Section:
                 results[name] = result
     results = dict(zip(results, corrected(list(results.values())), strict=True))
     most = max(filter(None, map(redraws, results.values())), default=None)
-    rows = [row(name, result, {**_EVENT, **_CLASSES, **_LABELS}[name][1], most) for name, result in results.items()]
+    rows = [row(name, result, {**_EVENT, **asked}[name][1], most) for name, result in results.items()]
     definitions = [(name, _definition(name), repr(result.metric)) for name, result in results.items()]
     grids = (
         PageTable(HEADER, rows, "Calibration numbers"),
@@ -190,20 +189,17 @@ def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dea
         )
     if soft:
         paragraphs.append("Labels are soft: forecasts do not say how they scatter, so that there are no noise floors.")
-    outside = leaving_out(results)
-    if outside:
-        paragraphs.append(
-            f"The interval of {listed(outside)} leaves out the value itself. That is no mistake: chance makes such an "
-            "error too large, resampling shows by how much, and the interval takes that away."
-        )
-    noisy = [name for name, result in results.items() if NOISE in result.notes]
     floorless = [name for name, result in results.items() if "noise_floor" not in result.details]
-    if noisy:
-        paragraphs.append(
-            f"Half or more of {listed(noisy)} may be noise, and no interval is reliable there"
-            + ("." if set(noisy) & set(floorless) else ": compare the value with its noise floor instead.")
-        )
-    return paragraphs + _left_out(subject, floorless, left_out, dear)
+    return paragraphs + _without_interval(results) + _left_out(subject, floorless, left_out, dear)
+
+
+def _without_interval(results: dict[str, Result]) -> list[str]:
+    """Why some numbers have no interval, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, result in results.items():
+        if result.interval is None:
+            names.setdefault(result.notes[-1], []).append(name)
+    return [f"{listed(several, most=20)}: {reason}." for reason, several in names.items()]
 
 
 def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear: list[str]) -> list[str]:
@@ -225,17 +221,15 @@ def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear:
 
 
 def _lead(subject: Subject, about_classes: list[str]) -> str:
-    """What stands beside each number, and how many resamples it is from."""
-    beside = (
-        f"Each stands beside its 90% interval. From {subject.resamples} resamples of the rows"
-        if subject.event.soft is not None
-        else "Each stands beside its 90% interval, its noise floor (what calibrated forecasts would show) and p, the "
-        "chance that those would show as much or more, corrected for the number of numbers (Holm). From "
-        f"{subject.resamples} resamples of the rows and as many redraws of the labels"
-    )
+    """What stands beside each number, and how many redraws it is from."""
     of_classes = f", {subject.class_resamples} for questions about {subject.every}" if about_classes else ""
-    pooled = " All but those by label pool the forecasts of all labels." if subject.together else ""
-    return (
-        f"One forecast has many calibration errors, one for each question. {beside} "
-        f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow.{pooled}"
+    beside = (
+        ""
+        if subject.event.soft is not None
+        else " Each stands beside its 90% interval, where one is known to cover; its noise floor, which calibrated "
+        "forecasts would show; and p, the chance that those would show as much or more, corrected for the number of "
+        f"numbers (Holm). Floors and p are from {subject.resamples} redraws of the labels "
+        f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow."
     )
+    pooled = " All but those by label pool the forecasts of all labels." if subject.together else ""
+    return f"One forecast has many calibration errors, one for each question.{beside}{pooled}"

@@ -47,7 +47,7 @@ def groups_section(subject: Subject) -> Section | None:
     picture = gap_bars("groups-picture", shown, f"Signed gaps by group, {subject.size}", "groups")
     some = "" if len(shown) == len(groups) else f" The {DRAWN} farthest off of {len(groups):,} are drawn."
     caption = (
-        f"{subject.size}. Mean forecast less what came true. Strokes: 90% intervals (normal approximation). Bold: "
+        f"{subject.size}. Mean forecast less what came true. Strokes: 90% intervals. Bold: "
         f"more than noise after correction.{some}"
     )
     title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} farthest off of {len(groups):,})"
