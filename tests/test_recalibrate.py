@@ -624,3 +624,19 @@ def test_calibrated_models_are_kept_and_over_confident_ones_changed_with_an_hone
     assert kept >= 88
     assert changed >= 95
     assert held >= 80
+
+
+def test_a_method_that_rules_out_one_row_is_never_chosen_in_a_fold():
+    """It is the best on the folds without that row: the gain is that of the next best."""
+    happened = np.tile([0, 1], 20)
+    rows = {
+        name: cal.Predictions.from_probs(happened, np.where(happened, p, 1 - p))
+        for name, p in (
+            ("as it is", 0.5),
+            ("better", 0.7),
+            ("best but for one", np.where(np.arange(40) == 3, 0.0, 0.9)),
+        )
+    }
+    gain = gain_of_choosing(rows, np.arange(40) % 5)
+    assert gain.value == pytest.approx(np.log(0.7 / 0.5), abs=1e-12)
+    assert gain.interval.low == pytest.approx(gain.value, abs=1e-12)
