@@ -3,6 +3,7 @@
 import math
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,6 +27,9 @@ pytestmark = pytest.mark.slow
 
 METHODS = [PlattScaling, BetaCalibration, IsotonicCalibration, HistogramBinning, BBQ]
 MONOTONE = [BetaCalibration, IsotonicCalibration]
+PLAIN_ISOTONIC = partial(IsotonicCalibration, smooth=False)
+PLAIN_HISTOGRAM = partial(HistogramBinning, smooth=False)
+plain_left_out_loss = partial(left_out_loss, smooth=False)
 seeds = st.integers(0, 2**32 - 1)
 few_classes = st.integers(2, 4)
 
@@ -62,7 +66,7 @@ def slopes(features, targets, weight, *at):
 @given(data=rows(classes=few_classes, most=20))
 def test_rows_are_divided_by_their_sums_and_rows_of_zeros_stay(data):
     p, labels = data
-    fit = on_probabilities(IsotonicCalibration, p, labels)
+    fit = on_probabilities(PLAIN_ISOTONIC, p, labels)
     curves = [
         oracle.isotonic_map(p[:, k].tolist(), (labels == k).astype(int).tolist()) for k in range(p.shape[1])
     ]  # fmt: skip
@@ -74,7 +78,7 @@ def test_rows_are_divided_by_their_sums_and_rows_of_zeros_stay(data):
 
 def test_a_row_of_zeros_is_the_uncalibrated_row():
     p = np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6]])
-    fit = on_probabilities(IsotonicCalibration, p, [1, 2, 0, 0])
+    fit = on_probabilities(PLAIN_ISOTONIC, p, [1, 2, 0, 0])
     strange = [[0.6, 0.1, 0.3]]  # class 0 falls: its curve is 1/2 everywhere
     assert fit.predict_proba(strange).sum() == close(1)
     fit.values_ = tuple(np.zeros_like(values) for values in fit.values_)
@@ -470,13 +474,13 @@ def test_parted_outcomes_end_at_a_bound_of_beta_calibration():
 
 
 def test_twelve_rows_have_the_published_isotonic_rows():
-    probabilities = on_probabilities(IsotonicCalibration, P, y).predict_proba(P.copy() + 0)
+    probabilities = on_probabilities(PLAIN_ISOTONIC, P, y).predict_proba(P.copy() + 0)
     assert probabilities[0].tolist() == [1, 0, 0]
     assert probabilities[3].tolist() == close([2 / 3, 1 / 3, 0])
 
 
 def test_corners_and_straight_lines_worked_by_hand():
-    fit = on_probabilities(IsotonicCalibration, [0.1, 0.3, 0.4, 0.6, 0.6, 0.8], [0, 1, 1, 0, 0, 1])
+    fit = on_probabilities(PLAIN_ISOTONIC, [0.1, 0.3, 0.4, 0.6, 0.6, 0.8], [0, 1, 1, 0, 0, 1])
     assert fit.thresholds_.tolist() == [0.1, 0.3, 0.6, 0.8]  # of a pool, the first and the last
     assert fit.values_.tolist() == [0, 0.5, 0.5, 1]
     assert fit.predict_proba([0.0, 0.2, 0.45, 0.7, 1.0]).tolist() == close([0, 0.25, 0.5, 0.75, 1])
@@ -484,7 +488,7 @@ def test_corners_and_straight_lines_worked_by_hand():
 
 def test_ties_are_pooled_before_anything_else():
     for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
-        fit = on_probabilities(IsotonicCalibration, np.array([0.5, 0.5, 0.2])[order], np.array([1, 0, 0])[order])
+        fit = on_probabilities(PLAIN_ISOTONIC, np.array([0.5, 0.5, 0.2])[order], np.array([1, 0, 0])[order])
         assert fit.predict_proba([0.2, 0.5]).tolist() == [0, 0.5]
 
 
@@ -492,7 +496,7 @@ def test_ties_are_pooled_before_anything_else():
 def test_isotonic_calibration_is_the_loop_with_whole_weights(data, seed):
     p, outcomes = data
     times = np.random.default_rng(seed).integers(1, 4, len(p))
-    fit = on_probabilities(IsotonicCalibration, p, outcomes, times)
+    fit = on_probabilities(PLAIN_ISOTONIC, p, outcomes, times)
     at = oracle.isotonic_map(np.repeat(p, times).tolist(), np.repeat(outcomes, times).tolist())
     points = np.concatenate([p, np.linspace(0, 1, 23)])
     assert fit.predict_proba(points).tolist() == close([at(point) for point in points.tolist()])
@@ -505,7 +509,7 @@ def test_isotonic_calibration_agrees_with_scikit_learn(seed):
     p = rng.random(3000).round(2 + seed)
     outcomes = (rng.random(3000) < p**2).astype(int)
     weight = rng.random(3000) + 0.01
-    fit = on_probabilities(IsotonicCalibration, p, outcomes, weight)
+    fit = on_probabilities(PLAIN_ISOTONIC, p, outcomes, weight)
     model = isotonic.IsotonicRegression(out_of_bounds="clip").fit(p, outcomes, weight)
     points = np.linspace(0, 1, 1001)
     assert np.allclose(fit.predict_proba(points), model.predict(points), rtol=0, atol=1e-9)
@@ -516,7 +520,7 @@ def test_a_late_drop_undoes_one_pool_after_another():
     rates = np.array([*range(29), 30, 26])  # of 64; 30 and 26 pool to 28, the rate before
     p = np.linspace(0.1, 0.9, 31)
     weight = np.concatenate([rates, 64 - rates])
-    fit = on_probabilities(IsotonicCalibration, np.tile(p, 2), np.repeat([1, 0], 31), weight)
+    fit = on_probabilities(PLAIN_ISOTONIC, np.tile(p, 2), np.repeat([1, 0], 31), weight)
     assert fit.predict_proba(p).tolist() == close([*(np.arange(29) / 64), 28 / 64, 28 / 64])
     assert len(fit.thresholds_) == 30  # the last three are a pool: its first and its last
 
@@ -532,7 +536,7 @@ def test_a_million_rows_are_pooled_in_a_moment():
     p = rng.random(1_000_000)
     event = Event(p, (rng.random(1_000_000) < p).astype(float), np.ones(1_000_000))
     start = time.process_time()
-    _, values = fit_isotonic(event)
+    _, values = fit_isotonic(event, smooth=False)
     assert time.process_time() - start < 2
     assert np.diff(values).min() >= 0
 
@@ -541,16 +545,16 @@ def test_a_million_rows_are_pooled_in_a_moment():
 
 
 def test_cells_and_midpoints_worked_by_hand():
-    fit = on_probabilities(HistogramBinning, [0.0, 0.25, 0.26, 0.9, 1.0], [0, 1, 1, 1, 1], n_bins=4)
+    fit = on_probabilities(PLAIN_HISTOGRAM, [0.0, 0.25, 0.26, 0.9, 1.0], [0, 1, 1, 1, 1], n_bins=4)
     assert fit.values_.tolist() == [0.5, 1, 0.625, 1]  # 0 is in the first cell, 1/4 too; nothing in (1/2, 3/4]
     assert fit.n_bins_ == 4
     assert fit.predict_proba([0.0, 0.25, 0.5, 0.75, 1.0]).tolist() == close([0.5, 0.5, 1, 0.625, 1])
 
 
 def test_no_probability_is_below_the_floor_and_the_log_loss_is_finite():
-    event = on_probabilities(HistogramBinning, [0.1, 0.9], [0, 1], n_bins=2)
+    event = on_probabilities(PLAIN_HISTOGRAM, [0.1, 0.9], [0, 1], n_bins=2)
     assert event.predict_proba([0.1, 0.9]).tolist() == [1e-12, 1 - 1e-12]
-    fit = on_probabilities(HistogramBinning, P, y, n_bins=20)
+    fit = on_probabilities(PLAIN_HISTOGRAM, P, y, n_bins=20)
     probabilities = fit.predict_proba(P[::-1])
     assert probabilities.min() == pytest.approx(1e-12, rel=1e-9, abs=0)
     assert probabilities.sum(axis=1).tolist() == close([1] * 12)
@@ -565,14 +569,14 @@ def test_a_left_out_row_of_which_no_cell_says_anything_stays_as_it_was():
     # without row 1, class 1 is at the midpoint 0.3 of an empty cell, class 0 at 1, class 2 at 0
     # without row 2, class 0 is at the midpoint 0.7 of an empty cell, the others at 0
     expected = (-math.log(0.6) - math.log(0.3 / 1.3) - math.log(1)) / 3
-    assert left_out_loss(as_lesson(p, labels, input="probabilities"), 5) == close(expected)
+    assert plain_left_out_loss(as_lesson(p, labels, input="probabilities"), 5) == close(expected)
     assert oracle.left_out_log_loss(p.tolist(), labels.tolist(), 5) == close(expected)
 
 
 @given(data=rows(classes=few_classes, most=15), n_bins=st.sampled_from([1, 2, 5, 10]))
 def test_histogram_binning_is_the_loop(data, n_bins):
     p, labels = data
-    fit = on_probabilities(HistogramBinning, p, labels, n_bins=n_bins)
+    fit = on_probabilities(PLAIN_HISTOGRAM, p, labels, n_bins=n_bins)
     curves = [
         oracle.histogram_map(p[:, k].tolist(), (labels == k).astype(int).tolist(), n_bins)
         for k in range(p.shape[1])
@@ -581,7 +585,7 @@ def test_histogram_binning_is_the_loop(data, n_bins):
     assert np.allclose(fit.predict_proba(p), expected, rtol=0, atol=1e-11)  # K floors of 1e-12
     given_rows = as_lesson(p, labels, input="probabilities")
     if len(labels) > 1:
-        assert left_out_loss(given_rows, n_bins) == close(
+        assert plain_left_out_loss(given_rows, n_bins) == close(
             oracle.left_out_log_loss(p.tolist(), labels.tolist(), n_bins), 1e-9
         )
 
@@ -593,40 +597,40 @@ def test_the_left_out_loss_of_an_event_counts_weights_as_repetitions(data, seed)
     weighted = as_lesson(p, outcomes, input="probabilities", sample_weight=times)
     again, truth = np.repeat(p, times), np.repeat(outcomes, times)
     for n_bins in (1, 4, 50):
-        repeated = left_out_loss(as_lesson(again, truth, input="probabilities"), n_bins)
-        assert left_out_loss(weighted, n_bins) == close(repeated, 1e-9)
+        repeated = plain_left_out_loss(as_lesson(again, truth, input="probabilities"), n_bins)
+        assert plain_left_out_loss(weighted, n_bins) == close(repeated, 1e-9)
     if len(again) > 1:  # in one cell, two columns are the event
         expected = oracle.left_out_log_loss(np.column_stack([1 - again, again]).tolist(), truth.tolist(), 1)
-        assert left_out_loss(weighted, 1) == close(expected, 1e-9)
+        assert plain_left_out_loss(weighted, 1) == close(expected, 1e-9)
 
 
-def test_the_number_of_cells_is_that_of_the_smallest_left_out_loss():
+def test_the_number_of_cells_is_that_of_the_smallest_plain_left_out_loss():
     for data in (drawn(300, seed=17), (Z, y)):
-        fit = fitted(HistogramBinning, *data)
-        losses = [left_out_loss(as_lesson(*data, input="logits"), n_bins) for n_bins in CELLS]
+        fit = fitted(PLAIN_HISTOGRAM, *data)
+        losses = [plain_left_out_loss(as_lesson(*data, input="logits"), n_bins) for n_bins in CELLS]
         assert fit.n_bins_ == CELLS[int(np.argmin(losses))]
         assert isinstance(fit.n_bins_, int)
-    assert fitted(HistogramBinning, [0.1] * 9, [0, 1, 1] * 3).n_bins_ == 1  # all are equal: the first
+    assert fitted(PLAIN_HISTOGRAM, [0.1] * 9, [0, 1, 1] * 3).n_bins_ == 1  # all are equal: the first
 
 
 def test_many_rows_get_many_cells_and_few_rows_few():
-    assert fitted(HistogramBinning, *drawn(50_000, seed=18, slope=0.5)).n_bins_ >= 20
+    assert fitted(PLAIN_HISTOGRAM, *drawn(50_000, seed=18, slope=0.5)).n_bins_ >= 20
     z = np.random.default_rng(19).normal(0, 2, 60)
-    assert fitted(HistogramBinning, z, np.arange(60) % 2).n_bins_ <= 5  # scores that tell nothing
+    assert fitted(PLAIN_HISTOGRAM, z, np.arange(60) % 2).n_bins_ <= 5  # scores that tell nothing
 
 
 def test_float32_decimals_fall_into_the_cells_of_their_float64_copies():
     p = (np.arange(1, 11) / 10).repeat(2)
     outcomes = np.arange(20) % 3 == 0
-    double = on_probabilities(HistogramBinning, p, outcomes.astype(int), n_bins=10)
-    single = on_probabilities(HistogramBinning, p.astype(np.float32), outcomes.astype(int), n_bins=10)
+    double = on_probabilities(PLAIN_HISTOGRAM, p, outcomes.astype(int), n_bins=10)
+    single = on_probabilities(PLAIN_HISTOGRAM, p.astype(np.float32), outcomes.astype(int), n_bins=10)
     assert single.values_.tolist() == double.values_.tolist()
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "15", 10**9])
 def test_cells_are_counted_in_whole_numbers(wrong):
     with pytest.raises(cal.CalibrationInputError, match="n_bins: must be a whole number"):
-        HistogramBinning(n_bins=wrong)
+        HistogramBinning(smooth=False, n_bins=wrong)
 
 
 # Bayesian binning into quantiles
@@ -704,3 +708,57 @@ def test_a_slope_and_an_intercept_are_what_the_pure_function_finds():
     fit = PlattScaling().fit(z, outcomes)
     assert (fit.slope_, fit.intercept_) == (slope, intercept)
     assert fit.certificate_.iterations == ending.iterations
+
+
+# What may happen is given no probability of 0
+
+
+def test_end_plateaus_are_kept_from_0_and_1_by_hand():
+    """0 among 3 rows is 1/5, 1 among 2 is 3/4; neither passes the value that follows."""
+    p, outcomes = [0.1, 0.2, 0.3, 0.5, 0.5, 0.8, 0.9], [0, 0, 0, 1, 0, 1, 1]
+    fit = on_probabilities(IsotonicCalibration, p, outcomes)
+    assert fit.predict_proba([0.05, 0.3, 0.5, 0.8, 1.0]).tolist() == close([1 / 5, 1 / 5, 1 / 2, 3 / 4, 3 / 4])
+    rare = on_probabilities(IsotonicCalibration, [0.1, *[0.5] * 50], [0, 1, *[0] * 49])
+    assert rare.predict_proba([0.1, 0.5]).tolist() == close([1 / 50, 1 / 50])
+
+
+def test_steps_are_constant_between_pools_and_exact_at_their_scores():
+    p, outcomes = [0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1]
+    steps = on_probabilities(IsotonicCalibration, p, outcomes, interpolate=False, smooth=False)
+    assert steps.predict_proba([0.0, 0.1, 0.19, 0.21, 0.3, 0.6, 0.69, 0.71, 0.8, 1.0]).tolist() == close(
+        [0, 0, 0, 0.5, 0.5, 0.5, 0.5, 1, 1, 1]
+    )
+    near = 0.5 + np.arange(4) * 2.0**-53 * 2
+    assert on_probabilities(IsotonicCalibration, near, [0, 1, 0, 1], interpolate=False, smooth=False).predict_proba(
+        near
+    ).tolist() == close([0, 0.5, 0.5, 1])
+    again = cal.recalibrate.from_json(steps.to_json())
+    assert (again.interpolate, again.smooth) == (False, False)
+    assert "interpolate" not in on_probabilities(IsotonicCalibration, p, outcomes).to_json()
+
+
+def test_cells_of_one_outcome_count_a_row_of_their_midpoint():
+    fit = on_probabilities(HistogramBinning, [0.1, 0.2, 0.3, 0.9], [0, 0, 0, 1], n_bins=2)
+    assert fit.values_.tolist() == close([0.25 / 4, 1.75 / 2])
+
+
+@pytest.mark.parametrize("method", [IsotonicCalibration, HistogramBinning, BBQ, cal.TopLabelCalibration])
+def test_a_class_without_rows_is_told_and_may_still_happen(method):
+    """Class 2 of 3 has no fitting rows, 200 others, seed 0: the loss of new rows of it is finite and no catastrophe."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(200, 3))
+    labels = (z[:, :2] + rng.gumbel(size=(200, 2))).argmax(axis=1)
+    with pytest.warns(CalibrationWarning, match="there are no rows of class 2: its probability comes from smoothing"):
+        fit = method().fit(z, labels)
+    assert not fit.certificate_.converged
+    new = cal.Predictions.from_logits([2] * 500, rng.normal(size=(500, 3)))
+    assert cal.LOG_LOSS(fit.recalibrate(new)).value < 12
+
+
+@pytest.mark.parametrize("method", [IsotonicCalibration, HistogramBinning, BBQ])
+def test_no_default_rules_out_what_happens_in_new_rows(method):
+    """50 fits on 60 rows, seeds 0 to 49: the log loss of 2,000 new rows is finite and below 3."""
+    for seed in range(50):
+        z, outcomes = drawn(60, seed)
+        fresh, truth = drawn(2000, seed + 1000)
+        assert cal.LOG_LOSS(method().fit(z, outcomes).recalibrate(cal.Predictions.from_logits(truth, fresh))).value < 3
