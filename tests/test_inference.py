@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.door.class_kinds import redrawn_labels
 from calibrant.inference import bootstrap, comparison, consistency, draws, engines
+from calibrant.inference.bootstrap import ALONE, POINT
 from calibrant.inference.comparison import holm
 from strategies import rows
 
@@ -645,3 +646,12 @@ def test_no_interval_leaves_the_values_that_there_are(metric):
 
 def test_basic_intervals_are_reflected():
     assert bootstrap.basic(np.arange(101.0), 40.0, 0.5) == (5.0, 55.0)
+
+
+def test_a_bootstrap_interval_that_does_not_cover_says_so():
+    perfect = cal.ECE([0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], interval=cal.Bootstrap(20, seed=0))
+    assert (perfect.interval.low, perfect.interval.high) == (0.0, 0.0)
+    assert POINT in perfect.notes
+    alone = cal.ECE([1], [0.7], interval=cal.Bootstrap(20, seed=0))
+    assert np.isnan(alone.interval.low)
+    assert ALONE in alone.notes

@@ -94,8 +94,16 @@ def test_points_counted_by_weight_worked_by_hand():
     curve = LocalCalibration(decay=0.5, balance=by_count).fit(HAND)
     left, right = 2.0**-20 * np.array([2 + 2**10, 1 + 2**10]), 2.0**-20  # at .4: weights and hits
     assert curve(0.4) == close((left[1] + right) / (left[0] + right))
-    at = np.array([2 + 2 + 2.0**-10 + 2.0**-40, 1 + 1 + 2.0**-10 + 2.0**-40])  # at .2 both points are on both sides
+    at = np.array([2 + 2.0**-10 + 2.0**-40, 1 + 2.0**-10 + 2.0**-40])  # at .2 there are two points, each counted once
     assert curve(0.2) == close(at[1] / at[0])
+
+
+@given(data=events(), decay=DECAYS)
+def test_points_counted_by_weight_are_the_decayed_mean_of_all(data, decay):
+    p, outcomes = data
+    curve = LocalCalibration(decay, balance=by_count).fit(cal.Predictions.from_probs(outcomes, p))
+    for at in (0.0, 0.25, 0.5, 1.0):
+        assert curve(at) == close(local.decayed_mean(p.tolist(), outcomes.tolist(), at, decay))
 
 
 def test_class_zero_of_the_toy_data():

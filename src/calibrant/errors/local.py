@@ -22,26 +22,33 @@ from calibrant.selections import Selection
 from calibrant.specification.naming import identity
 from calibrant.summaries import About
 
-Balance = Callable[[Floats, Floats], Floats]
-"""How the mean labels left and right of each grid point (2, ...) and their weights (2, ...) make one number."""
+Balance = Callable[[Floats, Floats, Floats], Floats]
+"""How the mean labels left and right of each grid point (2, ...) and their weights (2, ...) make one number; the third
+(2, ...) are the weight and the weighted labels of points on the grid point itself, which are on both sides."""
 
 
-def halves(means: Floats, weights: Floats) -> Floats:
+def halves(means: Floats, weights: Floats, shared: Floats) -> Floats:
     """Left and right count the same; a side without points is left out.
 
-    >>> halves(np.array([[.2, .2], [.8, np.nan]]), np.array([[3., 3.], [1., 0.]])).tolist()
+    >>> halves(np.array([[.2, .2], [.8, np.nan]]), np.array([[3., 3.], [1., 0.]]), np.zeros((2, 2))).tolist()
     [0.5, 0.2]
     """
-    return _average(means, (weights > 0).astype(np.float64))
+    there = weights > 0
+    with np.errstate(invalid="ignore"):
+        return np.where(there, means, 0.0).sum(axis=0) / there.sum(axis=0)
 
 
-def by_count(means: Floats, weights: Floats) -> Floats:
-    """Left and right count by the decayed weight of their points.
+def by_count(means: Floats, weights: Floats, shared: Floats) -> Floats:
+    """Left and right count by the decayed weight of their points: the decayed mean of all labels, each counted once.
 
-    >>> float(by_count(np.array([.25, .75]), np.array([3., 1.])))
+    >>> float(by_count(np.array([.25, .75]), np.array([3., 1.]), np.zeros(2)))
     0.375
+    >>> float(by_count(np.array([.5, 1.]), np.array([2., 1.]), np.array([1., 1.])))  # a label of 1 on the grid point
+    0.5
     """
-    return _average(means, weights)
+    with np.errstate(invalid="ignore"):
+        labels = np.where(weights > 0, means * weights, 0.0).sum(axis=0) - shared[1]
+        return labels / (weights.sum(axis=0) - shared[0])
 
 
 @dataclass(frozen=True)
@@ -105,13 +112,13 @@ class LocalCalibration:
     def conclude(self, summary: Forecasts) -> LocalCurves:
         """Two passes over the grid, from the left and from the right."""
         summary.about.require(self._reads(summary.about), "summary", "must be one of LocalCalibration")
-        sums = np.array([self._new(ladder) for ladder in summary.ladders()])
+        sums, shared = (np.array(parts) for parts in zip(*map(self._new, summary.ladders()), strict=True))
         for j in range(1, self.cells + 1):
             sums[..., j] += self._step * sums[..., j - 1]
         left, right = sums[:, 0], sums[:, 1, :, ::-1]
         weights, labels = np.moveaxis(np.stack([left, right]), 2, 0)
         with np.errstate(invalid="ignore"):
-            values = self.balance(labels / weights, weights)
+            values = self.balance(labels / weights, weights, np.moveaxis(shared, 1, 0))
         return LocalCurves(self, summary.about, np.arange(self.cells + 1) / self.cells, values)
 
     @property
@@ -119,8 +126,9 @@ class LocalCalibration:
         """The decay from one grid point to the next."""
         return float(self.decay ** (100 / self.cells))
 
-    def _new(self, ladder: Ladder) -> Floats:
-        """Weight and weighted labels of the points that each grid point meets first: (side, 2, cells + 1)."""
+    def _new(self, ladder: Ladder) -> tuple[Floats, Floats]:
+        """Weight and weighted labels of the points that each grid point meets first, (side, 2, cells + 1), and of those
+        that lie on it, (2, cells + 1)."""
         place = ladder.values.astype(np.float64) * self.cells
         near = np.abs(place - np.rint(place)) <= 1e-9 + place * 2.0**-ladder.precision.bits  # 1 - .37 is not .63
         place = np.where(near, np.rint(place), place)
@@ -130,7 +138,8 @@ class LocalCalibration:
             point = np.ceil(distance)
             weight = self._step ** (point - distance)
             new[side] = [np.bincount(point.astype(np.int64), weight * amount, self.cells + 1) for amount in amounts]
-        return new
+        on = np.rint(place).astype(np.int64)
+        return new, np.array([np.bincount(on, near * amount, self.cells + 1) for amount in amounts])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,9 +194,3 @@ class LocalCurves:
     def __repr__(self) -> str:
         what = f"{len(self.values)} classes" if self.about.names else self.about.question
         return f"LocalCurves(n={self.about.n}, {what}, {self.local.cells} cells, decay {self.local.decay:g})"
-
-
-def _average(means: Floats, weights: Floats) -> Floats:
-    """The weighted mean over the two sides; what a side without weight says does not matter."""
-    with np.errstate(invalid="ignore"):
-        return np.where(weights > 0, means * weights, 0.0).sum(axis=0) / weights.sum(axis=0)

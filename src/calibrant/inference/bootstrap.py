@@ -26,6 +26,10 @@ NOISE = (
     "about half of this error or more is noise, and no bootstrap interval covers well there: "
     "see ECE_DEBIASED for its size, and consistency for a test"
 )
+ALONE = "no interval: a single row cannot be resampled"
+POINT = (
+    "the bootstrap interval is a single point and does not cover: resamples show no error beyond noise, or all agree"
+)
 NOISE_RATIO = 0.2
 """Resampling doubles the noise of an error: with true error t and noise f the estimate is about sqrt(t^2 + f^2) and
 its replicates sqrt(t^2 + 2 f^2), a ratio of 1.22 where t = f."""
@@ -42,7 +46,8 @@ class Bootstrap:
     are resampled as a whole (answers to one prompt, pictures of one patient). `engine` is "exact" (rows
     reweighted; what resampled rows would give) or "cells" (multinomial over bin and outcome; approximate).
 
-    Results depend on `seed`, not on `n_jobs`.
+    Results depend on `seed`, not on `n_jobs`. Intervals of plug-in errors that are mostly noise do not cover, nor do
+    those of a single point: a note says so. `Confidence` is the interval that covers.
 
     References: Efron & Tibshirani (1993), chapters 13-14; Davison & Hinkley (1997), section 5.2.
 
@@ -79,7 +84,8 @@ class Bootstrap:
         questions = 1 + len(result.values)
         if len(predictions) < 2:
             nothing = [Interval(np.nan, np.nan, self.level, self.kind, self.engine, self.n)] * questions
-            return dataclasses.replace(result, interval=nothing[0], intervals=tuple(nothing[1:]))
+            notes = (*result.notes, ALONE) if len(predictions) else result.notes
+            return dataclasses.replace(result, interval=nothing[0], intervals=tuple(nothing[1:]), notes=notes)
         facts, pivoted = metric.facts, pivot(metric, several=questions > 1)
         replicates = self.replicates(pivoted.metric, predictions)
         estimates = _values(pivoted.metric, predictions, result)
@@ -97,7 +103,8 @@ class Bootstrap:
             intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n))
         plug_in = facts.tends_to is None and facts.sides == 1 and facts.lower_is_better
         noisy = bool(plug_in) and mostly_noise(replicates[:, 0], result.value)
-        notes = (*result.notes, NOISE) if noisy else result.notes
+        reasons = {NOISE: noisy, POINT: intervals[0].low == intervals[0].high}
+        notes = (*result.notes, *(reason for reason, holds in reasons.items() if holds))
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
     def replicates(self, metric: Metric, predictions: Predictions) -> Floats:
