@@ -1128,3 +1128,14 @@ def test_logits_of_a_residual_network(command):
     ended = command("measure", path, "--label", "labels_test", "--logits", "logits_test", "--format", "json")
     assert f"{100 * ended.values['ece']:.3f}" == "1.552"
     assert f"{100 * ended.values['accuracy']:.2f}" == "95.02"
+
+
+def test_a_lone_interval_may_stand_before_the_files(command, tmp_path):
+    path = tmp_path / "predictions.csv"
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    path.write_text("label,p\n" + "".join(f"{int(rng.random() < x)},{x:.4f}\n" for x in p), encoding="utf-8")
+    places = (("--interval", str(path)), (str(path), "--interval"))
+    outputs = [command("measure", *words, "-m", "ece").out for words in places]
+    assert outputs[0] == outputs[1]
+    assert " to 0." in outputs[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,7 +29,19 @@ from calibrant.text import inert
 USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")
 
 
-@click.command(short_help="Measure the predictions in a file.")
+class WithInterval(click.Command):
+    """A command whose `--interval` may stand alone, before anything."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Say what a lone `--interval` stands for, so that it does not take the next word."""
+        for place, argument in enumerate(args):
+            following = args[place + 1] if place + 1 < len(args) else ""
+            if argument == "--interval" and Path(following).is_file():
+                args[place] = "--interval=confidence"
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=WithInterval, short_help="Measure the predictions in a file.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more: -m ece -m sce."
@@ -141,7 +154,7 @@ def _interval(text: str, seed: int, groups: str | None) -> calibrant.Confidence 
     if text == "confidence":
         return calibrant.Confidence(seed=seed, groups=groups)
     if not number.isdecimal():
-        hint = "write --interval after the files, or --interval bootstrap=1000"
+        hint = "write --interval, or --interval bootstrap=1000"
         raise CalibrationInputError("--interval", "takes nothing or bootstrap=N", got=text, hint=hint)
     return calibrant.Bootstrap(int(number), seed, groups=groups)
 
