@@ -299,3 +299,16 @@ def test_models_without_a_log_loss_are_compared_by_ece():
     report = Report.of({"raw": first, "less sure": second})
     assert {row[0] for row in report.page.sections[1].grids[1].rows} == {"ECE"}
     assert re.fullmatch(r"Of 2 models, the lowest ECE: .*\.", lowest([Subject(first, "a"), Subject(second, "b")]))
+
+
+def test_a_pure_shift_is_called_a_shift_and_repaired_by_one():
+    rng = np.random.default_rng(0)
+    z = rng.normal(-1, 1.5, 2000)
+    p, truth = (1 / (1 + np.exp(-(z + by))) for by in (0.0, 0.5))
+    subject = Subject(Predictions.from_probs((rng.random(2000) < truth) * 1, p), "model")
+    assert subject.choice.best in ("prior_shift", "platt")
+    assert "prior_shift" in subject.choice.table.results
+    sentence = Report.of(subject.predictions).verdict.sentence
+    assert "by a shift of the log-odds of 0.5" in sentence
+    assert "recalibration would lower ECE from 9.0 to 2." in sentence
+    assert "_" not in sentence

@@ -243,7 +243,7 @@ class Subject(Question):
         if self.predictions.soft is not None or len(self.predictions) < 20 or self.lacking:
             return None
         known = usual(self.repaired_rows)
-        names = ["temperature", next(name for name in ("vector", "platt") if name in known), "isotonic"]
+        names = ["temperature", "prior_shift", next(name for name in ("vector", "platt") if name in known), "isotonic"]
         methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
         resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite

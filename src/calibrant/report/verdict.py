@@ -131,7 +131,7 @@ def _repair(choice: Choice) -> str:
     """What the chosen recalibration would do to ECE, on rows it was not fitted on."""
     before, after = (choice.table[name]["ECE"].value for name in (UNCHANGED, choice.best))
     change = f"ECE from {100 * before:.1f} to {100 * after:.1f} points" if after < before else "the log loss"
-    return f"; {choice.best} recalibration would lower {change}"
+    return f"; {choice.best.replace('_', ' ')} recalibration would lower {change}"
 
 
 def _on_average(subject: Subject) -> str:

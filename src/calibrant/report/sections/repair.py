@@ -68,16 +68,16 @@ def gained(choice: Choice) -> str:
         return (
             f"No method lowers the log loss ({_said(before)}) on rows it was not fitted on: leave the forecasts alone."
         )
-    after = choice.table[choice.best]["log loss"].value
+    after, name = choice.table[choice.best]["log loss"].value, choice.best.replace("_", " ").capitalize()
     if choice.gain is None:
         return (
-            f"{choice.best.capitalize()} recalibration would bring the log loss from infinite (something happened that "
+            f"{name} recalibration would bring the log loss from infinite (something happened that "
             f"was given probability 0) to {after:.4f} on rows it was not fitted on."
         )
     between = choice.gain.interval
     least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
     return (
-        f"{choice.best.capitalize()} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows "
+        f"{name} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows "
         f"it was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice)"
         f"{'' if between.low > 0 else '; on new data the gain may be none'}."
     )
