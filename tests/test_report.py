@@ -267,8 +267,9 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
     size, shift = 100 * cal.MCS(predictions).value, -cal.INTERCEPT(predictions).value
     expected = f"Forecasts are too high by {size:.1f} points on average, by a shift of the log-odds of {shift:.2f}"
     assert conclusion.sentence.startswith(f"{expected}, more than noise (p ")
+    repair = subject.choice.best.replace("_", " ")
     before, after = re.search(
-        rf"; {subject.choice.best} recalibration would lower ECE from (\S+) to (\S+) points\.$", conclusion.sentence
+        rf"; {repair} recalibration would lower ECE from (\S+) to (\S+) points\.$", conclusion.sentence
     ).groups()
     assert float(after) < float(before) / 2
     assert subject.choice.best != "temperature"
