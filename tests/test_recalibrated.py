@@ -65,7 +65,7 @@ def checked(estimator):
 
 
 @pytest.mark.parametrize(
-    "method", [None, cal.PlattScaling(), cal.IsotonicCalibration(smooth=False)], ids=["default", "platt", "isotonic"]
+    "method", [None, cal.PlattScaling(), cal.IsotonicCalibration()], ids=["default", "platt", "isotonic"]
 )
 def test_wrapped_classifiers_pass_all_of_scikit_learns_checks(method):
     failed = {

@@ -36,6 +36,7 @@ FEW_TO_CHOOSE = 200
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
 SOFT = "no interval is known to cover under soft labels"
+INFINITE = "no interval: the value is not finite"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Confidence:
     The target is the metric's own limit, with these bins, as rows grow in number. Chance alone raises a calibration
     error, so that its limit may lie far below its value; the interval always reaches to the value. Where nothing
     covers, the result has no interval, and a note says why. `groups` names a column whose rows may depend on each
-    other; the labels of one row always may.
+    other; the labels of one row always may. Nothing is drawn at random: `seed` is there for methods that do.
 
     >>> import calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -175,40 +176,45 @@ Moves = tuple[float, Floats, Ints]
 
 def _of_rows(
     metric: Asking[Summary],
-    moved: Callable[[Asking[Summary], View, int], Moves],
+    moved: Callable[[Asking[Summary], View], Iterator[Moves]],
     predictions: Predictions,
     cluster: Ints | None,
     level: float,
 ) -> Iterator[Ends]:
     """Ends from what each row, or cluster of rows, contributes."""
     view = metric.view(predictions)
-    moves = [moved(metric, view, question) for question in range(view.questions)]
-    sizes = np.array([len(rows) for *_, rows in moves], np.float64)
+    moves = list(moved(metric, view))
+    values, sizes = np.array([value for value, *_ in moves]), np.array([float(len(rows)) for *_, rows in moves])
     owner = np.arange(len(view.outputs))
     if cluster is not None:
         owner = np.repeat(cluster[metric.select(predictions)], len(owner) // max(1, int(view.about.n)))
-    weights = _weights(metric, np.array([value for value, *_ in moves]), sizes)
     every = [_scaled(metric, view, move, owner, question, level) for question, move in enumerate(moves)]
-    if len(moves) == 1:
-        yield every[0]
-    elif weights is None:
-        yield UNKNOWN
-    else:
-        total = np.zeros(int(owner.max(initial=0)) + 1)
-        for weight, (_, influence, rows) in zip(weights, moves, strict=True):
-            total += weight * np.bincount(owner[rows], influence, len(total))
-        value = float(weights @ np.nan_to_num([value for value, *_ in moves]))
-        yield skewed(value, total[np.unique(owner)], level)
-        yield from every
+    if len(moves) > 1:
+        yield _combined(moves, _weights(metric, values, sizes), owner, level)
+    yield from every
+
+
+def _combined(moves: list[Moves], weights: Floats | None, owner: Ints, level: float) -> Ends:
+    """The ends for what a rule across questions makes of them."""
+    if not all(np.isfinite(part) for part, _, rows in moves if len(rows)):
+        return INFINITE
+    if weights is None:
+        return UNKNOWN
+    total, value = np.zeros(int(owner.max(initial=0)) + 1), 0.0
+    for weight, (part, influence, rows) in zip(weights, moves, strict=True):
+        value += weight * part if len(rows) else 0.0
+        total += weight * np.bincount(owner[rows], influence, len(total))
+    return skewed(value, total[np.unique(owner)], level)
 
 
 def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, question: int, level: float) -> Ends:
     """The ends for one question, on the scale that its statistic declares."""
     value, influence, rows = move
-    happened = view.truth_of(question, rows)[:, 0] if view.d == 1 else np.arange(len(rows)) % 2
-    rare = int(min(np.sum(happened > 0), np.sum(happened == 0)))
-    if len(rows) <= FEWEST or rare < FEWEST or not np.isfinite(value):
+    rare = _rarer(view, question, rows)
+    if len(rows) <= FEWEST or rare < FEWEST:
         return f"no interval: one outcome was seen fewer than {FEWEST} times"
+    if not np.isfinite(value):
+        return INFINITE
     sums = np.bincount(np.unique(owner[rows], return_inverse=True)[1].ravel(), influence).astype(np.float64)
     facts = metric.part_facts
     if facts.influence is None:
@@ -220,30 +226,44 @@ def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, quest
     return back(low), back(high)
 
 
-def _mean(metric: Asking[Summary], view: View, question: int) -> Moves:
-    """Of a mean of scores, or of signed gaps."""
-    rows, column = view.rows_of(question), question % view.v
-    if isinstance(metric, OfScores):
-        scores = np.asarray(metric.scores(view)[rows, column], np.float64)
-    else:
-        scores = view.outputs[rows, column, 0].astype(np.float64) - view.truth_of(question, rows)[:, 0]
-    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = float(weight @ scores / weight.sum())
-        return value, weight * (scores - value) / weight.sum(), rows
+def _rarer(view: View, question: int, rows: Ints) -> int:
+    """How often the rarer outcome was seen: the event or not, of a distribution its likeliest coordinate or another."""
+    truth = view.truth_of(question, rows)
+    likeliest = view.outputs[rows, question % view.v].argmax(axis=1)
+    happened = np.take_along_axis(truth, likeliest[:, None], axis=1)[:, 0] > 0
+    return int(min(happened.sum(), len(rows) - happened.sum()))
 
 
-def _statistic(metric: Asking[Summary], view: View, question: int) -> Moves:
-    """Of a statistic of the table, by the influence that it declares."""
-    influence = metric.part_facts.influence
+def _mean(metric: Asking[Summary], view: View) -> Iterator[Moves]:
+    """Of means of scores, or of signed gaps."""
+    scores = metric.scores(view) if isinstance(metric, OfScores) else None
+    for question in range(view.questions):
+        rows, column = view.rows_of(question), question % view.v
+        if scores is None:
+            each = view.outputs[rows, column, 0].astype(np.float64) - view.truth_of(question, rows)[:, 0]
+        else:
+            each = np.asarray(scores[rows, column], np.float64)
+        weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = float(weight @ each / weight.sum())
+            yield value, weight * (each - value) / weight.sum(), rows
+
+
+def _statistic(metric: Asking[Summary], view: View) -> Iterator[Moves]:
+    """Of statistics of the tables, by the influence that they declare."""
+    influence, table = metric.part_facts.influence, metric.summarise_view(view)
     assert influence is not None
-    rows = view.rows_of(question)
-    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
-    ladder = next(ladder for place, ladder in enumerate(metric.summarise_view(view).ladders()) if place == question)  # type: ignore[attr-defined]
-    value, moves = influence(ladder)
-    entry = np.searchsorted(ladder.values, view.outputs[rows, question % view.v, 0] + 0)
-    happened = view.truth_of(question, rows)[:, 0].astype(np.int64)
-    return value, weight * moves[np.minimum(entry, len(moves) - 1), happened] / weight.sum(), rows
+    assert isinstance(table, Forecasts)
+    for question, ladder in enumerate(table.ladders()):
+        rows = view.rows_of(question)
+        if not ladder.n:
+            yield np.nan, np.zeros(len(rows)), rows
+            continue
+        weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+        value, moves = influence(ladder)  # type: ignore[arg-type]  # it gets what the statistic takes
+        entry = np.searchsorted(ladder.values, view.outputs[rows, question % view.v, 0] + 0)
+        happened = view.truth_of(question, rows)[:, 0].astype(np.int64)
+        yield value, weight * moves[np.minimum(entry, len(moves) - 1), happened] / weight.sum(), rows
 
 
 def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats | None:
@@ -259,8 +279,9 @@ def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats |
 def skewed(value: float, moves: Floats, level: float, most: float = np.inf) -> tuple[float, float]:
     r"""The interval of a value from what each independent row moves it, corrected for skewness.
 
-    With s the root of the summed squares and a the summed cubes over s^3, :math:`g(t) = t + a t^2 / 3 + a^2 t^3 / 27 +
-    a / 6` is nearly Student's t, and rises; its inverse turns the quantiles back. `most` bounds the degrees of freedom.
+    With s^2 the summed squares times n / (n - 1), and a the summed cubes over s^3, :math:`g(t) = t + a t^2 / 3 +
+    a^2 t^3 / 27 + a / 6` of the studentised value is nearly Student's t, and rises; its inverse turns the quantiles
+    back. The degrees of freedom are n - 1, and at most `most`.
 
     References: Hall (1992), On the removal of skewness by transformation.
 

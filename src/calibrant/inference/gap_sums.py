@@ -77,7 +77,7 @@ class GapSum:
         return np.clip(chance * (1 - chance), 0.0, 0.25)
 
     def interval(self, z: float) -> tuple[float, float]:
-        """Where the sum of the true gaps may lie; z is the normal quantile of the level.
+        """Where the sum of the true gaps may lie; z is the quantile of the level, on the scale of standard deviations.
 
         The upper end is sought along gaps that are the same number of standard errors in every bin, the shape that adds
         least to T by chance; the lower end along the gaps that exceed two standard errors, less these.
@@ -121,8 +121,9 @@ class GapSum:
         r"""Where the root of the sum of squared true gaps, :math:`\sqrt{\sum_j w_j \mu_j^2}`, may lie.
 
         D, the sum of squared gaps less their sampling variances, has no bias, and for a true sum t nearly the variance
-        :math:`4 t \bar v / n + 2 \sum_j (v_j / n)^2 + (\kappa - 1) t^2 / n`, where v_j is the variance of an outcome in
-        bin j, v-bar its mean and kappa the mean fourth power of the gaps over the square of their mean square.
+        :math:`4 t \bar v / n + 2 \sum_j (w_j v_j / N_j)^2 + (\kappa - 1) t^2 / n`, where v_j is the variance of an
+        outcome in bin j, v-bar its mean weighted by the squared gaps, or the plain mean if larger, and kappa the
+        mean fourth power of the gaps over the square of their mean square.
         """
         variance = self.frequency * (1 - self.frequency) / np.maximum(self.size - 1, 1)
         excess = np.square(self.gap) - np.where(self.size >= 2, variance, self.spread / self.size)

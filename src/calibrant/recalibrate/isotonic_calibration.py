@@ -123,4 +123,5 @@ def broken_line(scores: Floats, thresholds: Floats, values: Floats) -> Floats:
     right = np.maximum(np.searchsorted(thresholds, inside), 1)
     low, high = thresholds[right - 1], thresholds[right]
     share = np.divide(inside - low, high - low, out=np.zeros_like(inside), where=high > low)
-    return (1.0 - share) * values[right - 1] + share * values[right]
+    left, level = values[right - 1], values[right]
+    return np.where(left == level, level, (1.0 - share) * left + share * level)  # level lines are so to the bit

@@ -1,0 +1,172 @@
+"""Intervals that cover: moments against enumeration, influences against one row more, coverage, and every refusal."""
+
+import math
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.inference.confidence import skewed, student
+from calibrant.inference.gap_sums import GapSum, distances
+
+INFLUENCES = [cal.SLOPE, cal.INTERCEPT, cal.OE_RATIO, cal.AUROC, cal.BRIER_SKILL]
+
+
+def rows(n=300, seed=0, power=1.3, low=0.02):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(low, 1 - low, n)
+    return (rng.random(n) < p**power).astype(int), p
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("chance", [0.0, 0.03, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.77, 1.0])
+def test_moments_of_distances_are_those_of_every_count(n, chance, share):
+    counts = np.arange(n + 1)
+    weight = np.array([math.comb(n, k) * chance**k * (1 - chance) ** (n - k) for k in counts.tolist()])
+    far = np.abs(counts - share * n)
+    mean = (weight * far).sum()
+    expected = mean, (weight * (far - mean) ** 2).sum(), (weight * (far - mean) ** 3).sum()
+    found = distances(np.array([n]), np.array([chance]), np.array([share * n]))
+    assert [float(moment[0]) for moment in found] == pytest.approx(expected, abs=1e-9 * n**3)
+
+
+def test_quantiles_of_the_sum_are_those_of_redraws():
+    size, forecast = np.array([40.0, 60.0, 25.0]), np.array([0.1, 0.5, 0.93])
+    sums = GapSum(size, forecast, forecast, size / 125, 125.0)
+    rng = np.random.default_rng(0)
+    drawn = (np.abs(rng.binomial(size.astype(int), forecast, (40_000, 3)) / size - forecast) * size / 125).sum(axis=1)
+    for z, tail in ((1.645, 0.95), (-1.645, 0.05), (0.0, 0.5)):
+        assert sums._quantile(np.zeros(3), z) == pytest.approx(np.quantile(drawn, tail), abs=0.0025)
+
+
+@pytest.mark.parametrize("metric", INFLUENCES, ids=lambda metric: metric.name)
+def test_influences_are_what_one_row_more_does(metric):
+    y, p = rows()
+    (ladder,) = metric.summarise(y, p).ladders()
+    value, moves = metric.part_facts.influence(ladder)
+    assert value == pytest.approx(metric(y, p).value)
+    counts = np.array([np.bincount(y[p == forecast], minlength=2) for forecast in ladder.values])
+    assert (counts * moves).sum() == pytest.approx(0, abs=2e-3 * len(y))  # the mean influence of a sample is 0
+    for forecast, outcome in ((0.2, 0), (0.2, 1), (0.7, 0), (0.95, 1)):
+        place = int(np.abs(ladder.values - forecast).argmin())
+        more = metric(np.append(y, outcome), np.append(p, ladder.values[place])).value
+        assert len(y) * (more - value) == pytest.approx(moves[place, outcome], rel=0.06, abs=0.06)
+
+
+def test_without_skewness_it_is_student_and_with_it_the_longer_end_is_on_the_skewed_side():
+    even = np.array([-1.0, 1.0] * 20) / 40
+    half = student(0.9, 39) * math.sqrt((even @ even) * 40 / 39)
+    assert skewed(3.0, even, 0.9) == pytest.approx((3 - half, 3 + half))
+    rare = (np.arange(40) < 4) - 0.1
+    low, high = skewed(0.1, rare / 40, 0.9)
+    assert high - 0.1 > 1.3 * (0.1 - low)
+    assert skewed(0.1, rare / 40, 0.9, most=3)[1] > high
+
+
+@pytest.mark.parametrize(
+    ("metric", "data", "reason"),
+    [
+        (cal.SMECE, rows(), "no interval is known to cover for this metric"),
+        (cal.MCE, rows(), "no interval is known to cover for this metric"),
+        (cal.ECE, ([0.3, 0.6], [0.2, 0.7]), "under soft labels"),
+        (cal.BRIER, ([0] * 19 + [1], [0.05] * 20), "one outcome was seen fewer than 2 times"),
+        (cal.BRIER, ([0] * 20, [[0.95, 0.05]] * 20), "one outcome was seen fewer than 2 times"),
+        (cal.LOG_LOSS, ([0, 1] * 10, [0.5] * 19 + [0.0]), "the value is not finite"),
+        (cal.AUROC, ([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.8, 0.9]), "at the end of its range"),
+        (cal.ADAPTIVE_ECE, (rows()[0], rows()[1].round(1)), "tied forecasts share their outcomes"),
+        (cal.ECE_SWEEP, rows(150), "fewer than 200 rows choose"),
+        (cal.ECE_DEBIASED, rows(60), "fewer than 5 rows each"),
+        (cal.ECE, ([1], [0.9]), "fewer than 2 rows"),
+    ],
+    ids=lambda part: getattr(part, "name", ""),
+)
+def test_where_nothing_covers_there_is_no_interval_but_a_reason(metric, data, reason):
+    result = metric(*data, interval=cal.Confidence())
+    assert result.interval is None
+    assert reason in result.notes[-1]
+
+
+def test_groups_leave_means_their_interval_and_bins_none():
+    y, p = rows(400)
+    predictions = cal.Predictions.from_probs(np.repeat(y, 3), np.repeat(p, 3), group=np.repeat(np.arange(400), 3))
+    alone = cal.MCS(y, p, interval=cal.Confidence()).interval
+    together = cal.MCS(predictions, interval=cal.Confidence(groups="group")).interval
+    assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
+    blind = cal.MCS(predictions, interval=cal.Confidence()).interval
+    assert blind.high - blind.low < 0.65 * (alone.high - alone.low)
+    assert cal.ECE(predictions, interval=cal.Confidence(groups="group")).interval is None
+
+
+def test_an_infinite_loss_of_one_label_leaves_the_mean_without_an_interval():
+    y, p = np.array([[0, 1], [1, 0]] * 20), np.array([[0.3, 0.6], [0.6, 0.3]] * 20)
+    p[0, 1] = 0.0
+    result = cal.LOG_LOSS(cal.Predictions.from_multilabel(y, p), interval=cal.Confidence())
+    assert result.interval is None
+    assert "not finite" in result.notes[-1]
+
+
+def test_weights_make_intervals_wider_than_as_many_rows_would():
+    y, p = rows(600)
+    for metric in (cal.ECE, cal.MCS):
+        plain = metric(y, p, interval=cal.Confidence()).interval
+        heavy = metric(y, p, sample_weight=np.where(np.arange(600) % 6, 1, 30), interval=cal.Confidence()).interval
+        assert heavy.high - heavy.low > 1.3 * (plain.high - plain.low)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", [cal.ECE, cal.ECE_DEBIASED, cal.MCS, cal.BRIER, cal.SLOPE, cal.AUROC], ids=str)
+@pytest.mark.parametrize("slope", [1.0, 0.7])
+def test_nine_of_ten_intervals_hold_the_limit(metric, slope):
+    def drawn(n, seed, soft):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(-0.5, 1.2, n)
+        p, truth = (1 / (1 + np.exp(-s * z)) for s in (1.0, slope))
+        return truth if soft else (rng.random(n) < truth).astype(int), p
+
+    exact = metric.replace(distance=cal.squared) if metric is cal.ECE_DEBIASED else metric
+    target = exact(*drawn(300_000, 1, metric is not cal.BRIER)).value
+    ends = [metric(*drawn(400, (2, seed), False), interval=cal.Confidence()).interval for seed in range(200)]
+    held = np.mean([end.low - 1e-9 <= target <= end.high + 1e-9 for end in ends])
+    assert held > 0.9 - 3 * math.sqrt(0.09 / 200)
+
+
+def test_ends_of_squared_gaps_are_where_the_sum_without_bias_lies_at_its_quantile():
+    size, forecast = [50.0, 80.0, 70.0], [0.2, 0.5, 0.8]
+    frequency, n, z = [0.36, 0.55, 0.6], 200.0, 1.65
+    unbiased, fourth, second, weighted, plain, least = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for m, c, f in zip(size, forecast, frequency, strict=True):
+        w, chance = m / n, (f * m + 2 * c) / (m + 2)
+        v, excess = chance * (1 - chance), (f - c) ** 2 - f * (1 - f) / (m - 1)
+        unbiased += w * excess
+        second += w * max(excess, 0)
+        fourth += w * max(excess, 0) ** 2
+        weighted += w * max(excess, 0) * v
+        plain += v / 3
+        least += 2 * (w * v / m) ** 2
+    mean = max(weighted / second, plain)
+    low, high = GapSum(*map(np.array, (size, forecast, frequency)), np.array(size) / n, n).squared_interval(z)
+    for end, sign in ((low, 1), (high, -1)):
+        t = end**2
+        deviation = math.sqrt(4 * t * mean / n + least + (fourth / second**2 - 1) * t * t / n)
+        assert t + sign * z * deviation == pytest.approx(unbiased, abs=1e-9)
+
+
+def test_few_events_make_the_interval_of_a_statistic_longer():
+    rng = np.random.default_rng(0)
+    p = np.where(np.arange(400) < 5, rng.uniform(0.2, 0.9, 400), rng.uniform(0.01, 0.5, 400))
+    y = (np.arange(400) < 5).astype(int)
+    (ladder,) = cal.AUROC.summarise(y, p).ladders()
+    area, moves = cal.AUROC.part_facts.influence(ladder)
+    each = moves[np.searchsorted(ladder.values, p), y] / 400 / (area * (1 - area))
+    low, high = skewed(math.log(area / (1 - area)), each, 0.9, most=4)
+    interval = cal.AUROC(y, p, interval=cal.Confidence()).interval
+    assert (interval.low, interval.high) == pytest.approx((1 / (1 + math.exp(-low)), 1 / (1 + math.exp(-high))))
+
+
+def test_weights_count_in_bins_of_equal_mass():
+    y, p = rows(3000)
+    weight = np.where(np.arange(3000) % 2, 1, 5)
+    interval = cal.ADAPTIVE_ECE(y, p, sample_weight=weight, interval=cal.Confidence()).interval
+    repeated = cal.ADAPTIVE_ECE(y, p, sample_weight=np.full(3000, 3), interval=cal.Confidence()).interval
+    assert interval.high - interval.low > 1.1 * (repeated.high - repeated.low)
