@@ -222,10 +222,19 @@ class Summary:
         >>> cal.ECE.conclude(cal.Summary.from_bytes(data)).value == cal.ECE([1, 0], [.9, .2]).value
         True
         """
-        summary = unpacked(data, {**_KINDS, "About": About, "Precision": Precision, "Totals": Totals})
+        summary = unpacked(data, kinds())
         if not isinstance(summary, Summary):
             raise refusal(type(summary).__name__)
         return summary
+
+
+def kinds() -> dict[str, type]:
+    """What the bytes of summaries may hold, by name.
+
+    >>> kinds()["About"] is About
+    True
+    """
+    return {**_KINDS, "About": About, "Precision": Precision, "Totals": Totals}
 
 
 class Sums(Summary):

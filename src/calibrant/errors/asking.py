@@ -250,9 +250,9 @@ class Pass(Asking[Forecasts]):
     block: ClassVar[int] = STREAM
 
     def __post_init__(self) -> None:
-        if not isinstance(self.metric, Asking) or self.metric.undecided is None:
+        if not isinstance(self.metric, Asking) or self.metric.reading != OfTable.reading:
             got = repr(self.metric)[:80]
-            raise CalibrationInputError("Pass", "needs a metric of which refine() is a pass", got=got)
+            raise CalibrationInputError("Pass", "needs a metric of the table of forecasts", got=got)
         if any(not isinstance(cell, tuple) or [type(place) for place in cell] != [int, int] for cell in self.opened):
             raise CalibrationInputError("Pass", "needs pairs (question, cell) as opened", got=repr(self.opened)[:80])
         for choice in ("select", "lens", "across"):
@@ -288,9 +288,10 @@ class Pass(Asking[Forecasts]):
         if summary is None:
             return self
         table, undecided = self.own(summary), self.metric.undecided
-        if undecided is None or table.closed is None:
+        if table.closed is None:
             return self.metric
-        wanted = np.concatenate([undecided(ladder) for ladder in table.ladders()]) & table.closed
+        asked = table.closed if undecided is None else np.concatenate([*map(undecided, table.ladders())])
+        wanted = asked & table.closed
         if not wanted.any():
             return self
         opened = tuple(sorted((*self.opened, *table.cells_at(wanted))))
