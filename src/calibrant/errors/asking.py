@@ -75,6 +75,12 @@ class Asking(Metric[S]):
         """A first pass in cells, where they are of use; what has been summarised by the metric itself is complete."""
         return self if self.undecided is None or summary is not None else Pass(self)
 
+    def within(self, table: Forecasts) -> Result:
+        """What a table in cells tells: a value, and the bounds between which the exact one lies."""
+        raise CalibrationInputError(
+            "metric", "must follow from forecasts in cells", got=self.name, hint="measure the rows themselves"
+        )
+
     @property
     def asks_event(self) -> bool:
         """Whether its one question, of forecasts of one event, is that event, of all rows."""
@@ -296,6 +302,11 @@ class Pass(Asking[Forecasts]):
             return self
         opened = tuple(sorted((*self.opened, *table.cells_at(wanted))))
         return self.metric if wanted.sum() == table.closed.sum() else Pass(self.metric, opened)
+
+    def told(self, summary: Forecasts | Literal[0]) -> Result:
+        """The metric's own answer, or what cells tell of it where another pass would be needed."""
+        table = self.own(summary)
+        return self.answer(table) if self.refine(table) is self else self.metric.within(table)
 
     def answer(self, summary: Forecasts) -> Result:
         """The metric's own answer."""

@@ -15,7 +15,7 @@ from calibrant.metric import Metric, from_json
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
 from calibrant.specification.packing import packed, unpacked
-from calibrant.summaries import Summary, kinds
+from calibrant.summaries import Summary, apart, kinds
 from calibrant.table import Table, split
 
 MAGIC = b"calibrant state\x00"
@@ -60,9 +60,7 @@ class State:
             for first, summary in zip(passes, summaries, strict=True):
                 if summary.keeps_rows:
                     hint = "leave it out, or measure the rows themselves"
-                    raise CalibrationInputError(
-                        "metrics", "of a state must keep no rows", got=first.name, hint=hint
-                    )
+                    raise CalibrationInputError("metrics", "of a state must keep no rows", got=first.name, hint=hint)
         return cls(dict(metrics), by, groups)
 
     @property
@@ -97,12 +95,15 @@ class State:
         known = list(readings(self.metrics))
         if reading(first) not in known:
             raise CalibrationInputError(
-                "metric", "must follow from what the state keeps", got=metric.name, hint=f"it has {', '.join(self.metrics)}"
+                "metric",
+                "must follow from what the state keeps",
+                got=metric.name,
+                hint=f"it has {', '.join(self.metrics)}",
             )
         place = known.index(reading(first))
         groups = self.groups.values() if group is None else [self.groups[group]]
         summary = sum(summaries[place] for summaries in groups)
-        return first.conclude(summary) if first.refine(summary) == first else metric.conclude(summary)
+        return first.told(summary) if isinstance(first, Pass) else first.conclude(summary)  # type: ignore[arg-type]
 
     def __add__(self, other: State | int) -> State:
         if isinstance(other, int) and other == 0:
@@ -134,7 +135,7 @@ class State:
         for here, there in [*choices, (len(self.metrics), len(other.metrics))]:
             if here != there:
                 raise CalibrationInputError(
-                    "states", "must be of the same metrics and column to be joined", got=f"{here} and {there}"
+                    "states", "must be of the same metrics and column to be joined", got=apart(str(here), str(there))
                 )
 
     def to_bytes(self) -> bytes:
@@ -150,7 +151,9 @@ class State:
         passes = readings(metrics).values()
         for summaries in state.groups.values():
             if len(summaries) != len(passes):
-                raise CalibrationInputError("state", "must have a summary for each thing that is read", got=len(summaries))
+                raise CalibrationInputError(
+                    "state", "must have a summary for each thing that is read", got=len(summaries)
+                )
             for first, summary in zip(passes, summaries, strict=True):
                 if isinstance(first, Asking):
                     first.own(summary)
@@ -232,5 +235,5 @@ def _rows(summaries: tuple[Summary, ...]) -> int:
 
 def _choices(state: State) -> list[str]:
     """What states must share, a line each."""
-    metrics = [f"{name}: {metric.to_json()}" for name, metric in state.metrics.items()]
+    metrics = [f"{name}: {metric!r}" for name, metric in state.metrics.items()]
     return [f"by {state.by}", *metrics]

@@ -171,4 +171,4 @@ def _fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) is np.ndarray and isinstance(value, np.ndarray):
         (scalar,) = get_args(parts[1])
         return scalar is Any or value.dtype == scalar
-    return isinstance(value, hint) if dataclasses.is_dataclass(hint) else type(value) is hint
+    return type(value) is hint or (dataclasses.is_dataclass(hint) and isinstance(value, hint))  # type: ignore[arg-type]
