@@ -52,6 +52,8 @@ def test_the_error_that_simulation_leaves_is_of_the_right_size():
     ]
     spread = np.std([run.power for run in runs])
     assert np.mean([run.mc_error for run in runs]) == pytest.approx(spread, rel=0.4)  # forty runs know it to a ninth
+    spread = np.std([run.critical for run in runs])
+    assert np.mean([run.critical_error for run in runs]) == pytest.approx(spread, rel=0.4)
 
 
 def test_signed_metrics_are_compared_by_size():
@@ -81,7 +83,8 @@ def test_replicates_without_a_value_notice_nothing():
 def test_a_table_of_detections():
     detections = simulate.power(METRICS, UNIFORM, power_curve(2), n=100, replicates=20)
     lines = str(detections).splitlines()
-    assert lines[0].split() == ["metric", "n", "level", "critical", "power", "mc", "error"]
+    assert lines[0].split() == ["metric", "n", "level", "critical", "power"]
+    assert lines[1].count(" ± ") == 2
     assert len(lines) == 3
     assert json.loads(detections.to_json())["EW"]["power"] == detections["EW"].power
     assert (list(detections), len(detections)) == (["EW", "EMsweep"], 2)

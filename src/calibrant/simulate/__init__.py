@@ -21,7 +21,7 @@ from calibrant.simulate.detection import Detection, Detections, power
 from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.model_like_yours import Like, like
-from calibrant.simulate.pictures import picture
+from calibrant.simulate.pictures import bias_picture, picture, power_picture, samples_picture
 from calibrant.simulate.published import PUBLISHED, PublishedCurve, PublishedFit
 from calibrant.simulate.sample_size import SamplesNeeded, samples_needed
 from calibrant.simulate.sampling import draw
@@ -55,6 +55,7 @@ __all__ = [
     "Tempered",
     "bias",
     "bias_grid",
+    "bias_picture",
     "curve_with_error",
     "draw",
     "estimates",
@@ -68,7 +69,9 @@ __all__ = [
     "picture",
     "power",
     "power_curve",
+    "power_picture",
     "samples_needed",
+    "samples_picture",
     "true_calibration_error",
     "true_value",
 ]

@@ -63,6 +63,23 @@ class CalibrationCurve:
         return unlinked(link, bent)
 
     @property
+    def formula(self) -> str:
+        """The curve as a formula of the score s.
+
+        >>> from calibrant.simulate import CalibrationCurve
+        >>> CalibrationCurve("logit_logflip", 0, -0.35).formula, CalibrationCurve("log_log", -0.1, 2).formula
+        ('sigmoid(-0.35 log(1 - s))', 'exp(-0.1 + 2 log(s))')
+        """
+        link, transform = parted(self.name)
+        if link == transform and self.b0 == 0 and self.b1 == 1:
+            return "s"
+        bent = {"log": "log(s)", "logflip": "log(1 - s)", "logit": "logit(s)", "identity": "s"}[transform]
+        slope = f"{abs(self.b1) if self.b0 else self.b1:.4g} {bent}" if self.b1 else ""
+        sign = (" - " if self.b1 < 0 else " + ") if self.b0 and slope else ""
+        linear = f"{f'{self.b0:.4g}' if self.b0 or not slope else ''}{sign}{slope}"
+        return {"log": f"exp({linear})", "logflip": f"1 - exp({linear})", "logit": f"sigmoid({linear})"}[link]
+
+    @property
     def rises(self) -> bool:
         """Whether larger scores come true more often (a constant curve does not)."""
         link, transform = parted(self.name)

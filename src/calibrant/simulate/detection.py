@@ -13,11 +13,12 @@ from calibrant.inference.consistency import require_null
 from calibrant.inference.draws import check_level
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
-from calibrant.simulate.biases import check_metrics, estimates
+from calibrant.simulate.biases import TIE, check_metrics, estimates
 from calibrant.simulate.calibration_curves import IDENTITY
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.named import Named, to_json
 from calibrant.simulate.sampling import Law, check_law
+from calibrant.simulate.wording import plus_minus, tied
 from calibrant.text import aligned
 
 RESAMPLES = 200
@@ -39,6 +40,8 @@ class Detection:
     mc_error: float
     """The standard error that simulation leaves, of the critical value's replicates as well."""
     replicates: int
+    critical_error: float = math.nan
+    """The standard error of the critical value that simulation leaves."""
 
     @property
     def type_two(self) -> float:
@@ -50,19 +53,40 @@ class Detection:
 class Detections(Named[Detection]):
     """Detections by name; prints as a table."""
 
+    @property
+    def strongest(self) -> str:
+        """The metric of the largest power."""
+        return max(self, key=lambda name: -1.0 if math.isnan(self[name].power) else self[name].power)
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The others whose power is not smaller by more than `TIE` standard errors of the difference."""
+        best = self[self.strongest]
+        others = [detection for name, detection in self.items() if name != self.strongest]
+        return tuple(
+            other.name
+            for other in others
+            if best.power - other.power <= TIE * math.hypot(best.mc_error, other.mc_error)
+        )
+
+    @property
+    def verdict(self) -> str:
+        """Which metric notices miscalibration most often, and which others tie with it."""
+        best = self[self.strongest]
+        return f"{best.name} notices it most often, {plus_minus(best.power, best.mc_error, '.1%')}{tied(self.ties)}"
+
     def __str__(self) -> str:
         rows = [
             [
                 detection.name,
-                str(detection.n),
+                f"{detection.n:,}",
                 f"{detection.level:g}",
-                f"{detection.critical:.4f}",
-                f"{detection.power:.3f}",
-                f"{detection.mc_error:.3f}",
+                plus_minus(detection.critical, detection.critical_error),
+                plus_minus(detection.power, detection.mc_error, ".3f"),
             ]
             for detection in self.values()
         ]
-        return aligned(["metric", "n", "level", "critical", "power", "mc error"], rows, right=True)
+        return aligned(["metric", "n", "level", "critical", "power"], rows, right=True)
 
     def to_json(self) -> str:
         """The detections as JSON."""
@@ -126,8 +150,9 @@ def _sizes(metric: Metric, null: Floats, drawn: Floats) -> tuple[Floats, Floats]
 
 def _detected(name: str, n: int, level: float, null: Floats, drawn: Floats, rng: np.random.Generator) -> Detection:
     critical, share = _share(null, drawn, level)
-    again = [_share(rng.choice(null, len(null)), rng.choice(drawn, len(drawn)), level)[1] for _ in range(RESAMPLES)]
-    return Detection(name, n, level, critical, share, float(np.std(again)), len(drawn))
+    again = [_share(rng.choice(null, len(null)), rng.choice(drawn, len(drawn)), level) for _ in range(RESAMPLES)]
+    criticals, shares = np.array(again).T
+    return Detection(name, n, level, critical, share, float(shares.std()), len(drawn), float(criticals.std()))
 
 
 def _share(null: Floats, drawn: Floats, level: float) -> tuple[float, float]:
