@@ -151,9 +151,10 @@ def like(
     A law of scores and a curve are fitted to the predictions (of classes, to the top label's confidence and hits); the
     metrics are then simulated at the same n, or another `n`, on that model, whose true error is known. The one to
     trust has the smallest root mean squared error relative to its truth (an L1 or an L2 error, as it estimates, or the
-    L^p error of a given `p`). At least 20 predictions of both outcomes are needed. With `empirical`, forecasts are drawn from those observed instead
-    of the fitted law; where it is None, only if models of that law do not reproduce the observed binned errors, and the
-    text says so. Where perfect calibration is the best curve, the truth is 0, and the smallest error is looked for.
+    L^p error of a given `p`). At least 20 predictions of both outcomes are needed. With `empirical`, forecasts are
+    drawn from those observed instead of the fitted law; where it is None, only if models of that law do not reproduce
+    the observed binned errors, and the text says so. Where perfect calibration is the best curve, the truth is 0, and
+    the smallest error is looked for.
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import PUBLISHED, draw, like

@@ -35,11 +35,11 @@ def picture(comparison: Like) -> Any:
     left.plot(scores, curve(scores), color="C0", label=f"fitted: {curve.formula}")
     left.set(xlabel="predicted probability s", ylabel="observed frequency", xlim=(0, 1), ylim=(0, 1))
     left.set_title("fitted calibration curve")
-    left.legend(frameon=False)
+    _legend(left)
     _rows(right, list(comparison.biases.values()))
     right.plot(list(comparison.observed.values()), range(len(comparison.biases)), "x", color="C1", label="observed")
     right.set_title(f"estimators at n = {comparison.n:,}")
-    right.legend(frameon=False)
+    _legend(right)
     return figure
 
 
@@ -68,7 +68,7 @@ def bias_picture(grid: BiasGrid) -> Any:
         _sizes(panel, grid.values, grid.over)
         panel.set(ylabel="bias: mean less true error")
         panel.set_title("bias of estimators (bars: two Monte Carlo errors)")
-    panel.legend(frameon=False)
+    _legend(panel)
     return figure
 
 
@@ -81,8 +81,8 @@ def power_picture(detections: Sequence[Detection]) -> Any:
     >>> from calibrant.simulate import UNIFORM, power, power_curve, power_picture
     >>> curve = power_curve(1.5)
     >>> runs = [power({"ece": cal.ECE}, UNIFORM, curve, n=n, replicates=20) for n in (50, 200)]
-    >>> power_picture([run["ece"] for run in runs]).axes[0].get_ylim()
-    (0.0, 1.02)
+    >>> power_picture([run["ece"] for run in runs]).axes[0].get_xlabel()
+    'n'
     """
     figure, (panel,) = _panels(1)
     level = detections[0].level
@@ -92,9 +92,9 @@ def power_picture(detections: Sequence[Detection]) -> Any:
         _line(panel, place, name, sizes, powers, errors)
     panel.axhline(level, color="grey", linewidth=1, linestyle="--", label=f"a calibrated model: {level:g}")
     _sizes(panel, [detection.n for detection in detections], "n")
-    panel.set(ylabel="power: share of data sets in which it is noticed", ylim=(0, 1.02))
+    panel.set(ylabel="power: share of data sets noticed", ylim=(0, 1.02))
     panel.set_title("power to notice miscalibration (bars: two Monte Carlo errors)")
-    panel.legend(frameon=False)
+    _legend(panel)
     return figure
 
 
@@ -120,12 +120,12 @@ def samples_picture(needed: Mapping[str, SamplesNeeded]) -> Any:
         panel.axvline(answer.n, color=f"C{place}", linewidth=1)
     first = next(iter(needed.values()))
     panel.axhline(first.wanted, color="grey", linewidth=1, linestyle="--", label=f"wanted power {first.wanted:g}")
-    _sizes(panel, [size for answer in needed.values() for size in (answer.low, answer.n, answer.high)], "n")
-    panel.set(ylabel="power: share of data sets in which it is noticed")
+    _sizes(panel, [answer.n for answer in needed.values()], "n")
+    panel.set(ylabel="power: share of data sets noticed")
     panel.set_title(
         f"samples to notice a true L{first.p:g} error of {first.error:g} ({first.confidence:.0%} intervals)"
     )
-    panel.legend(frameon=False)
+    _legend(panel)
     return figure
 
 
@@ -140,6 +140,13 @@ def _panels(count: int) -> tuple[Any, list[Any]]:
         panel.grid(color="0.92", linewidth=0.7)
         panel.set_axisbelow(True)
     return figure, panels
+
+
+def _legend(panel: Any) -> None:
+    """What is what, below the panel, so that it covers no data."""
+    longest = max(map(len, panel.get_legend_handles_labels()[1]))
+    columns = max(1, min(3, 75 // (longest + 8)))  # of the letters that fit below a panel
+    panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns, columnspacing=1.2)
 
 
 def _rows(panel: Any, estimates: Sequence[Estimate]) -> None:
@@ -166,6 +173,8 @@ def _sizes(panel: Any, values: Sequence[float], over: str) -> None:
     if min(values) > 0 and np.isfinite(values).all():
         panel.set_xscale("log")
     ticks = sorted(set(values))
+    if len(ticks) == 1:
+        panel.set_xlim(ticks[0] / 2, 2 * ticks[0])
     panel.set_xticks(ticks, [f"{value:,g}" for value in ticks])
     panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel(over)
