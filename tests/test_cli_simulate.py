@@ -3,8 +3,11 @@
 import csv
 import io
 import json
+import re
+import shlex
 import sys
 from dataclasses import astuple
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -192,6 +195,23 @@ def test_every_help_has_an_example(name):
     ended = CliRunner().invoke(commands.group, ["simulate", name, "--help"])
     assert ended.exit_code == 0
     assert f"calibrant simulate {name} " in ended.output
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "simulation.md"
+SHOWN = dict(re.findall(r"^```console\n\$ calibrant (.*)\n((?:.*\n)*?)```", PAGE.read_text(encoding="utf-8"), re.M))
+"""The commands of the page, with what they print."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [line for line, text in SHOWN.items() if text])
+def test_the_page_shows_what_is_printed(monkeypatch, capsys, line):
+    code, out, _ = astuple(typed(monkeypatch, capsys, shlex.split(line)))
+    assert (code, out) == (0, SHOWN[line])
+
+
+def test_the_page_shows_every_simulation():
+    assert {line.split()[1] for line in SHOWN} == {"bias", "power", "samples", "like"}
+    assert [line for line, text in SHOWN.items() if not text] == ["simulate like predictions.npz"]
 
 
 def test_published_names_are_asked_for_like_keys():
