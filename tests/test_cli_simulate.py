@@ -107,7 +107,7 @@ def test_like_says_what_to_trust(run, predictions, tmp_path):
     words = ("like", predictions, "-m", "ece", "-m", "mcs", "-n", "60", "--order", "1", *FEW)
     code, out, _ = run(*words, "-o", tmp_path / "like.csv")
     assert code == 0
-    assert out.startswith("60 predictions (event), and simulated models like theirs")
+    assert out.startswith("300 predictions (event), and simulated models like theirs at n = 60\n")
     assert "Trust " in out
     assert [row["name"] for row in rows_of(tmp_path / "like.csv")] == ["ece", "mcs"]
     document = json.loads(run(*words, "--format", "json")[1])
@@ -153,6 +153,8 @@ def test_pictures_are_written(run, predictions, monkeypatch, words, suffix):
         (("power", "--model", "resnet"), "--model: is no published fit, got 'resnet'; did you mean"),
         (("power", "--model", "resnet110_c10", "--error", "0.1"), "--model: must stand alone"),
         (("power", "--error", "0.9"), "error: must lie between 0 and"),
+        (("power", "-n", "0"), "Invalid value for '-n'"),
+        (("samples", "--replicates", "1"), "Invalid value for '--replicates'"),
         (("samples", "--seed", "-1"), "seed: must be a whole number"),
     ],
 )

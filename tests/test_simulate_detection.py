@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import simulate
-from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, Detection, EmpiricalScores, power_curve
+from calibrant.simulate import IDENTITY, UNIFORM, BetaScores, Detection, Detections, EmpiricalScores, power_curve
 from calibrant.simulate.sample_size import reaching
 from oracles import simulate as oracle
 
@@ -88,6 +88,15 @@ def test_a_table_of_detections():
     assert len(lines) == 3
     assert json.loads(detections.to_json())["EW"]["power"] == detections["EW"].power
     assert (list(detections), len(detections)) == (["EW", "EMsweep"], 2)
+
+
+def test_powers_within_two_errors_of_their_difference_tie():
+    powers = {"a": (0.5, 0.03), "b": (0.6, 0.04), "c": (0.49, 0.03), "none": (math.nan, math.nan)}
+    detections = Detections(
+        {name: Detection(name, 100, 0.05, 0.1, power, error, 100) for name, (power, error) in powers.items()}
+    )
+    assert (detections.strongest, detections.ties) == ("b", ("a",))  # 0.1 apart: two errors of the difference
+    assert detections.verdict == ("b notices it most often, 60.0% ± 4.0%; a ties with it within Monte Carlo error")
 
 
 def test_the_samples_that_an_error_takes():

@@ -41,7 +41,7 @@ def test_the_estimates_are_those_of_bias_on_the_fitted_model(shipped):
 
 def test_it_reads(shipped):
     text = str(shipped)
-    assert text.startswith("2,000 predictions (top label), and simulated models like theirs\nscores: ")
+    assert text.startswith("2,000 predictions (top label), and simulated models like theirs at n = 2,000\nscores: ")
     assert f"Trust {shipped.trusted} " in text
     assert "reproduced" in text
     header, *rows = text.split("\n\n")[1].splitlines()

@@ -42,7 +42,7 @@ _SHARED = (
     click.option("-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more."),
     click.option("--order", type=float, metavar="P", help="Of the true error, as 1 or 2; default: each metric's own."),
     click.option("--seed", type=int, default=0, show_default=True, help="Makes the simulation repeatable."),
-    click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes."),
+    click.option("--jobs", "n_jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes."),
     click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
     click.option(
         "-o",
@@ -76,9 +76,13 @@ def simulate() -> None:
 
 
 @simulate.command(short_help="How far are metrics from the true error?")
-@click.option("-n", "sizes", type=int, multiple=True, default=SIZES, show_default=True, help="Samples; repeatable.")
-@click.option("--bins", type=int, multiple=True, help="Numbers of bins to try for each metric; repeatable.")
-@click.option("--replicates", type=int, default=1000, show_default=True, help="Data sets that are drawn.")
+@click.option(
+    "-n", "sizes", type=click.IntRange(1), multiple=True, default=SIZES, show_default=True, help="Samples; repeatable."
+)
+@click.option(
+    "--bins", type=click.IntRange(1), multiple=True, help="Numbers of bins to try for each metric; repeatable."
+)
+@click.option("--replicates", type=click.IntRange(2), default=1000, show_default=True, help="Data sets that are drawn.")
 @model_options
 @_shared
 def bias(
@@ -109,9 +113,13 @@ def bias(
 
 
 @simulate.command(short_help="How often is a miscalibrated model noticed?")
-@click.option("-n", "sizes", type=int, multiple=True, default=SIZES, show_default=True, help="Samples; repeatable.")
+@click.option(
+    "-n", "sizes", type=click.IntRange(1), multiple=True, default=SIZES, show_default=True, help="Samples; repeatable."
+)
 @click.option("--level", type=float, default=0.05, show_default=True, help="How often a calibrated model is accused.")
-@click.option("--replicates", type=int, default=1000, show_default=True, help="Data sets of each kind of model.")
+@click.option(
+    "--replicates", type=click.IntRange(2), default=1000, show_default=True, help="Data sets of each kind of model."
+)
 @model_options
 @_shared
 def power(
@@ -150,7 +158,9 @@ def power(
 @click.option("--power", "wanted", type=float, default=0.8, show_default=True, help="How often it must be noticed.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="How often a calibrated model is accused.")
 @click.option("--within", type=float, default=0.1, show_default=True, help="Width of the interval, as a share of n.")
-@click.option("--replicates", type=int, default=400, show_default=True, help="Data sets at each n, to begin with.")
+@click.option(
+    "--replicates", type=click.IntRange(2), default=400, show_default=True, help="Data sets at each n, to begin with."
+)
 @_shared
 def samples(
     error: float, model: str | None, scores: str | None, names: tuple[str, ...], order: float | None, style: str,
@@ -181,8 +191,8 @@ def samples(
 
 @simulate.command(short_help="Fit a known truth to predictions, and measure estimators on it.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-n", "size", type=int, help="Samples, if not as many as there are predictions.")
-@click.option("--replicates", type=int, default=400, show_default=True, help="Data sets that are drawn.")
+@click.option("-n", "size", type=click.IntRange(1), help="Samples, if not as many as there are predictions.")
+@click.option("--replicates", type=click.IntRange(2), default=400, show_default=True, help="Data sets that are drawn.")
 @_shared
 @reading_options
 def like(

@@ -62,11 +62,10 @@ class Detections(Named[Detection]):
     def ties(self) -> tuple[str, ...]:
         """The others whose power is not smaller by more than `TIE` standard errors of the difference."""
         best = self[self.strongest]
-        others = [detection for name, detection in self.items() if name != self.strongest]
         return tuple(
-            other.name
-            for other in others
-            if best.power - other.power <= TIE * math.hypot(best.mc_error, other.mc_error)
+            name
+            for name, other in self.items()
+            if other is not best and best.power - other.power <= TIE * math.hypot(best.mc_error, other.mc_error)
         )
 
     @property

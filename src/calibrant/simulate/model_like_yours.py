@@ -81,9 +81,10 @@ class Like:
         table = aligned(HEADER, [self._cells(name, estimate) for name, estimate in self.biases.items()], right=True)
         doubt = " The simulated models do not behave like yours: read all this with doubt."
         lines = str(self.fit).splitlines()
+        observed = f"{self.fit.scores.n:,} predictions ({self.question})"
         return "\n".join(
             [
-                f"{self.n:,} predictions ({self.question}), and simulated models like theirs",
+                f"{observed}, and simulated models like theirs at n = {self.n:,}",
                 *(textwrap.fill(line, WIDTH, subsequent_indent="        ") for line in lines),
                 f"\n{table}\n\n{COLUMNS}\n",
                 textwrap.fill(self.advice + ("" if self.fit.reproduces else doubt), WIDTH),
