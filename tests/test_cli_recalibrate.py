@@ -224,19 +224,7 @@ def test_separable_rows_are_warned_of(run, tmp_path):
     assert "warning: TemperatureScaling: temperature ended at its lower bound" in err
 
 
-@pytest.mark.slow
-def test_simulate_like_says_what_to_trust(run, small):
-    code, out, _ = run("simulate", "like", small, "--replicates", "30")
-    assert code == 0
-    assert "Trust" in out
-    code, out, _ = run("simulate", "like", small, "--replicates", "30", "--format", "json")
-    assert code == 0
-    assert json.loads(out)
-
-
-@pytest.mark.parametrize(
-    "words", [("recalibrate", "fit"), ("recalibrate", "apply"), ("recalibrate", "choose"), ("simulate", "like")]
-)
+@pytest.mark.parametrize("words", [("recalibrate", "fit"), ("recalibrate", "apply"), ("recalibrate", "choose")])
 def test_every_help_has_an_example(words):
     ended = CliRunner().invoke(commands.group, [*words, "--help"])
     assert ended.exit_code == 0
