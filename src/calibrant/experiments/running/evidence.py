@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.study_store import DONE, Row, Store
 from calibrant.experiments.training.trials import BASE
 from calibrant.experiments.training.tuning import Candidate, StrengthChoice, choose, lowest_admissible
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
