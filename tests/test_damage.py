@@ -1,6 +1,7 @@
 """Damage: what is not as it was written is refused; files of others, and older ones of ours, are read."""
 
 import io
+import json
 import zipfile
 
 import numpy as np
@@ -122,3 +123,98 @@ def test_other_tools_read_our_files(tmp_path):
     with np.load(tmp_path / "a.npz") as arrays:
         np.testing.assert_array_equal(arrays["probs"], P)
     np.testing.assert_array_equal(pq.read_table(tmp_path / "a.parquet")["p_dog"].to_numpy(), P[:, 1])
+
+
+# results and metrics
+
+
+RESULTS = [
+    metric(Y, P, interval=cal.Bootstrap(50, seed=0))
+    for metric in (cal.ECE.replace(binning=cal.EqualWidth(3)), cal.SCE.replace(binning=cal.EqualWidth(2)))
+]
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.name)
+def test_no_flipped_bit_of_a_result_changes_it(result):
+    whole = result.to_json().encode()
+    for place in range(0, 8 * len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        try:
+            again = cal.Result.from_json(damaged.decode("utf-8", "replace"))
+        except cal.CalibrationInputError:
+            continue
+        assert again.to_json() == result.to_json()  # a blank that became a line, or the like
+
+
+def unsealed(result, **changed):
+    """The JSON of a result as version 0.1 wrote it, with some of it changed."""
+    document = {**result.to_dict(), **changed}
+    return json.dumps({key: value for key, value in document.items() if value is not ...})
+
+
+def test_a_result_without_a_seal_is_read():
+    for result in RESULTS:
+        assert cal.Result.from_json(unsealed(result)).to_json() == result.to_json()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"value": None},
+        {"value": "1.0"},
+        {"value": True},
+        {"value": ...},
+        {"n": 12.0},
+        {"n": -1},
+        {"n": "12"},
+        {"question": 3},
+        {"notes": "none"},
+        {"notes": [3]},
+        {"details": []},
+        {"details": {"n_bins": None}},
+        {"parts": []},
+        {"parts": {"a": 0.5}},
+        {"parts": {"a": {"value": 0.5}}},
+        {"metric": None},
+        {"metric": {"piece": "EqualWidth", "n_bins": 3, "closed": "right"}},
+        {"metric": {"piece": "BinnedError", "lens": {"piece": "EqualWidth", "n_bins": 3, "closed": "right"}}},
+        {"metric": {"piece": "BinnedError", "lens": 3}},
+        {"interval": None},
+        {"interval": {"low": 0.0}},
+        {"interval": {"low": 1.0, "high": 0.0, "level": 0.9, "kind": "basic", "engine": "exact", "n": 50}},
+        {"interval": {"low": 0.0, "high": 1.0, "level": 9.0, "kind": "basic", "engine": "exact", "n": 50}},
+        {"part_intervals": [None]},
+        {"bins": {}},
+        {"bins": []},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_what_is_no_result_is_refused(changed):
+    with pytest.raises(cal.CalibrationInputError):
+        cal.Result.from_json(unsealed(RESULTS[0], **changed))
+
+
+@pytest.mark.parametrize("field", ["requested", "size", "outputs", "targets", "low", "high"])
+@pytest.mark.parametrize("value", [None, [], [0.5], {"hi": [[1]], "lo": [[0]]}, {"hi": [[0.5]]}, "text"], ids=str)
+def test_bins_that_cannot_be_are_refused(field, value):
+    bins = {**RESULTS[0].to_dict()["bins"], field: value}
+    with pytest.raises(cal.CalibrationInputError):
+        cal.Result.from_json(unsealed(RESULTS[0], bins=bins))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", "[" * 100_000, '{"a": 1, "a": 2}', "NaN", b"\xff\xfe", None, 3]
+)
+def test_text_that_is_no_document_is_refused(text):
+    for read_text in (cal.Result.from_json, cal.from_json, cal.recalibrate.from_json):
+        with pytest.raises(cal.CalibrationInputError):
+            read_text(text)
+
+
+def test_a_piece_stands_only_where_it_belongs():
+    document = json.loads(cal.ECE.to_json())
+    for slot, piece in (("lens", "binning"), ("binning", "lens"), ("distance", "aggregate"), ("select", "lens")):
+        with pytest.raises(cal.CalibrationInputError, match=f"needs a {slot} there"):
+            cal.from_json(json.dumps({**document, slot: document[piece]}))
