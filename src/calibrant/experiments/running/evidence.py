@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -184,6 +185,7 @@ class Evidence:
         return Candidate(strength, *means)
 
     def _measured(self, trial: str, metrics: Mapping[str, Metric], method: str, split: str) -> dict[str, Any]:
+        self.outcome(trial)  # what is damaged is no failure of the method
         try:
             predictions = self.predictions(trial, method, split)
         except _FAILURES as reason:
@@ -204,7 +206,8 @@ class Evidence:
         """A method fitted on a trial's validation rows, and on no other; fitted once, and kept."""
         kept = self.store.fitted(trial, method)
         if kept is not None:
-            return Recalibrator.from_json(kept)
+            with suppress(CalibrationInputError):  # what cannot be believed is fitted again
+                return Recalibrator.from_json(kept)
         validation = self.outcome(trial).predictions("validation")
         recalibrator = method_spelled(method).copy(input="logits")
         with warnings.catch_warnings():  # the certificate says what did not converge
