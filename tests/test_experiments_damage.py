@@ -13,7 +13,7 @@ pytest.importorskip("pydantic")
 
 import calibrant as cal
 from calibrant.experiments.running import runner
-from calibrant.experiments.running.repair import repaired
+from calibrant.experiments.running.store_repair import repaired
 from calibrant.experiments.running.study_store import RUNNING, WAITING, Store
 from calibrant.experiments.training.trial_outcomes import write_outcome
 from stored import TEXT, compact, drawn_outcome, finished_store, found

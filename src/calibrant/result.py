@@ -15,8 +15,8 @@ from calibrant.bins import Bins
 from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints, Totals
-from calibrant.specification import catalogue
-from calibrant.specification.documents import DAMAGED, parse, require_keys, require_seal, seal
+from calibrant.specification import catalogue, strict_json
+from calibrant.specification.documents import require_keys, require_seal, seal
 from calibrant.specification.encoding import decode, encode, number
 from calibrant.specification.facts import facts_of
 from calibrant.summaries import About
@@ -188,14 +188,14 @@ class Result:
         What was changed after it was written is refused; what version 0.1 wrote, without a seal, is read.
         """
         try:
-            document = parse(text)
+            document = strict_json.read(text)
             require_keys(document, _KEYS, ("interval", "part_intervals", "bins", "seal"))
             if "seal" in document:
                 require_seal(document, document.pop("seal"), "measure it again")
             return _from_dict(document, pieces or {})
         except CalibrationInputError:
             raise
-        except DAMAGED as reason:
+        except strict_json.MALFORMED as reason:
             raise CalibrationInputError("text", "must be the JSON of a result", got=str(reason)) from None
 
 

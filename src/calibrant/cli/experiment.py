@@ -118,7 +118,7 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
       calibrant experiment resume miniature-study --retry
       calibrant experiment resume miniature-study --scheduler tcp://127.0.0.1:8786
     """
-    from calibrant.experiments.running.repair import repaired
+    from calibrant.experiments.running.store_repair import repaired
 
     store = repaired(folder, lease=options["lease"])
     if retry:

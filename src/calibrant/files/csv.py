@@ -13,8 +13,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns, refuse_twice
-from calibrant.files.jsonl import stacked
-from calibrant.specification.documents import parse
+from calibrant.files.jsonl import parse, stacked
 from calibrant.text import restored_cell
 
 _NOTHING = {"", "na", "n/a", "nan", "null", "none"}

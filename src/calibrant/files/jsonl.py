@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns
-from calibrant.specification.documents import parse
 
 
 def read_jsonl(path: Path) -> Columns:
@@ -40,6 +41,11 @@ def read_jsonl(path: Path) -> Columns:
         return stacked(kept, lines, name, path), present
 
     return Columns(path, columns, lambda name: stacked(columns[name], numbers, name, path), read_present=read_present)
+
+
+def parse(text: str) -> Any:
+    """JSON of finite numbers and of objects without a key twice, or a ValueError."""
+    return json.loads(text, parse_constant=_refuse_number, parse_float=_finite, object_pairs_hook=_unique_keys)
 
 
 def stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Array:
@@ -97,4 +103,20 @@ def _record(text: str, line: int, path: Path) -> dict[str, Any]:
         raise CalibrationInputError(
             str(path), "must be a JSON object on every line", got=type(record).__name__, where=f"line {line}"
         )
+    return record
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    return number if math.isfinite(number) else _refuse_number(token)
+
+
+def _refuse_number(token: str) -> Any:
+    raise ValueError(f"{token} is no number")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("a key stands twice")
     return record

@@ -12,8 +12,9 @@ from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.recalibrate.fitting.certificate import Certificate
 from calibrant.recalibrate.fitting.possible import require_probabilities
+from calibrant.specification import strict_json
 from calibrant.specification.catalogue import find, is_ours, names
-from calibrant.specification.documents import DAMAGED, parse, require_keys, require_seal, seal
+from calibrant.specification.documents import require_keys, require_seal, seal
 from calibrant.specification.naming import qualified
 
 VERSION = 1
@@ -39,7 +40,7 @@ def write(contents: dict[str, Any]) -> str:
 def read(text: str) -> dict[str, Any]:
     """What was written, if it is whole, known and unchanged."""
     try:
-        document = parse(text)
+        document = strict_json.read(text)
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
     if not isinstance(document, dict) or document.get("calibrant") != "recalibrator":
@@ -98,7 +99,7 @@ def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
                 setattr(fitted, name, _array(document["learnt"][name]))
             fitted.require_possible()
             require_probabilities(fitted, 0 if document["kind"] == "event" else len(document["classes"]))
-    except DAMAGED as reason:
+    except strict_json.MALFORMED as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
     return fitted
 

@@ -1,29 +1,13 @@
-"""Documents: JSON that is read strictly, and seals that tell when it was changed."""
+"""Documents: what JSON must hold, and seals that tell when it was changed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError
-
-DAMAGED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-"""What making something of a document may raise where that is not what it should be."""
-
-
-def parse(text: Any) -> Any:
-    """JSON of finite numbers and of objects without a key twice, or a ValueError.
-
-    >>> parse('{"p": 0.5}')
-    {'p': 0.5}
-    """
-    try:
-        return json.loads(text, parse_constant=_refuse_number, parse_float=_finite, object_pairs_hook=_unique_keys)
-    except RecursionError:
-        raise ValueError("brackets within brackets without end") from None
 
 
 def seal(document: Mapping[str, Any]) -> str:
@@ -57,19 +41,3 @@ def require_keys(document: Any, types: Mapping[str, type | tuple[type, ...]], ot
         value = document[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise ValueError(f"{name} is {value!r}")
-
-
-def _finite(token: str) -> float:
-    number = float(token)
-    return number if math.isfinite(number) else _refuse_number(token)
-
-
-def _refuse_number(token: str) -> Any:
-    raise ValueError(f"{token} is no number")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        raise ValueError("a key stands twice")
-    return record

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.specification import catalogue
-from calibrant.specification.documents import DAMAGED
+from calibrant.specification import catalogue, strict_json
 from calibrant.specification.facts import SLOTS, facts_of
 from calibrant.specification.naming import fields_of, is_selection, qualified
 
@@ -72,7 +71,7 @@ def decode(text: Any, pieces: Mapping[str, Any]) -> Any:
         return piece(**fields)
     except CalibrationInputError:
         raise
-    except DAMAGED as reason:
+    except strict_json.MALFORMED as reason:
         raise CalibrationInputError("specification", f"does not fit {text['piece']}", got=str(reason)) from None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import operator
 import re
 from collections.abc import Iterable
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.specification import catalogue
-from calibrant.specification.documents import parse
 from calibrant.specification.facts import SLOTS, facts_of
 from calibrant.specification.naming import fields_of, is_selection
 
@@ -182,9 +182,19 @@ def _key(node: ast.expr, text: str) -> Any:
 def _from_file(name: str) -> Any:
     try:
         text = Path(name).read_text(encoding="utf-8")
-        return parse(text)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
     except ValueError as reason:
         raise CalibrationInputError(name, "must be JSON", got=str(reason)[:80]) from None
+
+
+def _no_constant(token: str) -> Any:
+    raise ValueError(f"{token} is no number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
 
 
 def _piece(name: str) -> Any:

@@ -19,8 +19,8 @@ from typing import Any
 from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.claim_owners import new_owner
 from calibrant.experiments.running.evidence import Evidence
-from calibrant.experiments.running.repair import repaired, study_in
 from calibrant.experiments.running.sealed_database import DamagedStoreError
+from calibrant.experiments.running.store_repair import repaired, study_in
 from calibrant.experiments.running.study_store import LEASE, Store, is_full
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import write_outcome
