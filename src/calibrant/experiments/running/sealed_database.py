@@ -196,6 +196,8 @@ class SealedDatabase:
             if name in _TROUBLE and not (name == "SQLITE_READONLY" and self.is_writable):
                 raise OSError(_TROUBLE[name], str(reason), str(self.path)) from reason
             raise DamagedStoreError(self.path, str(reason)) from reason
+        except UnicodeDecodeError as reason:  # what SQLite wanted to say of damaged text
+            raise DamagedStoreError(self.path, str(reason)) from reason
         finally:
             if database is not None:
                 database.close()
