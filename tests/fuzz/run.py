@@ -1,11 +1,12 @@
 """Mutate every format that calibrant reads, and say what came of it, as a table.
 
-    PYTHONPATH=src:tests python -m fuzz.run --mutations 10000 --flips > tests/fuzz/RESULTS.md
+    PYTHONPATH=src:tests python -m fuzz.run --mutations 10000 --flips
 
-Faults are written to standard error with the bytes that led to them.
+tests/fuzz/RESULTS.md keeps what it printed, in several runs. Faults are written to standard error with the bytes that led to them.
 """
 
 import argparse
+import shlex
 import sys
 import traceback
 import warnings
@@ -42,7 +43,7 @@ def counted(form, contents):
 def main(arguments=None):
     """Print a table for mutations and, where asked for, one for all single-bit flips; 1 where there are faults."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--mutations", type=int, default=1000, help="mutations of each format (default: 1000)")
+    parser.add_argument("--mutations", type=int, default=1000, help="mutations of each format (default: 1000; 0: none)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--flips", action="store_true", help="all single-bit flips of formats with a checksum")
     parser.add_argument("--most", type=int, help="at most so many flips of each format, evenly spread")
@@ -50,11 +51,11 @@ def main(arguments=None):
     asked = parser.parse_args(arguments)
     known = formats()
     chosen = {name: known[name] for name in (known if asked.only is None else asked.only)}
-    print("# What came of damaged content\n\nPrinted by `python -m fuzz.run`; every row is a format.\n")
-    faults = _table(
-        f"{asked.mutations:,} seeded mutations (seed {asked.seed})",
-        {name: (form, mutants(form, asked.mutations, asked.seed)) for name, form in chosen.items()},
-    )
+    print(f"`python -m fuzz.run {shlex.join(sys.argv[1:] if arguments is None else arguments)}`\n")
+    faults = []
+    if asked.mutations:
+        mutated = {name: (form, mutants(form, asked.mutations, asked.seed)) for name, form in chosen.items()}
+        faults += _table(f"{asked.mutations:,} seeded mutations (seed {asked.seed})", mutated)
     if asked.flips:
         sealed = {name: form for name, form in chosen.items() if name in SEALED}
         steps = {
