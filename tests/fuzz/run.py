@@ -2,7 +2,8 @@
 
     PYTHONPATH=src:tests python -m fuzz.run --mutations 10000 --flips
 
-tests/fuzz/RESULTS.md keeps what it printed, in several runs. Faults are written to standard error with the bytes that led to them.
+tests/fuzz/RESULTS.md keeps what it printed, in several runs. Faults are written to standard error with the bytes that
+led to them.
 """
 
 import argparse
