@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import struct
+import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -18,7 +23,12 @@ MOST_BYTES = 32 << 30
 SUSPICIOUS_BYTES = 256 << 20
 SUSPICIOUS_RATIO = 200
 """So is one that unpacks to more than SUSPICIOUS_BYTES by more than this factor."""
-_BROKEN = (ValueError, OSError, EOFError, RuntimeError, SyntaxError, zipfile.BadZipFile, zlib.error)
+SEAL = b"calibrant "
+"""How the comment of our own archives begins; the checksum of their directory follows."""
+_BROKEN = (
+    ValueError, OSError, EOFError, RuntimeError, SyntaxError, LookupError, ArithmeticError, TypeError, MemoryError,
+    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 """What reading damaged bytes may raise: RuntimeError where a bit says that they are encrypted."""
 
 
@@ -28,9 +38,13 @@ class Archive(Columns):
     def __init__(self, path: Path) -> None:
         try:
             with zipfile.ZipFile(path) as archive:
-                members = archive.infolist()
+                members, comment = archive.infolist(), archive.comment
         except _BROKEN as reason:
             raise CalibrationInputError(str(path), "must be a whole NPZ file", got=str(reason)) from None
+        if comment.startswith(SEAL) and comment != _seal(members):
+            raise CalibrationInputError(
+                str(path), "must be as it was written", got="contents that do not match the checksum"
+            )
         _refuse_bomb(path, sum(member.file_size for member in members))
         names = [member.filename.removesuffix(".npy") for member in members]
         refuse_twice(names, path)
@@ -40,12 +54,15 @@ class Archive(Columns):
 
     def loose(self, name: str, n: int) -> Array | None:
         """A column of n values; None where it has another shape, without reading it."""
-        return super().loose(name, n) if self.shapes[name] == (n,) else None
+        array = self[name] if self.shapes[name] == (n,) else None
+        return array if array is not None and array.dtype.kind in "fiubU" else None
 
     def _array(self, name: str) -> Array:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.members[name]) as file:
-                return np.lib.format.read_array(file, allow_pickle=False)
+                array = np.lib.format.read_array(file, allow_pickle=False)
+                file.read()  # the end of the member is where its checksum is compared
+                return array
         except _BROKEN as reason:
             raise self._broken(name, reason) from None
 
@@ -84,6 +101,28 @@ def read_npy(path: Path) -> Columns:
     except _BROKEN as reason:
         raise CalibrationInputError(str(path), "must be a whole NPY file of numbers", got=str(reason)) from None
     return Columns(path, {"array": array}, lambda name: array)
+
+
+def write_arrays(file: IO[bytes], arrays: Mapping[str, Array], *, compressed: bool = True) -> None:
+    """Arrays as NumPy writes them, under a checksum of their names, sizes and own checksums.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_arrays(file, {"label": np.array([0, 1])})
+    >>> np.load(io.BytesIO(file.getvalue()))["label"].tolist()
+    [0, 1]
+    """
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+        archive.comment = _seal(archive.infolist())
+
+
+def _seal(members: Sequence[zipfile.ZipInfo]) -> bytes:
+    """The comment of an archive of these members: each has a checksum of its bytes, and this is one of all of those."""
+    directory = repr([(member.filename, member.file_size, member.CRC) for member in members])
+    return SEAL + hashlib.sha256(directory.encode("utf-8", "replace")).hexdigest().encode()
 
 
 def _refuse_bomb(path: Path, unpacked: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,20 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns, refuse_twice
 from calibrant.files.writing import named_forecasts, whole_file
 
+SEAL = b"calibrant"
+"""The key of a file's metadata under which we write a checksum of its columns."""
+
 
 def read_parquet(path: Path) -> Columns:
     """The columns of a Parquet file; lists of numbers are rows of a matrix."""
     table = _table(path)
     refuse_twice(table.column_names, path)
     columns = {name: table.column(name) for name in table.column_names}
+    written = (table.schema.metadata or {}).get(SEAL)
+    if written is not None and written != _checksum(table, path):
+        raise CalibrationInputError(
+            str(path), "must be as it was written", got="contents that do not match the checksum"
+        )
 
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         column = columns[name].combine_chunks()
@@ -43,8 +52,20 @@ def write_parquet(path: Path, probabilities: Array, classes: Sequence[str], colu
             for name, column in {**columns, **forecasts}.items()
         }
     )
+    sealed = table.replace_schema_metadata({SEAL: _checksum(table, path)})
     with whole_file(path) as file:
-        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+        pyarrow.parquet.write_table(sealed, file, write_page_checksum=True)
+
+
+def _checksum(table: Any, path: Path) -> bytes:
+    """A checksum of all columns: their names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name in table.column_names:
+        array = _array(table.column(name).combine_chunks(), name, path)
+        digest.update(repr((name, array.dtype.str[1:], array.shape)).encode("utf-8", "replace"))
+        plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        digest.update(plain.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest().encode()
 
 
 def _pyarrow(path: Path) -> Any:
@@ -57,17 +78,21 @@ def _pyarrow(path: Path) -> Any:
 
 def _table(path: Path) -> Any:
     pyarrow = _pyarrow(path)
+    broken = (pyarrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, TypeError, MemoryError)
     try:
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
-    except (pyarrow.ArrowException, OSError) as reason:
+    except broken as reason:
         raise CalibrationInputError(str(path), "must be a whole Parquet file", got=str(reason)) from None
     groups = []
     for group in range(file.num_row_groups):
         try:
             groups.append(file.read_row_group(group))
-        except (pyarrow.ArrowException, OSError) as reason:
+        except broken as reason:
             raise CalibrationInputError(str(path), "is damaged", got=str(reason), where=f"row group {group}") from None
-    if not sum(group.num_rows for group in groups):
+    rows = sum(group.num_rows for group in groups)
+    if rows != file.metadata.num_rows:
+        raise CalibrationInputError(str(path), f"must have {file.metadata.num_rows} rows", got=f"{rows}")
+    if not rows:
         raise CalibrationInputError(str(path), "must have rows", got="none")
     return pyarrow.concat_tables(groups)
 
@@ -85,7 +110,10 @@ def _array(column: Any, name: str, path: Path) -> Array:
                 where=f"row {uneven[0]}",
             )
         _refuse_nulls(column.flatten(), lengths[0], name, path)
-    array = np.asarray(from_arrow(column))
+    try:
+        array = np.asarray(from_arrow(column))
+    except (ValueError, MemoryError) as reason:
+        raise CalibrationInputError(str(path), f"has a broken column {name!r}", got=str(reason)) from None
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
         return array.astype(str)
     if array.dtype.kind not in "fiubU":

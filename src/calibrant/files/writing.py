@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.files.columns import LABELS, MULTILABEL
+from calibrant.files.npz import write_arrays
 from calibrant.text import safe_cell
 
 
@@ -60,7 +61,7 @@ def write_npz(path: Path, probabilities: Array, classes: Sequence[str], columns:
     named = {"probs": probabilities, "classes": np.array(classes)}
     named = named_forecasts(probabilities, classes, columns) if probabilities.ndim == 1 else named
     with whole_file(path) as file:
-        np.savez_compressed(file, **{**named, **columns})  # type: ignore[arg-type]
+        write_arrays(file, {**named, **columns})
 
 
 def write_csv(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:

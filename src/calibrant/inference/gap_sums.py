@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from calibrant.bins import Bins
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 
 FEW = 10

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.checks import whole
 from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -82,6 +83,13 @@ class GPCalibration(Recalibrator):
         self.inducing_, self.weights_ = evidence.inducing, kernel.weights(mean, evidence.inducing)
         self.lengthscale_, self.output_scale_, self.noise_ = kernel.lengthscale, kernel.output_scale, kernel.noise
         return ending
+
+    def require_possible(self) -> None:
+        count = max(1, np.size(self.inducing_))
+        for name in ("inducing_", "weights_"):
+            possible.numbers(getattr(self, name), name, count)
+        for name in ("lengthscale_", "output_scale_", "noise_"):
+            possible.numbers(getattr(self, name), name, low=np.finfo(np.float64).tiny)
 
     def _logits(self, scores: ModelScores) -> Floats:
         z, kernel = _latents(scores), Kernel(self.lengthscale_, self.output_scale_, self.noise_)

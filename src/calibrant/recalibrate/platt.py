@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.checks import flag
 from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
@@ -66,6 +67,11 @@ class PlattScaling(Recalibrator):
         slopes, intercepts, endings = zip(*fits, strict=True)
         self.slope_, self.intercept_ = gathered(slopes), gathered(intercepts)
         return together(endings, lesson.classes)
+
+    def require_possible(self) -> None:
+        shape = () if self.is_event else (len(self.classes_),)
+        for name in self.learns:
+            possible.numbers(getattr(self, name), name, *shape, low=-LARGEST, high=LARGEST)
 
     def _map(self, scores: ModelScores) -> Floats:
         return mapped(scores, scores.log_odds, platt_curve, self.slope_, self.intercept_)

@@ -6,13 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, printable
+from calibrant.kernels.caching import cached_property
 
 FORMAT = 1
 """The version of what a description means; it is part of every trial's identity."""
