@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from calibrant.binning.contract import Binning, RankBinning, bins_of
+from calibrant.binning.contract import RankBinning, bins_of
 from calibrant.binning.ladder import Forecasts
+from calibrant.bins import Bins
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.errors.mean_score import OfScores
 from calibrant.inference.draws import check_level, check_seed, clusters
 from calibrant.inference.gap_sums import GapSum
+from calibrant.inference.shared_outcomes import Sharing, of_groups, of_ties
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -29,8 +32,8 @@ THINNEST = 5
 """Squared gaps of bins with fewer rows on average have no interval."""
 MOST_PARTS = 50
 """Of more questions than this only the whole has an interval: each would take milliseconds."""
-MOST_SHARED = 0.1
-"""The share of samples that may tie with samples of another bin: those share their outcomes."""
+FEWEST_GROUPS = 20
+"""Of fewer groups, counted as if they were equally large, how far they spread is not known well enough."""
 FEW_TO_CHOOSE = 200
 """Fewer rows than this choose the number of bins too freely for an interval of these bins."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
@@ -133,40 +136,55 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
         return
     heavy = view.weight if bins.squares is None else None
     effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
-    yield _ends(GapSum.of(bins, weights, effect), squared, level)
-    for question in range(questions if 1 < questions <= MOST_PARTS else 0):
-        yield _ends(GapSum.of(bins.question(question), np.ones(1), effect), squared, level)
+    sums, owner = GapSum.of(bins, weights, effect), _owners(metric, predictions, view, cluster)
+    sharing = _sharing(metric, view, summary, bins, sums, owner)
+    freedom = float(len(np.unique(owner))) if cluster is not None else sums.n
+    yield _ends(sharing.applied(sums) if sharing else sums, squared, level, freedom)
+    ends = np.cumsum(np.count_nonzero(bins.counts, axis=1)).tolist()
+    for question, (start, stop) in enumerate(itertools.pairwise([0, *ends]) if 1 < questions <= MOST_PARTS else ()):
+        part = GapSum.of(bins.question(question), np.ones(1), effect)
+        yield _ends(sharing.applied(part, slice(start, stop)) if sharing else part, squared, level, freedom)
+
+
+def _sharing(
+    metric: OfBins, view: View, summary: Summary, bins: Bins, sums: GapSum, owner: Ints | None
+) -> Sharing | None:
+    """How bins depend on each other; None where they do not."""
+    if owner is not None:
+        return of_groups(sums, bins, metric.binning, view, summary, owner)
+    if isinstance(summary, Forecasts) and isinstance(metric.binning, RankBinning):
+        return of_ties(sums, bins, metric.binning, summary)
+    return None
+
+
+def _owners(metric: Asking[Summary], predictions: Predictions, view: View, cluster: Ints | None) -> Ints | None:
+    """The cluster of each row of a view; None where every row is its own."""
+    if cluster is None:
+        return None
+    return np.repeat(cluster[metric.select(predictions)], len(view.outputs) // max(1, int(view.about.n)))
 
 
 def _reason(metric: OfBins, summary: Summary, cluster: Ints | None) -> str:
     """Why the distribution of outcomes in bins is not known; empty where it is."""
-    if cluster is not None:
-        return "no interval: bins that hold rows of the same groups depend on each other"
+    if cluster is not None and _effective(cluster) < FEWEST_GROUPS:
+        return f"no interval: fewer than {FEWEST_GROUPS} groups of about equal size"
     if facts_of(metric.binning).chooses and summary.about.n < FEW_TO_CHOOSE:
         return f"no interval: fewer than {FEW_TO_CHOOSE} rows choose the number of bins"
-    if isinstance(summary, Forecasts) and _shared(metric.binning, summary) > MOST_SHARED:
-        return "no interval: tied forecasts share their outcomes among bins; bins of equal width have one"
     return ""
 
 
-def _shared(binning: Binning, table: Forecasts) -> float:
-    """The largest share of a question's samples whose forecast ties with samples of another bin."""
-    shares = [0.0]
-    for ladder in table.ladders() if isinstance(binning, RankBinning) else ():
-        cuts = binning.cuts(ladder)  # type: ignore[attr-defined]
-        cuts = cuts[(cuts > 0) & (cuts < ladder.n)]
-        entries = ladder.entry(cuts)
-        split = np.unique(entries[cuts > ladder.ranks[entries]])
-        shares.append(float(np.diff(ladder.ranks)[split].sum()) / max(1, ladder.n))
-    return max(shares)
+def _effective(cluster: Ints) -> float:
+    """The number of groups, fewer where some are much larger than others."""
+    sizes = np.bincount(cluster).astype(np.float64)
+    return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
-def _ends(sums: GapSum, squared: bool, level: float) -> Ends:
+def _ends(sums: GapSum, squared: bool, level: float, freedom: float) -> Ends:
     if sums.n < FEWEST:
         return f"no interval of fewer than {FEWEST} rows"
     if squared and sums.n < THINNEST * len(sums.size):
         return f"no interval: bins have fewer than {THINNEST} rows each"
-    z = student(level, sums.n - 1)
+    z = student(level, freedom - 1)
     return sums.squared_interval(z) if squared else sums.interval(z)
 
 

@@ -44,6 +44,8 @@ class GapSum:
     frequency: Floats
     share: Floats
     n: float
+    dependence: float = 1.0
+    """The variance of T over that of independent bins: above 1 where bins share outcomes."""
 
     @classmethod
     def of(cls, bins: Bins, weights: Floats, effect: float = 1.0) -> GapSum:
@@ -97,7 +99,7 @@ class GapSum:
     def _shape_free(self, z: float) -> float:
         """What is left of T without all that chance may have added, whatever the gaps are."""
         among = max(float(self.share @ np.square(self.gap)) - self.value**2, 0.0) / self.n
-        error = np.sqrt(float(np.square(self.share) @ (self.spread / self.size)) + among)
+        error = np.sqrt(self.dependence * float(np.square(self.share) @ (self.spread / self.size)) + among)
         return max(0.0, self.value - self._quantile(np.zeros_like(self.gap), 0.0) - z * error)
 
     def _reached(self, shape: Floats, z: float) -> float:
@@ -113,8 +115,9 @@ class GapSum:
         mean, variance, third = distances(self.counts, chance, self.counts * self.forecast)
         each = self.share / self.counts
         among = max(float(self.share @ np.square(off)) - float(self.share @ off) ** 2, 0.0) / self.n
-        deviation = np.sqrt(float(np.square(each) @ variance) + among)
-        skewness = np.clip(float(each**3 @ third) / deviation**3, -STEEPEST, STEEPEST) if deviation > 0 else 0.0
+        deviation = np.sqrt(self.dependence * float(np.square(each) @ variance) + among)
+        cubes = self.dependence**2 * float(each**3 @ third)  # of k bins that are one, k^3 instead of k
+        skewness = np.clip(cubes / deviation**3, -STEEPEST, STEEPEST) if deviation > 0 else 0.0
         return float(each @ mean + deviation * (z + skewness * (z * z - 1) / 6))
 
     def squared_interval(self, z: float) -> tuple[float, float]:
@@ -131,7 +134,7 @@ class GapSum:
         total = float(self.share @ clear)
         kurtosis = float(self.share @ np.square(clear)) / total**2 if total > 0 else 1.0
         mean = max(float((self.share * clear) @ self.spread) / total if total > 0 else 0.0, float(self.spread.mean()))
-        least = 2 * float(np.square(self.share) @ np.square(self.spread / self.size))
+        least = 2 * self.dependence * float(np.square(self.share) @ np.square(self.spread / self.size))
 
         def deviation(t: float) -> float:
             return float(np.sqrt(4 * t * mean / self.n + least + max(kurtosis - 1, 0.0) * t * t / self.n))
