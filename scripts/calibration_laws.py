@@ -6,11 +6,12 @@
 A law is a function of a generator and a number of rows; laws of grouped rows have a column "group".
 """
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 import calibrant as cal
+from calibrant.files.reading import SHIPPED, read_scores
 
 LEVELS = (0.01, 0.05, 0.1)
 CLASSES = 10
@@ -18,6 +19,12 @@ CLASSES = 10
 
 def sigmoid(z):
     return 1 / (1 + np.exp(-z))
+
+
+@cache
+def real_logits():
+    """The logits of a real network, as shipped."""
+    return np.asarray(read_scores(SHIPPED / "fashion_mnist_test.npz")[0], np.float64)
 
 
 def event(rng, n, curve=sigmoid, decimals=16, weights=None):
