@@ -160,9 +160,13 @@ def test_each_kind_of_forecast_asks_its_main_question():
     labels = cal.Predictions.from_multilabel(rng.integers(0, 2, (60, 4)), p)
     pooled = cal.Predictions.from_probs(labels.labels.ravel(), p.ravel())
     for test in (*REFERENCE, cal.calibration_test):
-        assert test(classes).p_value == close(test(answers).p_value)
         assert test(labels).p_value == close(test(pooled).p_value)
         assert (test(classes).n, test(labels).n) == (60, 240)
+    for test in REFERENCE:
+        assert test(classes).p_value == close(test(answers).p_value)
+    of_classes, of_answers = (cal.calibration_test(some).p_values for some in (classes, answers))
+    assert {name: of_classes[name] for name in of_answers} == of_answers
+    assert of_classes.keys() - of_answers.keys() == {"class totals"}
 
 
 def test_many_forecasts_are_put_into_cells_that_change_little(monkeypatch):

@@ -50,7 +50,8 @@ class Sharing:
     parts: Contributions
     size: Floats
     each: Floats
-    """What one sample of a bin moves the sum of gaps, per share of the bin."""
+    """How far one sample of a bin moves the sum of gaps, per share of the bin: (patterns, bins). Bins that move
+    together in any of the patterns of signs depend on each other."""
     alone: Floats | None = None
     """Under groups: the variance of each bin's summed gaps if rows were independent."""
     mixed: float = 1.0
@@ -59,12 +60,12 @@ class Sharing:
     def applied(self, sums: GapSum, bins: slice = slice(None)) -> GapSum:
         """The sum over some of the bins, with what is known of their dependence."""
         weights = np.zeros_like(self.each)
-        weights[bins] = sums.share * self.each[bins]
-        whole, apart = self.parts.summed(weights), float(np.square(weights) @ self.parts.squares(len(weights)))
-        n = sums.n
+        weights[:, bins] = sums.share * self.each[:, bins]
+        whole, n = max(map(self.parts.summed, weights)), sums.n
         if self.alone is not None:
-            n /= max(1.0, self.mixed, whole / max(float(np.square(weights) @ self.alone), 1e-300))
-        return dataclasses.replace(sums, size=self.size[bins], n=n, dependence=max(1.0, whole / max(apart, 1e-300)))
+            n /= max(1.0, self.mixed, whole / max(float(np.square(weights[0]) @ self.alone), 1e-300))
+        apart = max(float(np.square(weights[0]) @ self.parts.squares(weights.shape[1])), 1e-300)
+        return dataclasses.replace(sums, size=self.size[bins], n=n, dependence=max(1.0, whole / apart))
 
 
 def of_ties(sums: GapSum, bins: Bins, binning: RankBinning, table: Forecasts) -> Sharing:
@@ -93,7 +94,7 @@ def of_ties(sums: GapSum, bins: Bins, binning: RankBinning, table: Forecasts) ->
         first += len(ladder.values)
     parts = Contributions(np.concatenate(units), np.concatenate(cells), np.concatenate(amounts))
     counts = bins.counts[bins.counts > 0]
-    return Sharing(parts, np.square(counts) / parts.squares(len(counts)), np.sqrt(sums.spread) / counts)
+    return Sharing(parts, np.square(counts) / parts.squares(len(counts)), np.sqrt(sums.spread)[None] / counts)
 
 
 def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: Summary, owner: Ints) -> Sharing:
@@ -101,7 +102,9 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
 
     With :math:`d_{gb}` the summed differences of outcome and forecast of group g in bin b, less its share of the bin's
     gap, the gap of bin b has the variance :math:`\sum_g d_{gb}^2 / m_b^2`. Over that of independent rows this is the
-    bin's design effect. It is drawn towards that of all bins, and is at least 1.
+    bin's design effect. It is drawn towards that of all bins, and is at least 1. The sum of gaps varies most where bins
+    move together: with the signs of the gaps that were seen, all alike (groups that are shifted), or with opposite
+    signs of low and high forecasts (groups that are sharper or duller); the largest of the three counts.
 
     >>> import calibrant as cal
     >>> y, p, owner = np.repeat([1, 0, 1, 0], 5), np.full(20, .5), np.repeat(np.arange(4), 5)
@@ -122,7 +125,9 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
     mix = answers.weight * (np.abs(sums.gap[answers.bin]) - sums.value)
     mixed = np.square(np.bincount(owner[answers.row], mix)).sum() / max(float(np.square(mix).sum()), 1e-300)
     size = np.square(counts) / squares / np.maximum(effect, 1.0)
-    return Sharing(parts, size, np.where(sums.gap >= 0, 1.0, -1.0) / counts, alone, float(mixed))
+    middle = float(sums.share @ sums.forecast)
+    signs = np.array([np.where(above, 1.0, -1.0) for above in (sums.gap >= 0, counts > 0, sums.forecast > middle)])
+    return Sharing(parts, size, signs / counts, alone, float(mixed))
 
 
 def pieces(ladder: Ladder, cuts: Ints) -> tuple[Ints, Ints, Ints]:
