@@ -28,7 +28,7 @@ from calibrant.views import View
 
 FEWEST = 2
 """Where fewer rows than this had the rarer outcome, means of scores and statistics have no interval."""
-THINNEST = 5
+THINNEST = 10
 """Squared gaps of bins with fewer rows on average have no interval."""
 MOST_PARTS = 50
 """Of more questions than this only the whole has an interval: each would take milliseconds."""
@@ -138,12 +138,12 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
     sums, owner = GapSum.of(bins, weights, effect), _owners(metric, predictions, view, cluster)
     sharing = _sharing(metric, view, summary, bins, sums, owner)
-    freedom = float(len(np.unique(owner))) if cluster is not None else sums.n
-    yield _ends(sharing.applied(sums) if sharing else sums, squared, level, freedom)
+    freedom = float(len(np.unique(owner))) if cluster is not None else np.inf
+    yield _ends(sums, sharing, slice(None), squared, level, freedom)
     ends = np.cumsum(np.count_nonzero(bins.counts, axis=1)).tolist()
     for question, (start, stop) in enumerate(itertools.pairwise([0, *ends]) if 1 < questions <= MOST_PARTS else ()):
         part = GapSum.of(bins.question(question), np.ones(1), effect)
-        yield _ends(sharing.applied(part, slice(start, stop)) if sharing else part, squared, level, freedom)
+        yield _ends(part, sharing, slice(start, stop), squared, level, freedom)
 
 
 def _sharing(
@@ -179,12 +179,16 @@ def _effective(cluster: Ints) -> float:
     return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
-def _ends(sums: GapSum, squared: bool, level: float, freedom: float) -> Ends:
+def _ends(
+    sums: GapSum, sharing: Sharing | None, bins: slice, squared: bool, level: float, freedom: float
+) -> Ends:
     if sums.n < FEWEST:
         return f"no interval of fewer than {FEWEST} rows"
     if squared and sums.n < THINNEST * len(sums.size):
         return f"no interval: bins have fewer than {THINNEST} rows each"
-    z = student(level, freedom - 1)
+    z = student(level, min(freedom, sums.n) - 1)
+    if sharing is not None:
+        sums = sharing.applied(sums, bins)
     return sums.squared_interval(z) if squared else sums.interval(z)
 
 
