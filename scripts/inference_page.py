@@ -5,7 +5,16 @@ from calibration_laws import ALARMS, CALIBRATED, LEVELS, OFF
 from interval_laws import CURVES
 from scipy.special import betaincinv
 
-COLUMNS = ["data sets", "withheld", "held", "summed width", "compared", "held by basic", "width there", "width of basic"]
+COLUMNS = [
+    "data sets",
+    "withheld",
+    "held",
+    "summed width",
+    "compared",
+    "held by basic",
+    "width there",
+    "width of basic",
+]
 LEAST = 0.88
 """No cell's upper 99 % limit may be below, nor a recipe's mean over its cells."""
 WIDEST = 1.8
@@ -129,7 +138,9 @@ def widths(rows, compared):
             body.append((name, len(cells), len(fair), f"{np.median(ratios):.2f}", f"{max(ratios):.2f}", above))
     header = ("recipe", "cells", "basic covers", "median ratio", "largest ratio", f"above {WIDEST}")
     lines = ["", "## Widths", ""]
-    lines += [f"Mean width over that of the basic bootstrap ({resamples} resamples, {datasets} data sets a cell), in the"]
+    lines += [
+        f"Mean width over that of the basic bootstrap ({resamples} resamples, {datasets} data sets a cell), in the"
+    ]
     lines += [f"cells in which the bootstrap itself covers at least {LEAST:.0%}."]
     return [*lines, *table(header, *body)]
 

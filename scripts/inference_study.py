@@ -160,7 +160,11 @@ def run(task):
 def effort(function, arguments):
     """About how long a task takes: long ones first."""
     if function is tested:
-        return arguments[3] * arguments[2] * (0.01 if arguments[0] in ("calibration_test", "consistency of ECE") else 0.001)
+        return (
+            arguments[3]
+            * arguments[2]
+            * (0.01 if arguments[0] in ("calibration_test", "consistency of ECE") else 0.001)
+        )
     data, _, n, datasets, _ = arguments
     return datasets * (300 if "classes" in data or "real" in data else 40) * (1 + n / 5000)
 

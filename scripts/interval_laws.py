@@ -102,7 +102,9 @@ def grouped(rng, n, curve, count, effect):
 
 
 LAWS = {
-    **{(f"event, {scores}", curve): partial(event, scores=scores, curve=curve) for scores in SCORES for curve in CURVES},
+    **{
+        (f"event, {scores}", curve): partial(event, scores=scores, curve=curve) for scores in SCORES for curve in CURVES
+    },
     **{
         (f"{width} classes", curve): partial(classes, width=width, slope=slope)
         for width in (10, 100)

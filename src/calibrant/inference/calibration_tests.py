@@ -26,8 +26,8 @@ REDRAWS = 1999
 class HypothesisTest:
     """A test of calibration by a reference distribution: a small p-value speaks against calibration.
 
-    The reference distribution is that of many rows. Where these rows are too few for it, or events too rare, the p-value
-    is the rank of the statistic among those of redrawn labels instead, and `redraws` says how many there were.
+    The reference distribution is that of many rows. Where rows are too few for it, or events too rare, the p-value is
+    the rank of the statistic among those of redrawn labels instead, and `redraws` says how many there were.
 
     >>> import calibrant as cal
     >>> print(cal.cox_test(cal.Predictions.from_probs([1, 0, 1, 0], [.7, .3, .6, .6])))
@@ -171,7 +171,7 @@ def _tested(name: str, answers: MainQuestion, features: Floats, seed: int, used:
     df = max(0, white.shape[1] - used)
     p = float(chdtrc(df, statistic)) if df else float(not answers.impossible)
     test = HypothesisTest(name, answers.question, len(answers), statistic, df, p, "chi-squared")
-    if df and not used and not answers.impossible and _excess(answers, white) > EXCESS * 2 * df:
+    if df and not used and not answers.impossible and excess_variance(answers, white) > EXCESS * 2 * df:
         p = _among_redraws(answers, white, seed)
         test = dataclasses.replace(test, p_value=p, redraws=REDRAWS)
     if answers.cluster is None or not df or answers.impossible:
@@ -186,8 +186,13 @@ def _tested(name: str, answers: MainQuestion, features: Floats, seed: int, used:
     return dataclasses.replace(test, statistic=scaled, df=df, p_value=p, reference="F", clusters=count)
 
 
-def _excess(answers: MainQuestion, white: Floats) -> float:
-    """The variance of the statistic under calibration less that of chi-squared, by fourth cumulants of the residuals."""
+def excess_variance(answers: MainQuestion, white: Floats) -> float:
+    """The variance of a quadratic form under calibration less that of chi-squared, by fourth cumulants of residuals.
+
+    >>> answers = MainQuestion.of(Predictions.from_probs([0, 1], [.5, .5]))
+    >>> round(excess_variance(answers, np.full((2, 1), 2**0.5)), 9)  # 0 or 2, as likely: variance 1 instead of 2
+    -1.0
+    """
     variance = answers.forecasts * (1.0 - answers.forecasts)
     lengths = np.square(white).sum(axis=1)
     return float((answers.weight**4 * variance * (1.0 - 6.0 * variance)) @ np.square(lengths))

@@ -52,9 +52,7 @@ class ClassTotals:
         heavy = answers.weight[:, None] ** 2 * chances
         covariance = np.diag(heavy.sum(axis=0)) - heavy.T @ chances
         labels = predictions.hard_labels("test")[answers.rows]
-        return cls(
-            chances, labels, answers.weight, top, (running + every[:, None]).ravel(), whitening(covariance)
-        )
+        return cls(chances, labels, answers.weight, top, (running + every[:, None]).ravel(), whitening(covariance))
 
     @property
     def observed(self) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -138,12 +137,12 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
     sums, owner = GapSum.of(bins, weights, effect), _owners(metric, predictions, view, cluster)
     sharing = _sharing(metric, view, summary, bins, sums, owner)
-    freedom = float(len(np.unique(owner))) if cluster is not None else np.inf
-    yield _ends(sums, sharing, slice(None), squared, level, freedom)
-    ends = np.cumsum(np.count_nonzero(bins.counts, axis=1)).tolist()
-    for question, (start, stop) in enumerate(itertools.pairwise([0, *ends]) if 1 < questions <= MOST_PARTS else ()):
+    groups = np.inf if owner is None else float(len(np.unique(owner)))
+    yield _ends(sums, sharing, 0, squared, level, groups)
+    firsts = np.cumsum(np.count_nonzero(bins.counts, axis=1)) - np.count_nonzero(bins.counts, axis=1)
+    for question, first in enumerate(firsts.tolist() if 1 < questions <= MOST_PARTS else ()):
         part = GapSum.of(bins.question(question), np.ones(1), effect)
-        yield _ends(part, sharing, slice(start, stop), squared, level, freedom)
+        yield _ends(part, sharing, first, squared, level, groups)
 
 
 def _sharing(
@@ -179,16 +178,15 @@ def _effective(cluster: Ints) -> float:
     return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
-def _ends(
-    sums: GapSum, sharing: Sharing | None, bins: slice, squared: bool, level: float, freedom: float
-) -> Ends:
+def _ends(sums: GapSum, sharing: Sharing | None, first: int, squared: bool, level: float, groups: float) -> Ends:
+    """The ends for the bins of a question, or of all, that begin with the first one."""
     if sums.n < FEWEST:
         return f"no interval of fewer than {FEWEST} rows"
     if squared and sums.n < THINNEST * len(sums.size):
         return f"no interval: bins have fewer than {THINNEST} rows each"
-    z = student(level, min(freedom, sums.n) - 1)
+    z = student(level, min(groups, sums.n) - 1)
     if sharing is not None:
-        sums = sharing.applied(sums, bins)
+        sums = sharing.applied(sums, first)
     return sums.squared_interval(z) if squared else sums.interval(z)
 
 

@@ -211,7 +211,8 @@ def _flipped(answers: MainQuestion, classes: ClassTotals | None, rng: np.random.
     """Of the residuals with the signs of whole groups at random."""
     assert answers.cluster is not None
     signs = rng.choice([-1.0, 1.0], (count, int(answers.cluster.max()) + 1))
-    return answers.residuals * signs[:, answers.cluster], classes and classes.flipped(answers.cluster, signs)
+    differences = None if classes is None else classes.flipped(answers.cluster, signs)
+    return answers.residuals * signs[:, answers.cluster], differences
 
 
 def _ranked(statistics: Floats) -> tuple[float, Floats]:

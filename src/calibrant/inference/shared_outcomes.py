@@ -36,7 +36,7 @@ class Contributions:
 
     def squares(self, bins: int) -> Floats:
         """Of each bin, the sum over units of squared amounts."""
-        return np.bincount(self.bin, np.square(self.amount), bins)
+        return np.bincount(self.bin, np.square(self.amount), bins).astype(np.float64)
 
     def summed(self, weights: Floats) -> float:
         """The sum over units of the square of what they add to all bins together, each bin with its weight."""
@@ -57,8 +57,9 @@ class Sharing:
     mixed: float = 1.0
     """Under groups: how much more the mix of bins varies than that of independent rows would."""
 
-    def applied(self, sums: GapSum, bins: slice = slice(None)) -> GapSum:
-        """The sum over some of the bins, with what is known of their dependence."""
+    def applied(self, sums: GapSum, first: int = 0) -> GapSum:
+        """The sum over some of the bins, from the first of them on, with what is known of their dependence."""
+        bins = np.arange(first, first + len(sums.size))
         weights = np.zeros_like(self.each)
         weights[:, bins] = sums.share * self.each[:, bins]
         whole, n = max(map(self.parts.summed, weights)), sums.n
@@ -113,7 +114,7 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
     >>> of_groups(sums, bins, cal.ECE.binning, view, bins, owner).size.round(6).tolist()  # 4 groups of 5, n / (n - 1)
     [3.0]
     """
-    answers = _Answers.of(bins, binning, view, summary)
+    answers = _BinnedAnswers.of(bins, binning, view, summary)
     counts, groups = bins.counts[bins.counts > 0], int(owner.max(initial=0)) + 1
     pair, entry = np.unique(owner[answers.row] * len(counts) + answers.bin, return_inverse=True)
     off = np.bincount(entry.ravel(), answers.weight * (answers.gap - sums.gap[answers.bin]))
@@ -144,7 +145,7 @@ def pieces(ladder: Ladder, cuts: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
+class _BinnedAnswers:
     """Answers in bins, by row: a row whose forecast ties across a cut has a share in several."""
 
     row: Ints
@@ -154,7 +155,7 @@ class _Answers:
     """Outcome less forecast."""
 
     @classmethod
-    def of(cls, bins: Bins, binning: Binning, view: View, summary: Summary) -> _Answers:
+    def of(cls, bins: Bins, binning: Binning, view: View, summary: Summary) -> _BinnedAnswers:
         place, every = _places(bins), []
         ladders = list(summary.ladders()) if isinstance(summary, Forecasts) else []
         codes = np.zeros(0, np.int64) if ladders else binning.assign(view)
