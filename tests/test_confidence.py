@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.inference.confidence import skewed, student
 from calibrant.inference.gap_sums import GapSum, distances
 from calibrant.inference.shared_outcomes import of_groups, of_ties
+from calibrant.inference.skewness import skewed, student
 
 INFLUENCES = [cal.SLOPE, cal.INTERCEPT, cal.OE_RATIO, cal.AUROC, cal.BRIER_SKILL]
 

@@ -17,6 +17,7 @@ from calibrant.errors.mean_score import OfScores
 from calibrant.inference.draws import check_level, check_seed, clusters
 from calibrant.inference.gap_sums import GapSum
 from calibrant.inference.shared_outcomes import Sharing, of_groups, of_ties
+from calibrant.inference.skewness import skewed, student
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -137,12 +138,12 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
     sums, owner = GapSum.of(bins, weights, effect), _owners(metric, predictions, view, cluster)
     sharing = _sharing(metric, view, summary, bins, sums, owner)
-    groups = np.inf if owner is None else float(len(np.unique(owner)))
-    yield _ends(sums, sharing, 0, squared, level, groups)
+    quantile = student(level, _freedom(view, np.arange(len(view.outputs)), owner))
+    yield _ends(sums, sharing, 0, squared, quantile)
     firsts = np.cumsum(np.count_nonzero(bins.counts, axis=1)) - np.count_nonzero(bins.counts, axis=1)
     for question, first in enumerate(firsts.tolist() if 1 < questions <= MOST_PARTS else ()):
         part = GapSum.of(bins.question(question), np.ones(1), effect)
-        yield _ends(part, sharing, first, squared, level, groups)
+        yield _ends(part, sharing, first, squared, quantile)
 
 
 def _sharing(
@@ -154,6 +155,13 @@ def _sharing(
     if isinstance(summary, Forecasts) and isinstance(metric.binning, RankBinning):
         return of_ties(sums, bins, metric.binning, summary)
     return None
+
+
+def _freedom(view: View, rows: Ints, owner: Ints | None) -> float:
+    """The degrees of freedom of a variance over rows or owners of unequal weight (Satterthwaite)."""
+    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+    squares = np.square(weight if owner is None else np.bincount(owner[rows], weight))
+    return float(squares.sum() ** 2 / max(float(np.square(squares).sum()), 1e-300)) - 1
 
 
 def _owners(metric: Asking[Summary], predictions: Predictions, view: View, cluster: Ints | None) -> Ints | None:
@@ -178,16 +186,15 @@ def _effective(cluster: Ints) -> float:
     return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
-def _ends(sums: GapSum, sharing: Sharing | None, first: int, squared: bool, level: float, groups: float) -> Ends:
+def _ends(sums: GapSum, sharing: Sharing | None, first: int, squared: bool, quantile: float) -> Ends:
     """The ends for the bins of a question, or of all, that begin with the first one."""
     if sums.n < FEWEST:
         return f"no interval of fewer than {FEWEST} rows"
     if squared and sums.n < THINNEST * len(sums.size):
         return f"no interval: bins have fewer than {THINNEST} rows each"
-    z = student(level, min(groups, sums.n) - 1)
     if sharing is not None:
         sums = sharing.applied(sums, first)
-    return sums.squared_interval(z) if squared else sums.interval(z)
+    return sums.squared_interval(quantile) if squared else sums.interval(quantile)
 
 
 Moves = tuple[float, Floats, Ints]
@@ -205,16 +212,15 @@ def _of_rows(
     view = metric.view(predictions)
     moves = list(moved(metric, view))
     values, sizes = np.array([value for value, *_ in moves]), np.array([float(len(rows)) for *_, rows in moves])
-    owner = np.arange(len(view.outputs))
-    if cluster is not None:
-        owner = np.repeat(cluster[metric.select(predictions)], len(owner) // max(1, int(view.about.n)))
+    owner = _owners(metric, predictions, view, cluster)
+    owner = np.arange(len(view.outputs)) if owner is None else owner
     every = [_scaled(metric, view, move, owner, question, level) for question, move in enumerate(moves)]
     if len(moves) > 1:
-        yield _combined(moves, _weights(metric, values, sizes), owner, level)
+        yield _combined(view, moves, _weights(metric, values, sizes), owner, level)
     yield from every
 
 
-def _combined(moves: list[Moves], weights: Floats | None, owner: Ints, level: float) -> Ends:
+def _combined(view: View, moves: list[Moves], weights: Floats | None, owner: Ints, level: float) -> Ends:
     """The ends for what a rule across questions makes of them."""
     if not all(np.isfinite(part) for part, _, rows in moves if len(rows)):
         return INFINITE
@@ -224,7 +230,7 @@ def _combined(moves: list[Moves], weights: Floats | None, owner: Ints, level: fl
     for weight, (part, influence, rows) in zip(weights, moves, strict=True):
         value += weight * part if len(rows) else 0.0
         total += weight * np.bincount(owner[rows], influence, len(total))
-    return skewed(value, total[np.unique(owner)], level)
+    return skewed(value, total[np.unique(owner)], level, most=_freedom(view, np.arange(len(owner)), owner))
 
 
 def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, question: int, level: float) -> Ends:
@@ -236,13 +242,13 @@ def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, quest
     if not np.isfinite(value):
         return INFINITE
     sums = np.bincount(np.unique(owner[rows], return_inverse=True)[1].ravel(), influence).astype(np.float64)
-    facts = metric.part_facts
+    facts, freedom = metric.part_facts, _freedom(view, rows, owner)
     if facts.influence is None:
-        return skewed(value, sums, level)
+        return skewed(value, sums, level, most=freedom)
     to, back, slope = facts.scale or (float, float, lambda value: 1.0)
     if not np.isfinite(to(value)):
         return "no interval: the value lies at the end of its range"
-    low, high = skewed(to(value), slope(value) * sums, level, most=rare - 1)
+    low, high = skewed(to(value), slope(value) * sums, level, most=min(rare - 1, freedom))
     return back(low), back(high)
 
 
@@ -294,52 +300,3 @@ def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats |
     value = metric.across(np.where(sizes > 0, values, np.nan), sizes)["value"]
     adds = np.isclose(value, weights @ np.nan_to_num(values), rtol=1e-9, atol=1e-12) and weights.sum() > 0
     return weights if adds else None
-
-
-def skewed(value: float, moves: Floats, level: float, most: float = np.inf) -> tuple[float, float]:
-    r"""The interval of a value from what each independent row moves it, corrected for skewness.
-
-    With s^2 the summed squares times n / (n - 1), and a the summed cubes over s^3, :math:`g(t) = t + a t^2 / 3 +
-    a^2 t^3 / 27 + a / 6` of the studentised value is nearly Student's t, and rises; its inverse turns the quantiles
-    back. The degrees of freedom are n - 1, and at most `most`.
-
-    References: Hall (1992), On the removal of skewness by transformation.
-
-    >>> low, high = skewed(0.5, np.array([-.1, .1, -.1, .1]), 0.9)
-    >>> round(low, 3), round(high, 3)  # no skewness: Student's t
-    (-0.043, 1.043)
-    """
-    return skewed_by(value, float(moves @ moves), float((moves**3).sum()), len(moves), level, most)
-
-
-def skewed_by(
-    value: float, squares: float, cubes: float, n: int, level: float, most: float = np.inf
-) -> tuple[float, float]:
-    """The interval of `skewed` from the summed squares and cubes of n moves.
-
-    >>> skewed_by(0.5, 0.04, 0.0, 4, 0.9) == skewed(0.5, np.array([-.1, .1, -.1, .1]), 0.9)
-    True
-    """
-    deviation = float(np.sqrt(squares * n / max(1, n - 1)))
-    if deviation == 0:
-        return value, value
-    skewness = cubes / deviation**3
-    quantile = student(level, max(1.0, min(n - 1.0, most)))
-
-    def turned(t: float) -> float:
-        if abs(skewness) < 1e-9:
-            return t
-        return float(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
-
-    return value - deviation * turned(quantile), value - deviation * turned(-quantile)
-
-
-def student(level: float, freedom: float) -> float:
-    """The quantile of Student's t that leaves (1 - level) / 2 above it.
-
-    >>> round(student(0.9, 10), 4)
-    1.8125
-    """
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
-    return float(stdtrit(max(freedom, 1.0), (1 + level) / 2))
