@@ -1,7 +1,7 @@
 """The page of the study of intervals and tests: which cover, which keep their level, from the counts of its cells."""
 
 import numpy as np
-from calibration_laws import ALARMS, CALIBRATED, LEVELS, OFF
+from calibration_laws import CALIBRATED, LEVELS, OFF
 from interval_laws import CURVES
 from scipy.special import betaincinv
 
@@ -37,7 +37,7 @@ def page(rows, tests, datasets, minutes, compared):
     """The study as a page."""
     lines = [*INTRODUCTION.format(datasets=datasets).splitlines(), *verdicts(rows), *means(rows), *lowest(rows)]
     lines += [*widths(rows, compared), *alarms(tests), *rates(tests)]
-    return "\n".join([*lines, "", f"Made in {minutes:.0f} minutes of one processor core, times as many cores.", ""])
+    return "\n".join([*lines, "", f"Made in {minutes:,.0f} minutes of one processor core.", ""])
 
 
 def table(*rows):
@@ -149,11 +149,16 @@ def alarms(tests):
     """How many calibrated data sets raise an alarm at 5 %, and how many that are off."""
     place = LEVELS.index(0.05)
     body = [
-        (law, f"{n:,}", "yes" if law in CALIBRATED else "no", f"{round(some[place] * ALARMS / datasets)}")
+        (law, f"{n:,}", "yes" if law in CALIBRATED else "no", f"{some[place]} of {datasets}")
         for name, law, n, datasets, *some in tests
         if name == "calibration_test" and n >= 300
     ]
-    lines = ["", "## Alarms", "", f"Of {ALARMS} data sets, how many have `calibration_test` at or below 0.05."]
+    lines = [
+        "",
+        "## Alarms",
+        "",
+        "How many data sets have a p-value of `calibration_test` (199 redraws) of at most 0.05.",
+    ]
     return [*lines, *table(("data", "n", "calibrated", "alarms"), *body)]
 
 

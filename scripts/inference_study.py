@@ -61,7 +61,7 @@ def covered(task):
     """
     data, regime, n, datasets, seed = task
     tallies = {name: np.zeros(len(COLUMNS)) for name in recipes(data)}
-    compared = datasets // 8 if n in COMPARED and "groups" not in data else 0
+    compared = datasets // 8 if n in COMPARED else 0
     for index in range(datasets):
         rng = np.random.default_rng([seed, index, n, *map(ord, data + regime)])
         sample = LAWS[data, regime](rng, n)
@@ -84,7 +84,7 @@ def tally(name, data, regime, predictions, groups, compared):
     held, width = holds(result.interval, target), result.interval.high - result.interval.low
     if not compared:
         return np.array([1, 0, held, width, 0, 0, 0, 0])
-    basic = metric(predictions, interval=cal.Bootstrap(RESAMPLES, level=LEVEL)).interval
+    basic = metric(predictions, interval=cal.Bootstrap(RESAMPLES, level=LEVEL, groups=groups)).interval
     return np.array([1, 0, held, width, 1, holds(basic, target), width, basic.high - basic.low])
 
 

@@ -183,12 +183,41 @@ def test_weights_count_in_bins_of_equal_mass():
     assert interval.high - interval.low > 1.1 * (repeated.high - repeated.low)
 
 
-def test_bins_of_one_tie_have_the_interval_of_one_bin():
-    y = np.array([0, 1, 1, 1] * 50)
-    halves = cal.ADAPTIVE_ECE.replace(binning=cal.EqualMass(2))
-    whole = cal.ADAPTIVE_ECE.replace(binning=cal.EqualMass(1))
-    both, alone = (metric(y, np.full(200, 0.6), interval=cal.Confidence()).interval for metric in (halves, whole))
-    assert (both.low, both.high) == pytest.approx((alone.low, alone.high), rel=1e-9)
+@pytest.mark.parametrize("metric", [cal.ADAPTIVE_ECE, cal.RMSCE], ids=str)
+def test_bins_of_one_tie_have_the_interval_of_one_bin(metric):
+    y, p = np.array([0, 1, 1, 1] * 50), np.full(200, 0.6)
+    whole, *parts = (
+        metric.replace(binning=cal.EqualMass(count))(y, p, interval=cal.Confidence()).interval for count in (1, 2, 7)
+    )
+    for interval in parts:
+        assert (interval.low, interval.high) == pytest.approx((whole.low, whole.high), rel=0.02)  # 7 x 28 or 29 rows
+
+
+def test_groups_that_are_shifted_move_bins_together_whatever_the_signs_of_the_gaps():
+    group, side = np.repeat(np.arange(40), 10), np.tile([0.25, 0.75], 200)
+    predictions = cal.Predictions.from_probs(group % 2, side)  # both gaps are a quarter, of opposite signs
+    bins = cal.ECE(predictions).bins
+    sums = GapSum.of(bins, np.ones(1))
+    shared = of_groups(sums, bins, cal.ECE.binning, cal.ECE.view(predictions), bins, group).applied(sums)
+    assert shared.dependence == pytest.approx(2)
+    assert shared.n == pytest.approx(40 * 39 / 40, rel=0.02)  # as many as groups; two samples more in each variance
+
+
+def test_one_heavy_row_leaves_few_degrees_of_freedom():
+    y, p = rows(60)
+    weight = np.where(np.arange(60) < 3, 20.0, 1.0)
+    freedom = (weight**2).sum() ** 2 / (weight**4).sum() - 1
+    score = (p - y) ** 2
+    value = weight @ score / weight.sum()
+    expected = skewed(value, weight * (score - value) / weight.sum(), 0.9, most=freedom)
+    interval = cal.BRIER(y, p, sample_weight=weight, interval=cal.Confidence()).interval
+    assert (interval.low, interval.high) == pytest.approx((max(0.0, expected[0]), expected[1]))
+    heavy = cal.Predictions.from_probs(y, p, group=np.maximum(np.arange(60) - 20, 0))
+    sizes = np.array([21.0, *np.ones(39)])
+    moved = np.bincount(heavy.column("group"), (score - score.mean()) / 60)
+    expected = skewed(score.mean(), moved, 0.9, most=(sizes**2).sum() ** 2 / (sizes**4).sum() - 1)
+    interval = cal.BRIER(heavy, interval=cal.Confidence(groups="group")).interval
+    assert (interval.low, interval.high) == pytest.approx((max(0.0, expected[0]), min(1.0, expected[1])))
 
 
 def tied(seed, n=60):
