@@ -46,6 +46,8 @@ class GapSum:
     n: float
     dependence: float = 1.0
     """The variance of T over that of independent bins: above 1 where bins share outcomes."""
+    rarer: float = np.inf
+    """How often the rarer outcome, event or not, was seen in all bins."""
 
     @classmethod
     def of(cls, bins: Bins, weights: Floats, effect: float = 1.0) -> GapSum:
@@ -54,8 +56,9 @@ class GapSum:
         within = bins.counts / np.maximum(bins.counts.sum(axis=1, keepdims=True), 1e-300)
         size = bins.effective / effect
         rows = size.sum(axis=1).max(initial=0.0)
-        share = (within * weights[:, None])[held]
-        return cls(size[held], bins.forecast[held][:, 0], bins.frequency[held][:, 0], share, float(rows))
+        share, size, frequency = (within * weights[:, None])[held], size[held], bins.frequency[held][:, 0]
+        rarer = min(float(frequency @ size), float((1 - frequency) @ size))
+        return cls(size, bins.forecast[held][:, 0], frequency, share, float(rows), rarer=rarer)
 
     @property
     def gap(self) -> Floats:
@@ -91,8 +94,7 @@ class GapSum:
             return 0.0, high
         clear = sides * np.maximum(np.abs(self.gap) - SOFTENED * errors, 0.0)
         low = self._reached(clear if clear.any() else self.gap, z)
-        happened = float(self.frequency @ self.size)
-        if min(happened, float(self.size.sum()) - happened) < FEW:
+        if self.rarer < FEW:
             low = min(low, self._shape_free(z))
         return low, high
 

@@ -66,7 +66,9 @@ class Sharing:
         if self.alone is not None:
             n /= max(1.0, self.mixed, whole / max(float(np.square(weights[0]) @ self.alone), 1e-300))
         apart = max(float(np.square(weights[0]) @ self.parts.squares(weights.shape[1])), 1e-300)
-        return dataclasses.replace(sums, size=self.size[bins], n=n, dependence=max(1.0, whole / apart))
+        size = self.size[bins]
+        rarer = sums.rarer * min(1.0, float(size.sum() / sums.size.sum()))
+        return dataclasses.replace(sums, size=size, n=n, dependence=max(1.0, whole / apart), rarer=rarer)
 
 
 def of_ties(sums: GapSum, bins: Bins, binning: RankBinning, table: Forecasts) -> Sharing:
