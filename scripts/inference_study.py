@@ -61,7 +61,7 @@ def covered(task):
     """
     data, regime, n, datasets, seed = task
     tallies = {name: np.zeros(len(COLUMNS)) for name in recipes(data)}
-    compared = datasets // 8 if n in COMPARED else 0
+    compared = datasets // 10 if n in COMPARED else 0
     for index in range(datasets):
         rng = np.random.default_rng([seed, index, n, *map(ord, data + regime)])
         sample = LAWS[data, regime](rng, n)
@@ -116,17 +116,18 @@ def main():
     parser.add_argument("--part", default="1/1", help="k/m: every m-th cell, from the k-th on")
     parser.add_argument("--out", type=Path, default=DOCS)
     options = parser.parse_args()
-    started, (part, parts) = time.time(), map(int, options.part.split("/"))
+    part, parts = map(int, options.part.split("/"))
     tasks = [(covered, (*cell, options.datasets, options.seed)) for cell in cells()]
     tasks += [(tested, test) for test in tests(options.datasets)]
     tasks = sorted(tasks, key=lambda task: -effort(*task))[part - 1 :: parts]
     with ProcessPoolExecutor(options.jobs) as pool:
         results = list(pool.map(run, tasks))
     raw = {
-        "cells": [row for rows in results if isinstance(rows[0], list) for row in rows],
-        "tests": [row for row in results if not isinstance(row[0], list)],
-        "seconds": time.time() - started,
-        "jobs": options.jobs,
+        "cells": [
+            row for (function, _), (rows, _) in zip(tasks, results, strict=True) if function is covered for row in rows
+        ],
+        "tests": [row for (function, _), (row, _) in zip(tasks, results, strict=True) if function is tested],
+        "seconds": sum(seconds for _, seconds in results),
     }
     options.out.mkdir(parents=True, exist_ok=True)
     files = [options.out / f"inference_study.{number}-{parts}.json" for number in range(1, parts + 1)]
@@ -146,15 +147,16 @@ def write(options, parts):
         writer.writerows(rows)
     order = {task[:3]: place for place, task in enumerate(tests(1))}
     tested_rows = sorted((row for raw in parts for row in raw["tests"]), key=lambda row: order[tuple(row[:3])])
-    minutes = sum(raw["seconds"] * raw["jobs"] for raw in parts) / 60
-    text = page(rows, tested_rows, options.datasets, minutes, compared=(RESAMPLES, options.datasets // 8))
+    minutes = sum(raw["seconds"] for raw in parts) / 60
+    text = page(rows, tested_rows, options.datasets, minutes, compared=(RESAMPLES, options.datasets // 10))
     (options.out / "inference_study.md").write_text(text, encoding="utf-8")
 
 
 def run(task):
-    """One task in a process of its own."""
+    """What a task finds, and the processor's seconds that it took."""
     function, arguments = task
-    return function(arguments)
+    started = time.process_time()
+    return function(arguments), time.process_time() - started
 
 
 def effort(function, arguments):

@@ -20,6 +20,9 @@ from calibrant.views import View
 STEADY = 10
 """The design effect of a bin counts as that of its groups and of so many more that show the mean over all bins."""
 
+CLEAR = 1.0
+"""A gap of fewer standard errors may as well have the other sign."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
@@ -106,8 +109,9 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
     With :math:`d_{gb}` the summed differences of outcome and forecast of group g in bin b, less its share of the bin's
     gap, the gap of bin b has the variance :math:`\sum_g d_{gb}^2 / m_b^2`. Over that of independent rows this is the
     bin's design effect. It is drawn towards that of all bins, and is at least 1. The sum of gaps varies most where bins
-    move together: with the signs of the gaps that were seen, all alike (groups that are shifted), or with opposite
-    signs of low and high forecasts (groups that are sharper or duller); the largest of the three counts.
+    move together. The signs with which they do are those of the gaps that were seen; those of gaps below one standard
+    error may also be all alike (groups that are shifted), or opposite for low and high forecasts (groups that are
+    sharper or duller). The largest variance counts.
 
     >>> import calibrant as cal
     >>> y, p, owner = np.repeat([1, 0, 1, 0], 5), np.full(20, .5), np.repeat(np.arange(4), 5)
@@ -128,8 +132,10 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
     mix = answers.weight * (np.abs(sums.gap[answers.bin]) - sums.value)
     mixed = np.square(np.bincount(owner[answers.row], mix)).sum() / max(float(np.square(mix).sum()), 1e-300)
     size = np.square(counts) / squares / np.maximum(effect, 1.0)
-    middle = float(sums.share @ sums.forecast)
-    signs = np.array([np.where(above, 1.0, -1.0) for above in (sums.gap >= 0, counts > 0, sums.forecast > middle)])
+    sides = np.where(sums.gap >= 0, 1.0, -1.0)
+    clear = np.abs(sums.gap) * counts > CLEAR * np.sqrt(together)
+    sloped = np.where(sums.forecast > float(sums.share @ sums.forecast), 1.0, -1.0)
+    signs = np.array([sides, *(np.where(clear, sides, pattern) for pattern in (1.0, -1.0, sloped, -sloped))])
     return Sharing(parts, size, signs / counts, alone, float(mixed))
 
 
