@@ -45,7 +45,7 @@ from calibrant.specification.facts import facts_of
 
 T = TypeVar("T")
 
-LEAST, MOST = 20, 200
+LEAST, MOST = 40, 200
 """Fewer resamples tell nothing, more are not needed."""
 MANY = 100
 """Resamples of grouped forecasts, whatever the number of rows."""
