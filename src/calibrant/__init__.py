@@ -62,12 +62,7 @@ from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.calibration_tests import (
-    HypothesisTest,
-    cox_test,
-    hosmer_lemeshow_test,
-    spiegelhalter_test,
-)
+from calibrant.inference.calibration_tests import HypothesisTest, cox_test, hosmer_lemeshow_test, spiegelhalter_test
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
@@ -312,6 +307,7 @@ _SHADOWING = ("maximum", "mean", "power", "where")
 _MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
+    "inference.bands": ("ConfidenceBand", "ConsistencyBand", "reliability_band"),
     "integrations.sklearn": ("Recalibrated",),
     "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }
