@@ -181,8 +181,9 @@ def test_bands_hold_their_curve_and_the_whole_is_wider(curve, band):
     assert (together.high - together.low)[known].sum() > 1.1 * (alone.high - alone.low)[known].sum()
     if band is cal.ConfidenceBand:
         assert ((alone.low <= alone.frequency) & (alone.frequency <= alone.high))[known].all()
+    assert together.low.tolist() != alone.low.tolist()
     narrower = cal.reliability_band(y, p, curve=curve, band=band(0.5, simultaneous=True))
-    assert np.nanmean(narrower.high - narrower.low) < np.nanmean(together.high - together.low)
+    assert np.nanmean(narrower.high - narrower.low) <= np.nanmean(together.high - together.low)
     assert alone.covers
 
 
@@ -232,17 +233,20 @@ def test_a_consistency_band_is_made_of_order_statistics():
     other = cal.ConsistencyBand(0.5, n=7, seed=3)(binned(cal.EqualWidth(2)), ladder_of((p < 0.5).astype(int), p))
     assert few.low.tolist() == other.low.tolist()
     assert {(value * (p <= 0.5).sum()) % 1 for value in (few.low[0], few.high[0])} == {0}
-    rows = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 5.0], [5.0, 2.0]])
-    assert bands.between(rows, 1).tolist() == [[1, 5], [1, 5]]
-    assert bands.between(rows, 2).tolist() == [[2, 3], [1, 2]]
+    rows = np.array([[3.0], [1.0], [2.0], [5.0], [4.0]])
+    assert bands.ends_of_each(rows, 0.5).tolist() == [[1, 5]]  # k = floor(.25 * 6)
+    assert bands.ends_of_each(rows, 0.3).tolist() == [[2, 4]]
 
 
-def test_the_depth_of_a_row_is_that_of_its_most_extreme_place():
-    """Ranks of the rows from the nearer side: 2 and 2, 1 and 2, 2 and 1, 1 and 2."""
-    rows = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 5.0], [5.0, 2.0]])
-    assert bands.depth_of_all(rows[:1].repeat(3, axis=0), 0.9) == 2
-    assert bands.depth_of_all(rows, 0.25) == 1
-    assert bands.depth_of_all(rows, 0.5) == 0
+def test_the_band_of_whole_rows_is_stretched_until_enough_stay_inside():
+    """Medians .5, reaches .1 and .2 at first; the other rows deviate by 2, 1, .5 and 1 of these."""
+    first = np.array([[0.4, 0.5], [0.5, 0.5], [0.7, 0.5], [0.5, 0.5]])
+    second = np.array([[0.3, 0.5], [0.7, 0.5], [0.6, 0.5], [0.4, 0.5]])
+    drawn = np.concatenate([first, second])
+    assert bands.ends_of_all(drawn, 0.8) == pytest.approx(np.array([[0.3, 0.9], [0.5, 0.5]]))
+    assert bands.ends_of_all(drawn, 0.6) == pytest.approx(np.array([[0.4, 0.7], [0.5, 0.5]]))
+    with pytest.raises(cal.CalibrationInputError, match="n: must be larger"):
+        bands.ends_of_all(drawn, 0.9)
 
 
 @pytest.mark.parametrize(

@@ -79,13 +79,12 @@ class ConfidenceBand:
 class ConsistencyBand:
     """A band around the diagonal: where the curve of these forecasts would lie if they were calibrated.
 
-    Labels are redrawn n times from the forecasts, and the curve is made anew each time. The ends at a forecast are the
-    k-th lowest and the k-th highest of these curves. k is the rank that leaves out the rest of `level` at a forecast;
-    with `simultaneous`, it is smaller, so that the whole curve of calibrated forecasts stays inside in that share of
-    samples. Valid for every curve and any number of samples. Rows must be independent and of weight 1; labels must be
-    hard.
+    Labels are redrawn n times from the forecasts, and the curve is made anew each time. At each forecast, the ends are
+    order statistics of these curves (`ends_of_each`). With `simultaneous`, half of the curves say how far curves reach
+    at each forecast and the other half by how much that must be stretched to hold whole curves (`ends_of_all`). Both
+    are valid for every curve and any number of samples. Rows must be independent and of weight 1; labels must be hard.
 
-    References: Broecker & Smith (2007); Myllymaeki, Mrkvicka, Grabarnik, Seijo & Hahn (2017) for all forecasts at once.
+    References: Broecker & Smith (2007).
 
     >>> import calibrant as cal
     >>> y, p = [0, 1, 0, 1], [.5, .5, .5, .5]
@@ -123,8 +122,7 @@ class ConsistencyBand:
             return np.stack([curve(table).frequency[at] for table in tables])
 
         curves = replicate(work, self.n, self.seed, stage=1, what="consistency of the curve")
-        depth = depth_of_all if self.simultaneous else depth_of_each
-        low, high = between(curves, depth(curves, self.level)).T
+        low, high = (ends_of_all if self.simultaneous else ends_of_each)(curves, self.level).T
         covers = "the curve of these forecasts, if they are calibrated"
         return Curve(drawn.name, drawn.forecast[at], drawn.frequency[at], low, high, covers)
 
@@ -176,44 +174,45 @@ def banded(band: BandMethod, curve: CurveOf, table: Forecasts) -> Curve:
     return band(curve, first)
 
 
-def depth_of_each(drawn: Floats, level: float) -> int:
-    """The k at which a further value lies between the k-th lowest and the k-th highest with chance `level`.
+def ends_of_each(drawn: Floats, level: float) -> Floats:
+    """Ends of each column between which a further value lies with chance `level` at least: (columns, 2).
 
-    >>> depth_of_each(np.zeros((199, 3)), 0.9)
-    10
+    The k-th lowest and the k-th highest of the n values, k the whole part of (1 - level) / 2 (n + 1).
+
+    >>> ends_of_each(np.column_stack([np.arange(19.), np.full(19, np.nan)]), 0.8).tolist()
+    [[1.0, 17.0], [nan, nan]]
     """
-    return int((1 - level) / 2 * (len(drawn) + 1) + 1e-9)
-
-
-def depth_of_all(drawn: Floats, level: float) -> int:
-    """The k at which a further row lies between the k-th lowest and highest value of every column with chance `level`.
-
-    A row's depth is its least rank from below or above; among rows drawn alike, a further one has a depth above k as
-    often as these have.
-
-    >>> depth_of_all(np.random.default_rng(0).random((400, 1)), 0.9), depth_of_all(np.zeros((400, 1)), 0.9)
-    (20, 399)
-    """
-    depth = np.full(len(drawn), len(drawn))
-    for column in drawn.T:
-        there = ~np.isnan(column)
-        ascending = np.sort(column[there])
-        below = np.searchsorted(ascending, column[there], side="right")
-        above = len(ascending) - np.searchsorted(ascending, column[there])
-        depth[there] = np.minimum(depth[there], np.minimum(below, above))
-    return int(np.sort(depth)[::-1][math.ceil(level * len(drawn)) - 1]) - 1
-
-
-def between(drawn: Floats, k: int) -> Floats:
-    """The k-th lowest and the k-th highest value of each column, of those that exist: (columns, 2).
-
-    >>> between(np.array([[1., np.nan], [2., 5.], [4., 6.]]), 1).tolist()
-    [[1.0, 4.0], [5.0, 6.0]]
-    """
-    if k < 1:
-        expected, got = "must be larger for a band of this level", f"{len(drawn)} redraws"
-        raise CalibrationInputError("n", expected, got=got, hint=f"try n={4 * len(drawn)}")
     there, ascending = (~np.isnan(drawn)).sum(axis=0), np.sort(drawn, axis=0)  # nan comes last
-    columns = np.arange(drawn.shape[1])
-    first, last = np.minimum(k, there) - 1, np.maximum(there - k, 0)
-    return np.column_stack([ascending[first, columns], ascending[last, columns]])
+    k, columns = int((1 - level) / 2 * (len(drawn) + 1) + 1e-9), np.arange(drawn.shape[1])
+    if k < 1:
+        raise _too_few(drawn)
+    return np.column_stack([ascending[np.minimum(k, there) - 1, columns], ascending[np.maximum(there - k, 0), columns]])
+
+
+def ends_of_all(drawn: Floats, level: float) -> Floats:
+    """Ends of columns between which the whole of a further row lies with chance `level` at least: (columns, 2).
+
+    The first half of the rows says how far each column reaches below and above its median; the second half, by how
+    much these reaches must be stretched for the share `level` of rows to stay inside. Frequencies end at 0 and 1.
+
+    >>> ends_of_all(np.random.default_rng(0).random((400, 2)), 0.9).round(2).tolist()
+    [[0.03, 0.98], [0.02, 0.98]]
+    """
+    there = ~np.isnan(drawn).all(axis=0)
+    first, second = np.split(drawn[:, there], [len(drawn) // 2])
+    middle, low, high = (summary(first, axis=0) for summary in (np.nanmedian, np.nanmin, np.nanmax))
+    gaps = second - middle
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing over nothing is no deviation
+        stretches = np.nan_to_num(np.where(gaps < 0, gaps / (low - middle), gaps / (high - middle)), posinf=np.inf)
+    rank = math.ceil(level * (len(second) + 1) - 1e-9)
+    stretch = np.inf if rank > len(second) else np.sort(stretches.max(axis=1, initial=0.0))[rank - 1]
+    if not np.isfinite(stretch):
+        raise _too_few(drawn)
+    ends = np.full((drawn.shape[1], 2), np.nan)
+    ends[there] = np.clip(middle + stretch * np.array([low - middle, high - middle]), 0.0, 1.0).T
+    return ends
+
+
+def _too_few(drawn: Floats) -> CalibrationInputError:
+    expected, got = "must be larger for a band of this level", f"{len(drawn)} redraws"
+    return CalibrationInputError("n", expected, got=got, hint=f"try n={4 * len(drawn)}")

@@ -126,11 +126,10 @@ def isotonic(ladder: Ladder) -> Curve:
 
 def _smooth_confidence(ladder: Ladder, level: float, simultaneous: bool) -> Curve:
     """The wider of two intervals: Wilson's, of as many samples as a point of the curve rests on, and the normal one."""
-    curve = smooth(ladder)
+    curve, lines = _smoothed(ladder)
     known = ~np.isnan(curve.frequency)
     ends = np.full((2, POINTS), np.nan)
-    if known.any():
-        lines = LocalLines.of(ladder)
+    if lines is not None and known.any():
         held, shares = lines.shares(curve.forecast[known])
         shares *= np.sqrt(lines.mass[held])
         length = _turned(shares) + TURN * (len(BANDWIDTHS) - 1) if simultaneous else 2 * TURN
@@ -166,14 +165,18 @@ def smooth(ladder: Ladder) -> Curve:
     >>> float(curve.frequency[128].round(10)), bool(np.isnan(curve.frequency[0]))
     (0.5, True)
     """
+    return _smoothed(ladder)[0]
+
+
+def _smoothed(ladder: Ladder) -> tuple[Curve, LocalLines | None]:
+    """The smooth curve, and the lines of which it is made where there are samples."""
     points = np.linspace(0.0, 1.0, POINTS)
     if ladder.n == 0:
-        return Curve("smooth", points, np.full(POINTS, np.nan))
-    lines = LocalLines.of(ladder)
-    frequency, weight = lines.frequency[::EVERY], lines.weight[::EVERY]
-    near = 1 / POINTS
-    within = (points >= ladder.values[0] - near) & (points <= ladder.values[-1] + near) & (weight >= 1)
-    return Curve("smooth", points, np.where(within, np.clip(frequency, 0.0, 1.0), np.nan))
+        return Curve("smooth", points, np.full(POINTS, np.nan)), None
+    lines, near = LocalLines.of(ladder), 1 / POINTS
+    within = (points >= ladder.values[0] - near) & (points <= ladder.values[-1] + near) & (lines.weight[::EVERY] >= 1)
+    frequency = np.where(within, np.clip(lines.frequency[::EVERY], 0.0, 1.0), np.nan)
+    return Curve("smooth", points, frequency), lines
 
 
 @dataclass(frozen=True)
