@@ -174,6 +174,8 @@ of data sets in which every point is.
 """
     notes = f"""
 The isotonic band promises nothing where the true curve falls, so that its rows of the {FALLING} are not in the summary.
+Consistency bands are valid on average over their redraws. Here one band of each kind is held against all data sets,
+so that its share varies by two to three points around the level.
 
 ## Confidence bands of the whole curve, by kind of data
 

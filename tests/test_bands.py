@@ -1,5 +1,6 @@
 """Bands of reliability curves: bounds by hand, targets, the whole curve at once, what is refused."""
 
+import itertools
 import math
 from functools import partial
 
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
+from calibrant.errors import local_linear
 from calibrant.errors.local_linear import BANDWIDTHS, LocalLines
 from calibrant.inference import bands, proportions
 from calibrant.inference.reliability_curves import Curve, binned, isotonic, smooth
@@ -118,6 +120,18 @@ def test_the_bandwidth_predicts_samples_that_are_left_out_best():
     assert lines.bandwidth == best
 
 
+def test_errors_of_samples_left_out_are_those_of_a_loop():
+    y, p = drawn(6, 120)
+    p = (p * 1024).round() / 1024
+    ladder = ladder_of(y, p)
+    mass, hits = (np.bincount((p * 1024).astype(int), each, 1025) for each in (np.ones(120), y))
+    frequency, _, own = local_linear._curves(mass, hits, 0)
+    errors = local_linear._left_out(mass, hits, frequency, own)
+    assert (mass == LocalLines.of(ladder).mass).all()
+    for index in (8, 10, 12):  # the ridge, which a loop has not, is 1e-3 of the spread
+        assert errors[index] == pytest.approx(leave_out(y, p, BANDWIDTHS[index]), rel=2e-3)
+
+
 def test_the_smooth_curve_is_a_line_fitted_around_each_point():
     y, p = drawn(2, 300, lambda p: p**3)
     p = (p * 1024).round() / 1024
@@ -167,6 +181,36 @@ def test_the_smooth_band_is_as_wide_as_the_weights_say():
     tail = 2 * stats.norm.sf(z) + 2 * math.acos(math.sqrt(2 * math.sqrt(2) / 3)) / math.pi * math.exp(-(z**2) / 2)
     assert tail == pytest.approx(0.1, abs=1e-4)  # z of the tube formula, to four digits
     assert (band.low[index], band.high[index]) == pytest.approx((low[0], high[0]), abs=1e-3)
+
+
+def test_the_smooth_band_at_an_end_is_as_wide_as_the_outcomes_that_lead_there_scatter():
+    """Near 1 outcomes hardly vary, but a wide bandwidth rests the curve on those of lower forecasts, which do."""
+    y, p = drawn(1, 400)
+    ladder = ladder_of(y, p)
+    band, lines = cal.ConfidenceBand()(smooth, ladder), LocalLines.of(ladder)
+    assert lines.bandwidth > 0.2
+    last = np.flatnonzero(~np.isnan(band.low))[-1]
+    held, shares = lines.shares(band.forecast[[last]])
+    chances = np.clip(lines.frequency[held], 0, 1)
+    deviation = math.sqrt((shares[0] ** 2 * lines.mass[held]) @ (chances * (1 - chances)))
+    assert band.low[last] == pytest.approx(lines.frequency[4 * last] - 1.81084 * deviation, abs=1e-6)
+
+
+def test_the_smooth_band_of_the_whole_curve_follows_the_path_of_its_weights():
+    """Where the interval is Wilson's, its z solves the tube formula of that path and of all bandwidths."""
+    y, p = drawn(3, 200, lambda p: 0.3 + 0.4 * p)
+    ladder = ladder_of(y, p)
+    band, lines = cal.ConfidenceBand(0.9, simultaneous=True)(smooth, ladder), LocalLines.of(ladder)
+    known = ~np.isnan(band.low)
+    held, shares = lines.shares(band.forecast[known])
+    rows = shares * np.sqrt(lines.mass[held])
+    norms = np.linalg.norm(rows, axis=1)
+    path = sum(math.acos(min(1.0, a @ b)) for a, b in itertools.pairwise(rows / norms[:, None]))
+    length = path + (len(BANDWIDTHS) - 1) * math.acos(math.sqrt(2 * math.sqrt(2) / 3))
+    place = np.flatnonzero(known)[known.sum() // 2]
+    high, n = band.high[place], 1 / norms[known.sum() // 2] ** 2
+    z = (high - band.frequency[place]) / math.sqrt(high * (1 - high) / n)
+    assert 2 * stats.norm.sf(z) + length / math.pi * math.exp(-(z**2) / 2) == pytest.approx(0.1, abs=1e-6)
 
 
 @pytest.mark.parametrize("curve", [binned(), isotonic, smooth], ids=["binned", "isotonic", "smooth"])
