@@ -176,6 +176,7 @@ def test_a_result_without_a_seal_is_read():
         {"parts": []},
         {"parts": {"a": 0.5}},
         {"parts": {"a": {"value": 0.5}}},
+        {"parts": {"a": {"value": 0.5, "size": "nan"}}, "bins": ..., "part_intervals": []},
         {"metric": None},
         {"metric": {"piece": "EqualWidth", "n_bins": 3, "closed": "right"}},
         {"metric": {"piece": "BinnedError", "lens": {"piece": "EqualWidth", "n_bins": 3, "closed": "right"}}},

@@ -138,7 +138,8 @@ def by_csv(content):
 
 def by_json(content):
     records = [json.loads(line) for line in content.decode("utf-8-sig").splitlines() if line.strip()]
-    return _event({name: [record[name] for record in records] for name in records[0]})
+    shared = set.intersection(*map(set, records))
+    return _event({name: [record[name] for record in records] for name in shared})
 
 
 def by_numpy(content):
