@@ -87,6 +87,7 @@ def _table(path: Path) -> Any:
     for group in range(file.num_row_groups):
         try:
             groups.append(file.read_row_group(group))
+            groups[-1].validate(full=True)  # text that is none
         except broken as reason:
             raise CalibrationInputError(str(path), "is damaged", got=str(reason), where=f"row group {group}") from None
     rows = sum(group.num_rows for group in groups)
@@ -110,10 +111,7 @@ def _array(column: Any, name: str, path: Path) -> Array:
                 where=f"row {uneven[0]}",
             )
         _refuse_nulls(column.flatten(), lengths[0], name, path)
-    try:
-        array = np.asarray(from_arrow(column))
-    except (ValueError, MemoryError) as reason:
-        raise CalibrationInputError(str(path), f"has a broken column {name!r}", got=str(reason)) from None
+    array = np.asarray(from_arrow(column))
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
         return array.astype(str)
     if array.dtype.kind not in "fiubU":
