@@ -43,7 +43,7 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Point:
-    """A fault: at which call (open, write, fsync, replace, unlink, commit), at which of these calls, counted from 0, and
+    """A fault: the call (open, write, fsync, replace, unlink, commit), which of these calls it is, counted from 0, and
     what happens: an error by its name, "short" (half is written), or "kill". With `after`, the call is done first."""
 
     call: str
@@ -85,7 +85,7 @@ def injected(point):
 
 
 def killed(point, action):
-    """How a child ends that does an action and is ended at a point: KILLED there, 0 where the action is done, else 1."""
+    """How a child ends that does an action and is ended at a point: KILLED there, 0 after all of it, else 1."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads of other libraries, which the child does not use
         child = os.fork()
