@@ -156,7 +156,7 @@ def test_two_files_of_one_name_go_by_their_paths(command, tmp_path):
         (["report", "bad.csv"], 3, "1.7"),
         (["report", "empty.csv"], 3, "empty.csv"),
         (["report", "new.npz", "--label", "labelz"], 3, "labels"),
-        (["report", "absent.npz"], 4, "absent.npz"),
+        (["report", "absent.npz"], 3, "absent.npz"),
         (["report", "new.npz", "-o", "absent/page.html"], 4, "absent: is no folder; make it first"),
         (["report", "new.npz", "-o", "."], 4, "is a directory; name a file in it"),
     ],

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.bins import Bins
-from calibrant.checks import is_number
+from calibrant.checks import is_number, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Totals
-from calibrant.specification import catalogue
+from calibrant.specification import catalogue, strict_json
 from calibrant.specification.encoding import decode, encode, number
 from calibrant.summaries import About
 from calibrant.text import aligned
@@ -182,21 +182,27 @@ class Result:
     def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Result:
         """A result from its JSON; `pieces` names pieces that are not calibrant's own."""
         try:
-            document = json.loads(text)
-            parts = document["parts"]
-        except (ValueError, KeyError, TypeError) as reason:
+            return cls._from_dict(strict_json.read(text), pieces or {})
+        except CalibrationInputError:
+            raise
+        except strict_json.MALFORMED as reason:
             raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
-        about = About(n=document["n"], question=document["question"], names=tuple(parts))
+
+    @classmethod
+    def _from_dict(cls, document: dict[str, Any], pieces: Mapping[str, Any]) -> Result:
+        parts = document["parts"]
+        about = About(n=document["n"], question=_text(document["question"]), names=tuple(parts))
+        whole(about.n, "n", 0)
         return cls(
-            metric=_named(decode(document["metric"], pieces or {}), document["name"]),
+            metric=_named(decode(document["metric"], pieces), document["name"]),
             value=float(document["value"]),
             about=about,
-            choices=document["choices"],
+            choices=_text(document["choices"]),
             bins=_bins_from_dict(document["bins"], about) if "bins" in document else None,
             details={
                 name: value if isinstance(value, int) else float(value) for name, value in document["details"].items()
             },
-            notes=tuple(document["notes"]),
+            notes=tuple(map(_text, document["notes"])),
             values=tuple(float(part["value"]) for part in parts.values()),
             sizes=tuple(float(part["size"]) for part in parts.values()),
             interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
@@ -229,6 +235,12 @@ class Parts(dict[str, Result]):
             for name, part in self.items()
         }
         return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("part")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} where text must be")
+    return value
 
 
 def _value(other: Result | float) -> float:

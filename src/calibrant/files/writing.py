@@ -109,7 +109,7 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def write_npz(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+def write_npz(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
     """Arrays `probs` and `classes` (an event: `p`; a confidence: that), and the columns."""
     named = {"probs": probabilities, "classes": np.array(classes)}
     named = named_forecasts(probabilities, classes, columns) if probabilities.ndim == 1 else named
@@ -117,7 +117,7 @@ def write_npz(path: Path, probabilities: Array, classes: Sequence[str], columns:
         np.savez_compressed(file, **{**named, **columns})  # type: ignore[arg-type]
 
 
-def write_csv(path: Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+def write_csv(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
     """The columns, then `p_<class>` (an event: `p`; a confidence: that), every digit."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.recalibrate.fitting.certificate import Certificate
+from calibrant.specification import strict_json
 from calibrant.specification.catalogue import find, is_ours, names
 from calibrant.specification.naming import qualified
 
@@ -32,7 +33,7 @@ def write(contents: dict[str, Any]) -> str:
 def read(text: str) -> dict[str, Any]:
     """What was written, if it is whole, known and unchanged."""
     try:
-        document = json.loads(text)
+        document = strict_json.read(text)
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
     if not isinstance(document, dict) or document.get("calibrant") != "recalibrator":
@@ -83,9 +84,11 @@ def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
         fitted.maps_ = _maps(kind, document) if document["kind"] == "labels" else {}
         for name in () if fitted.maps_ else kind.learns:
             setattr(fitted, name, _array(document["learnt"][name]))
-    except (TypeError, KeyError) as reason:
+        fitted.certificate_ = Certificate.from_dict(document["certificate"])
+    except CalibrationInputError:
+        raise
+    except strict_json.MALFORMED as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
-    fitted.certificate_ = Certificate.from_dict(document["certificate"])
     return fitted
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.specification.strict_json import MALFORMED
 
 MAGIC = b"calibrant summary\x00"
 """How the bytes begin: what they are, and in the last byte the version of their format."""
@@ -58,7 +59,7 @@ def unpacked(data: Any, kinds: Mapping[str, type]) -> Any:
     try:
         thing = _Unpacking(body, stop, kinds).read(json.loads(body[start:stop])).canonical()
         fault = next(thing.faults(), None) if packed(thing) == body + digest else "another form of their content"
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as reason:
+    except MALFORMED as reason:
         fault = str(reason) or type(reason).__name__
     if fault is not None:
         raise refusal(fault)
