@@ -18,6 +18,9 @@ from calibrant.files.jsonl import stacked
 from calibrant.specification import strict_json
 from calibrant.text import restored_cell
 
+MOST_COLUMNS = 100_000
+_BLANKS = " \t\xa0"
+"""What may stand around a cell without being part of it."""
 _NOTHING = {"", "na", "n/a", "nan", "null", "none"}
 _MISSING = {*_NOTHING, "inf", "-inf", "+inf", "infinity", "-infinity"}
 """What stands for no number even in a column that might be names."""
@@ -38,7 +41,7 @@ def read_csv(source: InputFile) -> Columns:
                     )
                 numbers.append(line)
                 for column, text in zip(columns.values(), row, strict=True):
-                    column.append(text.strip())
+                    column.append(text.strip(_BLANKS))
     except UnicodeDecodeError as reason:
         raise CalibrationInputError(str(source), "must be UTF-8 text", got=str(reason)) from None
     if not numbers:
@@ -138,10 +141,15 @@ def _without_nul(source: InputFile, file: Iterable[str]) -> Iterator[str]:
 
 
 def _columns_of(header: list[str], source: InputFile) -> dict[str, list[str]]:
-    names = [restored_cell(name.strip()) for name in header]
+    names = [restored_cell(name.strip(_BLANKS)) for name in header]
     if len(names) == 1 and ";" in names[0]:
         raise CalibrationInputError(
             str(source), "must be separated by commas", got="semicolons", hint="save it with commas and decimal points"
+        )
+    if len(names) > MOST_COLUMNS:
+        hint = "save many classes as a matrix in a NPZ file"
+        raise CalibrationInputError(
+            str(source), f"must have at most {MOST_COLUMNS:,} columns", got=f"{len(names):,}", hint=hint
         )
     refuse_twice(names, source)
     return {name: [] for name in names}

@@ -17,8 +17,9 @@ from typing import IO, Any
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import LABELS, MULTILABEL
-from calibrant.text import safe_cell
+from calibrant.text import no_formula
 
 STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 """Names, given as text, that stand for standard output."""
@@ -105,8 +106,12 @@ def write_text(path: str | Path, text: str) -> None:
     'all'
     >>> folder.cleanup()
     """
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CalibrationInputError(str(path), "can hold whole characters only", got="half of one") from None
     with whole_file(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)
 
 
 def write_npz(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
@@ -122,9 +127,11 @@ def write_csv(path: str | Path, probabilities: Array, classes: Sequence[str], co
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     forecasts = named_forecasts(probabilities, classes, columns)
-    writer.writerow([safe_cell(name) for name in (*columns, *forecasts)])
+    writer.writerow([no_formula(name) for name in (*columns, *forecasts)])
     for index, row in enumerate(np.stack(list(forecasts.values()), axis=1).tolist()):
         writer.writerow([*(_cell(column[index]) for column in columns.values()), *map(repr, row)])
+    if "\0" in text.getvalue():
+        raise CalibrationInputError(str(path), "cannot hold a NUL as CSV", got="one", hint="write .npz or .parquet")
     write_text(path, text.getvalue())
 
 
@@ -157,8 +164,8 @@ def named_forecasts(
 
 
 def _cell(value: Any) -> str:
-    """Text made safe; a number as it is, so that -1 stays one."""
-    return safe_cell(value) if isinstance(value, str) else str(value)
+    """Text that is no formula; a number as it is, so that -1 stays one."""
+    return no_formula(value) if isinstance(value, str) else str(value)
 
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

@@ -25,6 +25,8 @@ STEEPEST = 1e-5
 """The largest slope of the mean evidence at which the search has converged."""
 _FLOOR = 1e-3
 """The smallest output scale and noise: less moves no forecast by more than a thousandth."""
+_NARROWEST = 1e-6
+"""Inducing points that are all within this are one point: a lengthscale among them would say nothing."""
 _JITTER = 1e-8
 """Share of the output variance that each inducing point has to itself, so that close ones stay apart in floats."""
 _BLOCK = 1 << 13
@@ -214,8 +216,10 @@ def fit_latent(evidence: LatentEvidence, *, most: int = 1000) -> tuple[Floats, K
 
 def _start(points: Floats) -> tuple[Floats, list[tuple[float, float]]]:
     """Parameters that the search starts from, and their bounds."""
-    span = float(np.ptp(points)) or 1.0
-    middle = float(np.subtract(*np.quantile(points, [0.75, 0.25]))) or span
+    spread = float(np.ptp(points))
+    span = spread if spread > _NARROWEST else 1.0
+    middle = float(np.subtract(*np.quantile(points, [0.75, 0.25])))
+    middle = middle if middle > _NARROWEST else span
     scales = np.log([[span / 100, middle, 5 * span], [_FLOOR, 1.0, 10 + 10 * span], [_FLOOR, 0.1, 10.0]])
     bounds = [(-np.inf, np.inf)] * len(points) + [(low, high) for low, _, high in scales.tolist()]
     return np.concatenate([np.zeros(len(points)), scales[:, 1]]), bounds

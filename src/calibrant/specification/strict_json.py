@@ -8,6 +8,7 @@ from typing import Any
 
 MOST_DEPTH = 200
 """Lists and objects that may lie in each other."""
+_TOO_DEEP = f"more than {MOST_DEPTH} lists or objects in each other"
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What code raises that takes a document for what it is not."""
 
@@ -24,7 +25,7 @@ def read(text: str | bytes) -> Any:
     try:
         document = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
     except RecursionError:
-        raise ValueError(f"is nested deeper than {MOST_DEPTH} levels") from None
+        raise ValueError(_TOO_DEEP) from None
     _refuse_depth(document)
     if "\\u" in text if isinstance(text, str) else b"\\u" in text:
         _refuse_halves(document)
@@ -52,7 +53,7 @@ def _refuse_depth(document: Any) -> None:
     while layer := [part for container in layer for part in _parts(container) if isinstance(part, (list, dict))]:
         depth += 1
         if depth >= MOST_DEPTH:
-            raise ValueError(f"is nested deeper than {MOST_DEPTH} levels")
+            raise ValueError(_TOO_DEEP)
 
 
 def _parts(container: Any) -> Any:
@@ -64,4 +65,4 @@ def _refuse_halves(document: Any) -> None:
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("text must not have half a character (a lone surrogate)") from None
+        raise ValueError("half a character (a lone surrogate)") from None
