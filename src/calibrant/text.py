@@ -55,7 +55,7 @@ def no_formula(text: str) -> str:
     >>> no_formula("=cmd"), no_formula("cat")
     ("'=cmd", 'cat')
     """
-    return f"'{text}" if text.removeprefix("'").startswith(_DANGEROUS) else text
+    return f"'{text}" if text.lstrip("'").startswith(_DANGEROUS) else text
 
 
 def restored_cell(text: str) -> str:
@@ -64,7 +64,7 @@ def restored_cell(text: str) -> str:
     >>> restored_cell("'=cmd"), restored_cell("'tis")
     ('=cmd', "'tis")
     """
-    return text[1:] if text.startswith("'") and text[1:].startswith(_DANGEROUS) else text
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_DANGEROUS) else text
 
 
 def p_value(p: float, redraws: int | None = None, tests: int = 1) -> str:

@@ -110,7 +110,7 @@ def measure(
     Independent labels: y_<label> (0 or 1) and p_<label> of each, or lists multilabel and probs.
 
     \b
-    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read.
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong input.
     """
     metrics = metrics_named(names)
     selected = everything if select is None else usage(_selection, select)
