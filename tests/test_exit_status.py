@@ -419,6 +419,8 @@ def test_a_pipe_is_measured_and_standard_input_is(command, tmp_path, monkeypatch
     by_name = command("measure", "event.csv", "-m", "ece").out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert command("measure", "-", "-m", "ece").out == by_name.replace("event.csv", "-")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert command("measure", "-m", "ece", "--interval", "-").code == 0
     os.mkfifo(tmp_path / "pipe.csv")
     writer = threading.Thread(target=(tmp_path / "pipe.csv").write_bytes, args=(content,))
     writer.start()

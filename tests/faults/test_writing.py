@@ -1,6 +1,7 @@
 """Everything that writes, under faults: afterwards the old or the new content is there, never a third."""
 
 import os
+import sqlite3
 import zipfile
 from pathlib import Path
 
@@ -162,3 +163,23 @@ def test_an_error_while_cleaning_up_is_not_what_is_told(tmp_path):
     with injected(Point("unlink", 0, "EIO")), pytest.raises(ZeroDivisionError):
         fail()
     assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_the_end_of_a_process_at_a_commit_leaves_the_rows_before_or_after_it(tmp_path):
+    path = tmp_path / "rows.sqlite"
+
+    def add():
+        with sqlite3.connect(path) as database:
+            database.execute("insert into rows values (1)")
+
+    with sqlite3.connect(path) as database:
+        database.execute("create table rows (number)")
+    counts = []
+    for point in points(add):
+        assert (point.call, point.kind) == ("commit", "kill")
+        before = counts[-1] if counts else 1  # the run that listed the points
+        assert killed(point, add) == KILLED
+        with sqlite3.connect(path) as database:
+            counts.append(database.execute("select count(*) from rows").fetchone()[0])
+        assert counts[-1] == before + point.after
+    assert counts == [1, 2]

@@ -15,6 +15,7 @@ from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
+from calibrant.door.streams import STANDARD_INPUT
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
@@ -36,7 +37,8 @@ class WithInterval(click.Command):
         """Say what a lone `--interval` stands for, so that it does not take the next word."""
         for place, argument in enumerate(args):
             following = args[place + 1] if place + 1 < len(args) else ""
-            if argument == "--interval" and Path(following).is_file():
+            file = following in STANDARD_INPUT or Path(following).is_file() or Path(following).is_fifo()
+            if argument == "--interval" and file:
                 args[place] = "--interval=confidence"
         return super().parse_args(ctx, args)
 

@@ -143,7 +143,7 @@ def read_outcome(path: Path) -> Outcome:
             meta["about"],
             snapshots_in(archive),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as reason:
         raise CalibrationInputError(str(path), "must be the outcome of a trial", got=str(reason)) from None
     _check(outcome, path)
     return outcome
