@@ -97,6 +97,22 @@ def test_rights_are_never_wider_on_the_way(tmp_path):
         assert {mode(tmp_path / name) for name in os.listdir(tmp_path)} == {0o600}
 
 
+def test_nobody_else_can_open_a_private_file_before_it_is_private(tmp_path, monkeypatch):
+    path = tmp_path / "map.json"
+    path.write_text("old")
+    path.chmod(0o600)
+    seen, real = [], os.fchmod
+
+    def fchmod(handle, rights):
+        seen.append(stat.S_IMODE(os.fstat(handle).st_mode))
+        real(handle, rights)
+
+    monkeypatch.setattr(os, "fchmod", fchmod)
+    with umask(0o000):
+        write_text(path, "new")
+    assert seen == [0o600]
+
+
 def test_rights_of_single_users_are_kept(tmp_path):
     """An access control list in the binary form of Linux: owner rw, user 1234 rw, group none, mask rw, others none."""
     entries = [(1, 6, -1), (2, 6, 1234), (4, 0, -1), (16, 6, -1), (32, 0, -1)]
