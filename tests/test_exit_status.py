@@ -288,7 +288,7 @@ WRITERS = {
     "fit": ("recalibrate", "fit", "classes.npz"),
     "choose": ("recalibrate", "choose", "classes.npz", "-m", "temperature", "--interval", "20"),
     "apply": ("recalibrate", "apply", "map.json", "classes.npz", "--format", "csv"),
-    "simulate": ("simulate", "like", "event.csv", "--replicates", "2"),
+    "simulate": ("simulate", "like", "event.csv", "--replicates", "2", "-m", "ece"),
     "plan": ("experiment", "plan", "miniature"),
 }
 

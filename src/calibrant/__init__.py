@@ -309,7 +309,7 @@ __all__ = [
 
 _SHADOWING = ("maximum", "mean", "power", "where")
 """Public names that `import *` leaves out, because NumPy has others of the same name."""
-_MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "simulate", "train")
+_MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "scale", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
     "integrations.sklearn": ("Recalibrated",),

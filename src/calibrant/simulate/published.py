@@ -62,6 +62,9 @@ class _Published(Mapping[str, PublishedFit]):
             raise CalibrationInputError("name", "is no published fit", got=repr(name), hint=nearest(name, self._fits))
         return self._fits[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._fits
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._fits)
 
