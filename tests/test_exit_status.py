@@ -34,7 +34,8 @@ def command(tmp_path, monkeypatch, capsys):
     rows = [f"{i % 2},{(i % 9 + 1) / 10}" for i in range(60)]
     (tmp_path / "event.csv").write_text("\n".join(["label,p", *rows]) + "\n")
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "classes.npz", labels=np.arange(90) % 3, logits=rng.normal(size=(90, 3)))
+    for name in ("classes", "others"):
+        np.savez(tmp_path / f"{name}.npz", labels=np.arange(90) % 3, logits=rng.normal(size=(90, 3)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(subject, "MOST", 20)  # few resamples
     return lambda *words: typed(monkeypatch, capsys, words)
@@ -287,7 +288,7 @@ WRITERS = {
     "report": ("report", "event.csv"),
     "fit": ("recalibrate", "fit", "classes.npz"),
     "choose": ("recalibrate", "choose", "classes.npz", "-m", "temperature", "--interval", "20"),
-    "apply": ("recalibrate", "apply", "map.json", "classes.npz", "--format", "csv"),
+    "apply": ("recalibrate", "apply", "map.json", "others.npz", "--format", "csv"),
     "simulate": ("simulate", "like", "event.csv", "--replicates", "2", "-m", "ece"),
     "plan": ("experiment", "plan", "miniature"),
 }
@@ -382,7 +383,7 @@ def test_the_ending_of_a_report_decides_and_then_the_format(command, tmp_path, w
 @pytest.mark.parametrize("form", ["csv", "npz", "parquet"])
 def test_the_format_of_recalibrated_forecasts_wins_over_the_ending(prepared, tmp_path, form):
     for output in ("x.csv", "x.npz"):
-        assert prepared("recalibrate", "apply", "map.json", "classes.npz", "-o", output, "--format", form).code == 0
+        assert prepared("recalibrate", "apply", "map.json", "others.npz", "-o", output, "--format", form).code == 0
         shutil.move(tmp_path / output, tmp_path / f"y.{form}")
         assert prepared("measure", f"y.{form}").code == 0
 

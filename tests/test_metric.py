@@ -94,7 +94,7 @@ def test_a_piece_of_ones_own_travels_by_name():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "must be JSON of a metric"),
+        ("{", "must be JSON"),
         ('{"piece": "EqualWidth", "n_bins": 3, "closed": "right"}', "must specify a metric"),
         ('{"piece": "EqualWidht"}', "did you mean 'EqualWidth'"),
         ('{"piece": "BinnedError", "colour": 1}', "does not fit BinnedError"),

@@ -1,5 +1,6 @@
 """Recalibration of events and of classes one against all: optima, loops, edges and laws."""
 
+import json
 import math
 import time
 import warnings
@@ -363,6 +364,45 @@ def test_platt_scaling_agrees_with_scikit_learn():
     model = linear_model.LogisticRegression(C=1e10, tol=1e-10).fit(z[:, None], outcomes, weight)
     assert fit.slope_ == close(model.coef_[0, 0], 1e-6)  # what their search leaves
     assert fit.intercept_ == close(model.intercept_[0], 1e-6)
+
+
+def test_platt_scaling_of_logits_is_a_logistic_regression_on_each_logit():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(3)
+    z = rng.normal(0, 2, (1500, 3)) + 5.0
+    y = (0.6 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = PlattScaling(scores="logits").fit(z, y)
+    rates = []
+    for index in range(3):
+        model = linear_model.LogisticRegression(C=1e10, tol=1e-10).fit(z[:, [index]], y == index)
+        assert fit.slope_[index] == close(model.coef_[0, 0], 1e-5)  # what their search leaves
+        rates.append(1 / (1 + np.exp(-fit.slope_[index] * z[:, index] - fit.intercept_[index])))
+    expected = np.transpose(rates) / np.sum(rates, axis=0)[:, None]
+    assert fit.predict_proba(z) == pytest.approx(expected, abs=1e-12)
+    other = PlattScaling().fit(z, y)
+    assert np.abs(other.predict_proba(z) - expected).max() > 0.05
+    shifted = PlattScaling().fit(z + rng.normal(0, 9, (1500, 1)), y)  # log-odds do not see what is added to a row
+    assert shifted.slope_ == pytest.approx(other.slope_, abs=1e-6)
+
+
+def test_platt_scaling_of_logits_travels_and_old_maps_are_as_they_were():
+    rng = np.random.default_rng(3)
+    z = rng.normal(0, 2, (200, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = PlattScaling(scores="logits").fit(z, y)
+    back = cal.recalibrate.from_json(fit.to_json())
+    assert back.scores == "logits"
+    assert (back.predict_proba(z) == fit.predict_proba(z)).all()
+    assert "scores" not in json.loads(PlattScaling().fit(z, y).to_json())["options"]
+    event = z[:, 0], (y == 0).astype(int)
+    assert PlattScaling(scores="logits").fit(*event).slope_ == PlattScaling().fit(*event).slope_
+
+
+def test_platt_scaling_of_logits_needs_logits():
+    with pytest.raises(cal.CalibrationInputError, match='scores: needs input="logits"'):
+        PlattScaling(input="probabilities", scores="logits")
+    with pytest.raises(cal.CalibrationInputError, match='scores: must be "log_odds" or "logits"'):
+        PlattScaling(scores="margins")
 
 
 def test_a_calibrated_model_stays_calibrated():

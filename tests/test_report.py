@@ -357,7 +357,7 @@ def test_no_p_value_on_the_page_is_smaller_than_its_redraws_can_tell(fewer):
     rows = {row[0]: row for row in report._family.rows}
     column = report._family.header.index("p, corrected")
     cells = [row[column] for row in rows.values() if not math.isnan(row[column].value)]
-    floor = len(cells) / (max(subject.resamples, subject.class_resamples, subject.smooth_resamples) + 1)
+    floor = 1 / (min(subject.resamples, subject.class_resamples, subject.smooth_resamples) + 1)
     assert all(cell.text.startswith("<") == (cell.value <= floor + 1e-12) for cell in cells)
     assert len({cell.text for cell in cells if cell.text.startswith("<")}) == 1
     every = re.findall(r"p &lt; (\d\.\d+)", report.to_html())
@@ -397,6 +397,18 @@ def test_no_interval_leaves_out_its_value(fewer):
         held = [row for row in rows if math.isfinite(row[2])]
         assert all(row[2] <= row[1] <= row[3] for row in held)
         assert len(held) > len(rows) / 2
+
+
+@pytest.mark.parametrize("sharp", [1.0, 3.0])
+def test_p_values_of_the_family_are_no_smaller_than_those_of_the_calibration_test(fewer, sharp):
+    subject = Subject(classes(300, sharp=sharp), "m")
+    section, members = family_section(subject).grids[0], subject.test.p_values
+    p = {row[0]: row[section.header.index("p, corrected")].value for row in section.rows}
+    main = min(1.0, 5 * min(members[name] for name in members if name != "class totals"))
+    for name, metric, gate in (("ECE", cal.ECE, main), ("SCE", cal.SCE, 0.0)):
+        own = subject.measured(metric, about_event=name == "ECE").details["null_p_value"]
+        assert p[name] == max(own, subject.test.p_value, gate)
+    assert (p["ECE"] <= 0.05) == (sharp > 1)
 
 
 def test_numbers_without_interval_are_named_once_with_the_reason(fewer):

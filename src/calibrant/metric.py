@@ -190,11 +190,15 @@ def from_json(text: str, pieces: Mapping[str, object] | None = None) -> Metric:
     True
     """
     try:
-        metric = decode(strict_json.read(text), pieces or {})
+        document = strict_json.read(text)
+    except (TypeError, ValueError) as reason:
+        raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
+    try:
+        metric = decode(document, pieces or {})
     except CalibrationInputError:
         raise
     except strict_json.MALFORMED as reason:
-        raise CalibrationInputError("text", "must be JSON of a metric", got=str(reason)) from None
+        raise CalibrationInputError("text", "must be the JSON of a metric", got=str(reason)) from None
     if not isinstance(metric, Metric):
         raise CalibrationInputError("text", "must specify a metric", got=repr(metric)[:80])
     return metric

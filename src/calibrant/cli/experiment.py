@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,20 @@ def experiment() -> None:
 
 
 _SILENCE = "Seconds of silence after which a worker counts as gone."
-_SECONDS: dict[str, Any] = {"type": click.FloatRange(0), "default": 60.0, "show_default": True}
+
+
+class _Seconds(click.FloatRange):
+    """A finite number of seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        return seconds if math.isfinite(seconds) else self.fail(f"{value} is no number of seconds", param, ctx)
+
+
+_SECONDS: dict[str, Any] = {"type": _Seconds(0), "default": 60.0, "show_default": True}
+_LEASE: dict[str, Any] = {**_SECONDS, "type": _Seconds(0, min_open=True)}
 _CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
 
 
@@ -42,7 +56,7 @@ def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
         click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
-        click.option("--lease", help=_SILENCE, **_SECONDS),
+        click.option("--lease", help=_SILENCE, **_LEASE),
         click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
         click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes."),
         click.option("--data", metavar="FOLDER", help="Where the data lie, if not where they usually do."),
@@ -105,10 +119,9 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
       calibrant experiment resume miniature-study --retry
       calibrant experiment resume miniature-study --scheduler tcp://127.0.0.1:8786
     """
-    from calibrant.experiments.running import runner
+    from calibrant.experiments.running.store_repair import repaired
 
-    _, store = runner.reopen(folder, lease=options["lease"])
-    store.mend()
+    store = repaired(folder, lease=options["lease"])
     if retry:
         click.echo(f"{store.retry()} trials that failed are tried again", err=True)
     _run(folder, **options)

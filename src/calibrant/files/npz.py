@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -18,10 +21,12 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns, refuse_twice
 
 LARGEST_LETTER = 0x10FFFF
+SEAL = b"calibrant "
+"""How the comment of our own archives begins; the checksum of their directory follows."""
 _BROKEN = (
-    *(ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, SyntaxError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+    ValueError, OSError, EOFError, RuntimeError, SyntaxError, LookupError, ArithmeticError, TypeError, MemoryError,
+    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 """What reading damaged bytes may raise: RuntimeError where a bit says that they are encrypted."""
 
 
@@ -32,9 +37,12 @@ class Archive(Columns):
         try:
             source = InputFile.of(file) if isinstance(file, Path) else file
             with source.open() as content, zipfile.ZipFile(content) as archive:
-                members = archive.infolist()
+                members, comment = archive.infolist(), archive.comment
         except _BROKEN as reason:
             raise CalibrationInputError(str(file), "must be a whole NPZ file", got=str(reason)) from None
+        if comment.startswith(SEAL) and comment != _seal(members):
+            got = "contents that do not match the checksum"
+            raise CalibrationInputError(str(source), "must be as it was written", got=got)
         refuse_bomb(str(source), source.size, sum(member.file_size for member in members))
         names = [member.filename.removesuffix(".npy") for member in members]
         refuse_twice(names, source)
@@ -44,12 +52,14 @@ class Archive(Columns):
 
     def loose(self, name: str, n: int) -> Array | None:
         """A column of n values; None where it has another shape, without reading it."""
-        return super().loose(name, n) if self.shapes[name] == (n,) else None
+        array = self[name] if self.shapes[name] == (n,) else None
+        return array if array is not None and array.dtype.kind in "fiubU" else None
 
     def _array(self, name: str) -> Array:
         try:
             with self._opened(name) as file:
                 array = np.lib.format.read_array(file, allow_pickle=False)
+                file.read()  # the end of the member is where its checksum is compared
             _refuse_no_text(array)
             return array
         except _BROKEN as reason:
@@ -103,6 +113,28 @@ def read_npy(source: InputFile) -> Columns:
     except _BROKEN as reason:
         raise CalibrationInputError(str(source), "must be a whole NPY file of numbers", got=str(reason)) from None
     return Columns(source, {"array": array}, lambda name: array)
+
+
+def write_arrays(file: IO[bytes], arrays: Mapping[str, Array], *, compressed: bool = True) -> None:
+    """Arrays as NumPy writes them, under a checksum of their names, sizes and own checksums.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_arrays(file, {"label": np.array([0, 1])})
+    >>> np.load(io.BytesIO(file.getvalue()))["label"].tolist()
+    [0, 1]
+    """
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+        archive.comment = _seal(archive.infolist())
+
+
+def _seal(members: Sequence[zipfile.ZipInfo]) -> bytes:
+    """The comment of an archive of these members: each has a checksum of its bytes, and this is one of all of those."""
+    directory = repr([(member.filename, member.file_size, member.CRC) for member in members])
+    return SEAL + hashlib.sha256(directory.encode("utf-8", "replace")).hexdigest().encode()
 
 
 def _refuse_no_text(array: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,19 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns, refuse_twice
 from calibrant.files.writing import named_forecasts, whole_file
 
+SEAL = b"calibrant"
+"""The key of a file's metadata under which we write a checksum of its columns."""
+
 
 def read_parquet(source: InputFile) -> Columns:
     """The columns of a Parquet file; lists of numbers are rows of a matrix."""
     table = _table(source)
     refuse_twice(table.column_names, source)
     columns = {name: table.column(name) for name in table.column_names}
+    written = (table.schema.metadata or {}).get(SEAL)
+    if written is not None and written != _checksum(table, source):
+        got = "contents that do not match the checksum"
+        raise CalibrationInputError(str(source), "must be as it was written", got=got)
 
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         column = columns[name].combine_chunks()
@@ -44,8 +52,20 @@ def write_parquet(path: str | Path, probabilities: Array, classes: Sequence[str]
             for name, column in {**columns, **forecasts}.items()
         }
     )
+    sealed = table.replace_schema_metadata({SEAL: _checksum(table, path)})
     with whole_file(path) as file:
-        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+        pyarrow.parquet.write_table(sealed, file, write_page_checksum=True)
+
+
+def _checksum(table: Any, file: str | Path | InputFile) -> bytes:
+    """A checksum of all columns: their names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name in table.column_names:
+        array = _array(table.column(name).combine_chunks(), name, file)
+        digest.update(repr((name, array.dtype.str[1:], array.shape)).encode("utf-8", "replace"))
+        plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        digest.update(plain.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest().encode()
 
 
 def _pyarrow(file: str | Path | InputFile) -> Any:
@@ -58,26 +78,29 @@ def _pyarrow(file: str | Path | InputFile) -> Any:
 
 def _table(source: InputFile) -> Any:
     pyarrow = _pyarrow(source)
+    broken = (pyarrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, TypeError, MemoryError)
     try:
         content = source.path or pyarrow.BufferReader(source.content)
         file = pyarrow.parquet.ParquetFile(content, page_checksum_verification=True)
         file.schema_arrow.names  # noqa: B018 - bytes that are no text fail here
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as reason:
+    except broken as reason:
         raise CalibrationInputError(str(source), "must be a whole Parquet file", got=str(reason)) from None
     groups = []
     for group in range(file.num_row_groups):
         try:
             groups.append(file.read_row_group(group))
-        except (pyarrow.ArrowException, OSError) as reason:
-            raise CalibrationInputError(
-                str(source), "is damaged", got=str(reason), where=f"row group {group}"
-            ) from None
-    if not sum(group.num_rows for group in groups):
+        except broken as reason:
+            got, where = str(reason), f"row group {group}"
+            raise CalibrationInputError(str(source), "is damaged", got=got, where=where) from None
+    rows = sum(group.num_rows for group in groups)
+    if rows != file.metadata.num_rows:
+        raise CalibrationInputError(str(source), f"must have {file.metadata.num_rows} rows", got=f"{rows}")
+    if not rows:
         raise CalibrationInputError(str(source), "must have rows", got="none")
     return pyarrow.concat_tables(groups)
 
 
-def _array(column: Any, name: str, source: InputFile) -> Array:
+def _array(column: Any, name: str, source: str | Path | InputFile) -> Array:
     _refuse_nulls(column, 1, name, source)
     if hasattr(column, "value_lengths"):
         lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -90,7 +113,10 @@ def _array(column: Any, name: str, source: InputFile) -> Array:
                 where=f"row {uneven[0]}",
             )
         _refuse_nulls(column.flatten(), lengths[0], name, source)
-    array = np.asarray(from_arrow(column))
+    try:
+        array = np.asarray(from_arrow(column))
+    except (ValueError, MemoryError) as reason:
+        raise CalibrationInputError(str(source), f"has a broken column {name!r}", got=str(reason)) from None
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
         return array.astype(str)
     if array.dtype.kind not in "fiubU":
@@ -98,7 +124,7 @@ def _array(column: Any, name: str, source: InputFile) -> Array:
     return array
 
 
-def _refuse_nulls(values: Any, width: int, name: str, source: InputFile) -> None:
+def _refuse_nulls(values: Any, width: int, name: str, source: str | Path | InputFile) -> None:
     """Name the row of the first null, where each row has so many of the values."""
     if values.null_count:
         first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])

@@ -19,6 +19,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import LABELS, MULTILABEL
+from calibrant.files.npz import write_arrays
 from calibrant.text import no_formula
 
 STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
@@ -119,7 +120,7 @@ def write_npz(path: str | Path, probabilities: Array, classes: Sequence[str], co
     named = {"probs": probabilities, "classes": np.array(classes)}
     named = named_forecasts(probabilities, classes, columns) if probabilities.ndim == 1 else named
     with whole_file(path) as file:
-        np.savez_compressed(file, **{**named, **columns})  # type: ignore[arg-type]
+        write_arrays(file, {**named, **columns})
 
 
 def write_csv(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:

@@ -12,6 +12,7 @@ from calibrant.binning.contract import MOST_BINS
 from calibrant.checks import flag, whole
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import FLOOR, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, counted, events, gathered, mapped
@@ -70,6 +71,11 @@ class HistogramBinning(Recalibrator):
             [fit_histogram(event, self.n_bins_, self.smooth) for event in events(lesson, _exact(lesson.scores))]
         )
         return counted(lesson, self.smooth, iterations=0 if self.n_bins else len(CELLS))
+
+    def require_possible(self) -> None:
+        whole(self.n_bins_, "n_bins_", 1, MOST_BINS)
+        for values in possible.of_each(self.values_, "values_", 0 if self.is_event else len(self.classes_)):
+            possible.numbers(values, "values_", self.n_bins_, low=0.0, high=1.0)
 
     def _map(self, scores: ModelScores) -> Floats:
         return floored(mapped(scores, _exact(scores), histogram_curve, self.values_))

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.recalibrate.fitting.certificate import Certificate
+from calibrant.recalibrate.fitting.possible import require_probabilities
 from calibrant.specification import strict_json
 from calibrant.specification.catalogue import find, is_ours, names
+from calibrant.specification.documents import require_keys, require_seal, seal
 from calibrant.specification.naming import qualified
 
 VERSION = 1
 """Raised when older readers could misunderstand what is written."""
-_KEYS = ("method", "options", "kind", "classes", "learnt", "certificate", "fitted_on")
+_KEYS: dict[str, Any] = {
+    "method": str, "options": dict, "kind": str, "classes": list,
+    "learnt": (dict, list), "certificate": dict, "fitted_on": str,
+}  # fmt: skip
+_FEWEST = {"event": 2, "classes": 2, "labels": 1}
+"""What a map may be of, and how many classes or labels there are at least."""
 
 
 def write(contents: dict[str, Any]) -> str:
     """What was learnt as JSON under a version and a seal."""
     document = {"calibrant": "recalibrator", "version": VERSION, **contents}
     try:
-        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**document, "seal": _seal(document)}.items())
+        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**document, "seal": seal(document)}.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("options", "must be numbers, words or lists of them", got=str(reason)) from None
@@ -42,11 +49,11 @@ def read(text: str) -> dict[str, Any]:
         raise CalibrationInputError(
             "version", f"must be {VERSION}", got=document.get("version"), hint="a newer calibrant may have written it"
         )
-    seal = document.pop("seal", None)
+    written, hint = document.pop("seal", None), "fit and save it again"
     missing = [key for key in _KEYS if key not in document]
-    if missing or seal != _seal(document):
-        fault = f"no {missing[0]}" if missing else "contents that do not match the seal"
-        raise CalibrationInputError("text", "must be as it was written", got=fault, hint="fit and save it again")
+    if missing:
+        raise CalibrationInputError("text", "must be as it was written", got=f"no {missing[0]}", hint=hint)
+    require_seal(document, written, hint)
     return document
 
 
@@ -78,26 +85,42 @@ def method(name: str, pieces: Mapping[str, Any]) -> Any:
 
 
 def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
-    """A recalibrator with the options, what was learnt and the certificate that a document holds."""
+    """A recalibrator as a document tells it, if a fit can have made it: a seal tells damage, not intent."""
     try:
+        require_keys(document, _KEYS, ("calibrant", "version"))
+        _require_classes(document["kind"], document["classes"])
         fitted = kind(**document["options"])
         fitted.maps_ = _maps(kind, document) if document["kind"] == "labels" else {}
-        for name in () if fitted.maps_ else kind.learns:
-            setattr(fitted, name, _array(document["learnt"][name]))
         fitted.certificate_ = Certificate.from_dict(document["certificate"])
-    except CalibrationInputError:
-        raise
+        fitted.remember(document["classes"], document["kind"] == "event", document["fitted_on"])
+        if not fitted.maps_:
+            require_keys(document["learnt"], dict.fromkeys(kind.learns, object))
+            for name in kind.learns:
+                setattr(fitted, name, _array(document["learnt"][name]))
+            fitted.require_possible()
+            require_probabilities(fitted, 0 if document["kind"] == "event" else len(document["classes"]))
     except strict_json.MALFORMED as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
     return fitted
 
 
+def _require_classes(kind: str, classes: list[Any]) -> None:
+    """Names of the columns: as many as there must be, words or numbers, none twice."""
+    if kind not in _FEWEST or len(classes) < _FEWEST[kind] or (kind == "event" and len(classes) > _FEWEST[kind]):
+        raise ValueError(f"{len(classes)} classes of {kind!r}")
+    if not all(isinstance(name, str) or is_number(name) or isinstance(name, bool) for name in classes):
+        raise ValueError("classes that are neither words nor numbers")
+    if len(set(classes)) != len(classes):
+        raise ValueError("a class that stands twice")
+
+
 def _maps(kind: Any, document: dict[str, Any]) -> dict[Any, Any]:
     """The map of each label, which is one of an event."""
     names, learnt = document["classes"], document["learnt"]
-    if len(names) != len(learnt):
-        raise TypeError(f"{len(learnt)} maps of {len(names)} labels")
-    event = {"kind": "event", "options": {**document["options"], "classes": None}}
+    if not kind.of_events or not isinstance(learnt, list) or len(names) != len(learnt):
+        raise ValueError(f"{len(learnt)} maps of {len(names)} labels")
+    options = {**document["options"], "classes": None}
+    event = {"method": document["method"], "kind": "event", "classes": [0, 1], "options": options}
     return {name: rebuilt(kind, {**event, **part}) for name, part in zip(names, learnt, strict=True)}
 
 
@@ -143,14 +166,18 @@ def _known(name: str) -> Any:
 
 
 def _array(value: Any) -> Any:
+    """A learnt value as a map holds it; only numbers and lists of them are any."""
     if isinstance(value, dict):
+        require_keys(value, {"arrays": list})
         return tuple(_array(array) for array in value["arrays"])
+    if not _is_numeric(value):
+        raise ValueError(f"{str(value)[:40]} is no number")
     return np.array(value, np.float64) if isinstance(value, list) else value
 
 
-def _seal(document: dict[str, Any]) -> str:
-    return hashlib.sha256(_text(document, sort_keys=True).encode()).hexdigest()
+def _is_numeric(value: Any) -> bool:
+    return all(map(_is_numeric, value)) if isinstance(value, list) else is_number(value)
 
 
-def _text(value: Any, **how: Any) -> str:
-    return json.dumps(value, allow_nan=False, **how)
+def _text(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)

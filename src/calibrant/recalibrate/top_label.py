@@ -12,6 +12,7 @@ from calibrant.checks import flag, whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending, likeliest
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, counted, together
@@ -81,6 +82,22 @@ class TopLabelCalibration(Recalibrator):
         self.curves_ = tuple(curves)
         absent = counted(lesson, self.smooth)
         return absent if self.method != "platt" and absent.message else together(endings, lesson.classes)
+
+    def require_possible(self) -> None:
+        if self.is_event:
+            raise ValueError("an event has no predicted class")
+        for curve in possible.of_each(self.curves_, "curves_", len(self.classes_)):
+            if len(curve):
+                self._require_curve(curve)
+
+    def _require_curve(self, curve: Floats) -> None:
+        if self.method == "isotonic":
+            possible.numbers(curve, "curves_", 2, max(1, curve.shape[-1]))
+            possible.require_corners(*curve)
+        elif self.method == "platt":
+            possible.numbers(curve, "curves_", 2)
+        else:
+            possible.numbers(curve, "curves_", self.n_bins, low=0.0, high=1.0)
 
     def _map(self, scores: ModelScores) -> Floats:
         probabilities, confidence = scores.probabilities, self._confidence(scores)

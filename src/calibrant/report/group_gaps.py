@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from calibrant.door.arrays import Array
 from calibrant.inference.comparison import holm
-from calibrant.inference.confidence import skewed_by
 from calibrant.inference.grouped import BLOCK
+from calibrant.inference.skewness import skewed_by
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 from calibrant.report.charts import signed_bars

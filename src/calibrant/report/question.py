@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from calibrant.binning.ladder import Forecasts
 from calibrant.door.kinds import COLUMNS
 from calibrant.errors.mean_score import hit
 from calibrant.inference.grouped import bin_numbers, grouped
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.events import Flat, TopLabel
 from calibrant.metric import Metric

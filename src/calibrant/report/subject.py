@@ -7,7 +7,7 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, kinds_together
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
+from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
@@ -44,7 +45,7 @@ from calibrant.specification.facts import facts_of
 
 T = TypeVar("T")
 
-LEAST, MOST = 20, 200
+LEAST, MOST = 40, 200
 """Fewer resamples tell nothing, more are not needed."""
 MANY = 100
 """Resamples of grouped forecasts, whatever the number of rows."""

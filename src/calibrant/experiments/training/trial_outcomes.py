@@ -17,7 +17,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training.trials import Trial
-from calibrant.files.npz import Archive
+from calibrant.files import npz
 from calibrant.files.writing import whole_file
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
@@ -125,7 +125,7 @@ def write_outcome(path: Path, outcome: Outcome, *, logits: str = "float32") -> N
 
 def read_outcome(path: Path) -> Outcome:
     """An outcome from its file, checked: whole, without objects, with finite logits that fit the labels."""
-    archive = Archive(path)
+    archive = npz.Archive(path)
     try:
         meta = json.loads(str(archive["meta"]))
         outcome = Outcome(
@@ -179,7 +179,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, small: bool = True) -
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
-        (np.savez_compressed if small else np.savez)(file, **arrays)
+        npz.write_arrays(file, arrays, compressed=small)
 
 
 def pack(files: Iterable[Path], prefix: Path, *, most: int = 15 << 20) -> list[Path]:

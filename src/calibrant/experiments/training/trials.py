@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, printable
+from calibrant.kernels.caching import cached_property
 from calibrant.specification import strict_json
 
 FORMAT = 1

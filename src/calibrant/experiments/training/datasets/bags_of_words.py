@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from calibrant.experiments.training.datasets.source import (
     label_name,
 )
 from calibrant.files.csv import read_csv
+from calibrant.kernels.caching import cached_property
 
 TEXT = "text"
 """The column of texts."""
