@@ -176,6 +176,7 @@ def test_a_result_without_a_seal_is_read():
         {"parts": []},
         {"parts": {"a": 0.5}},
         {"parts": {"a": {"value": 0.5}}},
+        {"parts": {"a": {"value": 0.5, "size": "nan"}}, "bins": ..., "part_intervals": []},
         {"metric": None},
         {"metric": {"piece": "EqualWidth", "n_bins": 3, "closed": "right"}},
         {"metric": {"piece": "BinnedError", "lens": {"piece": "EqualWidth", "n_bins": 3, "closed": "right"}}},
@@ -218,3 +219,12 @@ def test_a_piece_stands_only_where_it_belongs():
     for slot, piece in (("lens", "binning"), ("binning", "lens"), ("distance", "aggregate"), ("select", "lens")):
         with pytest.raises(cal.CalibrationInputError, match=f"needs a {slot} there"):
             cal.from_json(json.dumps({**document, slot: document[piece]}))
+
+
+def test_text_that_is_none_in_a_parquet_column_is_damage(tmp_path):
+    """Found by mutation: bytes that are no UTF-8, in a column beside the forecasts."""
+    path = tmp_path / "a.parquet"
+    table = pa.table({"label": [0, 1], "p": [0.1, 0.9], "region": ["north", "south"]})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+    path.write_bytes(path.read_bytes().replace(b"south", b"s\xffuth"))
+    refused(path, "is damaged")

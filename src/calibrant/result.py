@@ -255,6 +255,8 @@ def _from_dict(document: dict[str, Any], pieces: Mapping[str, Any]) -> Result:
     faults += ["notes that are no text"] * (not all(isinstance(note, str) for note in notes))
     faults += ["intervals of other parts"] * (bool(intervals) and len(intervals) != len(parts))
     faults += ["bins of other parts"] * (bins is not None and bool(parts) and bins.shape[0] != len(parts))
+    sizes = [float(_decoded(part["size"])) for part in parts.values()]
+    faults += ["parts of no size"] * (not all(0 <= size < np.inf for size in sizes))
     faults += ["no metric"] * (not hasattr(metric, "conclude") or facts_of(metric).slot not in ("metric", None))
     for fault in faults:
         raise ValueError(fault)
@@ -267,7 +269,7 @@ def _from_dict(document: dict[str, Any], pieces: Mapping[str, Any]) -> Result:
         details={name: _decoded(value) for name, value in document["details"].items()},
         notes=tuple(notes),
         values=tuple(float(_decoded(part["value"])) for part in parts.values()),
-        sizes=tuple(float(_decoded(part["size"])) for part in parts.values()),
+        sizes=tuple(sizes),
         interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
         intervals=intervals,
     )

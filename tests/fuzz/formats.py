@@ -121,7 +121,12 @@ def _event(columns):
     forecasts = next(columns[name] for name in ("p", "probs", "logits") if name in columns)
     words = {"true": 1, "false": 0}
     labels = [words[str(word).lower()] if str(word).lower() in words else float(word) for word in truth]
-    return labels, [float(word) for word in forecasts]
+    return labels, [clipped(float(word)) for word in forecasts]
+
+
+def clipped(p):
+    """A forecast that is no further below 0 or above 1 than rounding goes counts as 0 or 1."""
+    return min(max(p, 0.0), 1.0) if -1e-6 < p < 1 + 1e-6 else p
 
 
 def by_csv(content):
@@ -133,14 +138,19 @@ def by_csv(content):
 
 def by_json(content):
     records = [json.loads(line) for line in content.decode("utf-8-sig").splitlines() if line.strip()]
-    return _event({name: [record[name] for record in records] for name in records[0]})
+    shared = set.intersection(*map(set, records))
+    return _event({name: [record[name] for record in records] for name in shared})
 
 
 def by_numpy(content):
     with np.load(io.BytesIO(content)) as arrays:
         truth = next(arrays[name] for name in ("label", "labels", "y") if name in arrays.files)
         forecasts = next(arrays[name] for name in ("p", "probs", "logits") if name in arrays.files)
-    return truth.astype(np.float64).tolist(), np.asarray(forecasts, np.float64).tolist()
+    return truth.astype(np.float64).tolist(), [clipped(float(p)) for p in forecasts]
+
+
+def by_array(content):
+    return [clipped(float(p)) for p in np.load(io.BytesIO(content))]
 
 
 def by_arrow(content):
@@ -355,7 +365,7 @@ def formats():
             _npy(),
             as_npy,
             mutations.of_array_file,
-            lambda content: np.load(io.BytesIO(content)).astype(np.float64).tolist(),
+            by_array,
         ),
         Format("Parquet", _foreign_parquet(), at_path("parquet", rows_of), of_parquet, by_arrow),
         Format("CSV", _text(), at_path("csv", rows_of), mutations.of_text, by_csv),

@@ -111,7 +111,8 @@ def apply_map(
     classes = [str(name) for name in fitted.classes_]
     probabilities = fitted.predict_proba(_in_order(scores, names, classes, file), normalize=normalize)
     labels = np.zeros(probabilities.shape if fitted.maps_ else len(probabilities), np.int64)
-    ModelScores(probabilities, "probabilities", bool(fitted.maps_)).predictions(labels)  # what is none is not written
+    unmarked = probabilities.copy()  # on which rows it was fitted is told below
+    ModelScores(unmarked, "probabilities", bool(fitted.maps_)).predictions(labels)  # what is none is not written
     io.write(output, probabilities, classes, columns, format=form)
     if calibrant.door.leaks.is_marked(probabilities):
         click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)

@@ -66,7 +66,8 @@ class LocalLines:
         """The cells that hold samples, and what one outcome in each of them adds to the curve at each point."""
         held = np.flatnonzero(self.mass > FILLED)
         cells, mass = held / CELLS, self.mass[held]
-        kernel = np.exp(-0.5 * np.square((cells - points[:, None]) / self.bandwidth))
+        distance = np.square((cells - points[:, None]) / self.bandwidth)
+        kernel = np.exp(0.5 * (distance.min(axis=1, keepdims=True) - distance))  # the nearest weighs 1, however far
         kernel /= (kernel @ mass)[:, None]
         centre = kernel @ (mass * cells)
         apart = cells - centre[:, None]

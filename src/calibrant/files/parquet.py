@@ -89,6 +89,7 @@ def _table(source: InputFile) -> Any:
     for group in range(file.num_row_groups):
         try:
             groups.append(file.read_row_group(group))
+            groups[-1].validate(full=True)  # text that is none
         except broken as reason:
             got, where = str(reason), f"row group {group}"
             raise CalibrationInputError(str(source), "is damaged", got=got, where=where) from None
@@ -113,10 +114,7 @@ def _array(column: Any, name: str, source: str | Path | InputFile) -> Array:
                 where=f"row {uneven[0]}",
             )
         _refuse_nulls(column.flatten(), lengths[0], name, source)
-    try:
-        array = np.asarray(from_arrow(column))
-    except (ValueError, MemoryError) as reason:
-        raise CalibrationInputError(str(source), f"has a broken column {name!r}", got=str(reason)) from None
+    array = np.asarray(from_arrow(column))
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
         return array.astype(str)
     if array.dtype.kind not in "fiubU":
