@@ -127,7 +127,7 @@ def test_columns_are_matched_by_name(run, small, tmp_path):
     assert "must name the classes of the map" in err
     code, _, err = run("recalibrate", "apply", tmp_path / "map.json", small, "-o", small)
     assert code == 2
-    assert "another file" in err
+    assert "would overwrite" in err
 
 
 def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
@@ -180,11 +180,16 @@ def test_choose_compares_every_method_that_fits(run, small):
         (("recalibrate", "fit", TEST), 2, "Missing option '-o'"),
         (("recalibrate", "fit", TEST, "-m", "temprature", "-o", "x.json"), 2, "did you mean 'temperature'"),
         (("recalibrate", "fit", TEST, "-m", "histogram(n_bin=3)", "-o", "x.json"), 2, "did you mean 'n_bins'"),
-        (("recalibrate", "fit", "nowhere.npz", "-o", "x.json"), 4, "nowhere.npz: No such file"),
-        (("recalibrate", "fit", TEST, "-o", "/nowhere/x.json"), 4, "No such file"),
+        (("recalibrate", "fit", "nowhere.npz", "-o", "x.json"), 3, "nowhere.npz: No such file"),
+        (("recalibrate", "fit", TEST, "-o", "/nowhere/x.json"), 4, "/nowhere: is no folder; make it first"),
         (("recalibrate", "choose", TEST, "--cv", "1"), 3, "folds: must be a whole number"),
         (("recalibrate", "apply", TEST, TEST, "-o", "x.npz"), 3, "must be"),
-        (("simulate", "like", "nowhere.npz"), 4, "No such file"),
+        (("simulate", "like", "nowhere.npz"), 3, "No such file"),
+        (
+            ("simulate", "like", TEST, "-o", "x.zzz"),
+            2,
+            "--output: must end in .csv, .json or .png, .svg, .pdf, got '.zzz'",
+        ),
         (("simulate", "like", TEST, "--seed", "-1"), 2, "seed"),
     ],
 )

@@ -15,6 +15,7 @@ from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
+from calibrant.door.streams import STANDARD_INPUT
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
@@ -36,7 +37,8 @@ class WithInterval(click.Command):
         """Say what a lone `--interval` stands for, so that it does not take the next word."""
         for place, argument in enumerate(args):
             following = args[place + 1] if place + 1 < len(args) else ""
-            if argument == "--interval" and Path(following).is_file():
+            file = following in STANDARD_INPUT or Path(following).is_file() or Path(following).is_fifo()
+            if argument == "--interval" and file:
                 args[place] = "--interval=confidence"
         return super().parse_args(ctx, args)
 
@@ -110,7 +112,7 @@ def measure(
     Independent labels: y_<label> (0 or 1) and p_<label> of each, or lists multilabel and probs.
 
     \b
-    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read.
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong input.
     """
     metrics = metrics_named(names)
     selected = everything if select is None else usage(_selection, select)

@@ -101,10 +101,9 @@ class Report:
         return self.page.to_html()
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file, whole or not at all."""
-        target = Path(path)
-        write_text(target, self.to_html())
-        return target
+        """Write the page to a file, whole or not at all; the text "-" is standard output."""
+        write_text(path, self.to_html())
+        return Path(path)
 
     def to_markdown(self) -> str:
         """The verdict and the family of numbers as GitHub-flavoured Markdown, for a pull request."""

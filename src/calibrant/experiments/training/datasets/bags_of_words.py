@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training.datasets.bounded import MOST_BYTES
 from calibrant.experiments.training.datasets.source import (
@@ -138,7 +139,7 @@ def _source(path: Path, label: str | None, fit: Callable[[Array], Transform]) ->
         raise CalibrationInputError(
             str(path), "must be a CSV or TSV file with the columns text and label", got="no such file"
         )
-    columns = read_csv(path)
+    columns = read_csv(InputFile.of(path))
     if TEXT not in columns:
         raise CalibrationInputError(str(path), f"must have the column {TEXT!r}", got=", ".join(columns))
     name = label_name([column for column in columns if column != TEXT], label, str(path))
