@@ -98,8 +98,8 @@ def holds(interval, target):
 def tested(task):
     """How often a test rejects a law at each level."""
     name, law, n, datasets = task
-    options = {"groups": "group"} if law.startswith("groups") else {}
-    return [name, law, n, datasets, *rejections(TESTS[name], {**CALIBRATED, **OFF}[law], n, datasets, **options)]
+    groups = "group" if law.startswith("groups") else None
+    return [name, law, n, datasets, *rejections(TESTS[name], {**CALIBRATED, **OFF}[law], n, datasets, groups=groups)]
 
 
 def tests(datasets):
