@@ -115,7 +115,7 @@ def test_json_has_the_numbers(command):
     ece = document["numbers"][0]
     predictions = read("predictions.npz")
     assert (ece["metric"], ece["value"], ece["rows"]) == ("ECE", cal.ECE(predictions).value, 300)
-    assert ece["p, corrected"] >= 1 / 21
+    assert ece["p, corrected"] >= 1 / 41
 
 
 def test_markdown_is_a_comment_for_a_pull_request(command):
