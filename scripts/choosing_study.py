@@ -47,7 +47,7 @@ def studied(runs: int, classes: int, n: int, slope: float, shift: float, skipped
         rng = np.random.default_rng([run, classes, n, round(10 * slope), round(10 * shift)])
         rows, new = (drawn(rng, size, classes, slope, shift) for size in (n, NEW))
         methods = {name: method for name, method in usual(rows).items() if name not in skipped}
-        choice = cal.recalibrate.choose(rows, methods, resamples=20, seed=run)
+        choice = cal.recalibrate.choose(rows, methods, seed=run)
         changed.append(choice.best != UNCHANGED)
         if choice.gain is not None:
             after = methods[choice.best].fit(rows).recalibrate(new)

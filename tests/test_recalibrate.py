@@ -356,7 +356,7 @@ class Cut(cal.recalibrate.Recalibrator):
 def test_the_best_method_is_found_and_held_against_noise():
     x, labels = drawn(1500, seed=8)
     methods = {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()}
-    choice = choose(cal.Predictions.from_logits(labels, x), methods, resamples=50, seed=0)
+    choice = choose(cal.Predictions.from_logits(labels, x), methods, seed=0)
     assert choice.best == "t"
     assert choice.ranking[-1] == "as it is"
     assert choice.gain.interval.low > 0
@@ -368,7 +368,7 @@ def test_forecasts_that_the_test_does_not_reject_are_left_as_they_are():
     """Calibrated logits, seed 7: a temperature has a lower cross-fitted loss, by chance."""
     x, labels = drawn(800, seed=7)
     predictions = cal.Predictions.from_logits(labels, x / 2)
-    choice = choose(predictions, {"t": cal.TemperatureScaling(), "shift": cal.PriorShift()}, resamples=20, seed=0)
+    choice = choose(predictions, {"t": cal.TemperatureScaling(), "shift": cal.PriorShift()}, seed=0)
     assert choice.test.p_value == cal.calibration_test(predictions, n=199, seed=0).p_value > 0.05
     assert choice.ranking[0] != "as it is"
     assert (choice.best, choice.gain) == ("as it is", None)
@@ -380,7 +380,7 @@ def test_a_shift_is_repaired_by_a_shift():
     rng = np.random.default_rng(0)
     z = rng.normal(-1, 1, 2000)
     rows = cal.Predictions.from_logits(rng.random(2000) < 1 / (1 + np.exp(-z)), z + 0.8)
-    choice = choose(rows, {name: named(name)() for name in ("prior_shift", "temperature", "platt")}, resamples=20)
+    choice = choose(rows, {name: named(name)() for name in ("prior_shift", "temperature", "platt")})
     assert choice.best == "prior_shift"
     assert np.diff(cal.PriorShift().fit(rows).bias_)[0] == pytest.approx(-0.8, abs=0.15)
 
@@ -424,7 +424,7 @@ def test_infinite_losses_are_counted_and_named():
     methods = {"cut": Cut(), "t": cal.TemperatureScaling()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        choice = choose(cal.Predictions.from_logits(labels, x), methods, resamples=20, seed=0)
+        choice = choose(cal.Predictions.from_logits(labels, x), methods, seed=0)
     impossible = int(np.sum((x > 3) != labels))
     assert dict(choice.infinite) == {"cut": impossible}
     assert f"cut: the log loss of {impossible} rows is infinite, so it was not compared." in choice.verdict
@@ -432,13 +432,26 @@ def test_infinite_losses_are_counted_and_named():
     assert choice.best == "t"
     assert np.isfinite([choice.gain.value, choice.gain.interval.low, choice.gain.interval.high]).all()
     assert "nan" not in str(choice)
-    assert choice.gain == choose(cal.Predictions.from_logits(labels, x), {"t": methods["t"]}, resamples=20).gain
+    assert choice.gain == choose(cal.Predictions.from_logits(labels, x), {"t": methods["t"]}).gain
+
+
+def test_the_table_of_a_choice_has_the_intervals_that_cover():
+    x, labels = drawn_event(300, seed=4)
+    rows = cal.Predictions.from_logits(labels, x, patient=np.arange(300) // 2)
+    choice = choose(rows, {"t": cal.TemperatureScaling()}, groups="patient")
+    for name, forecasts in choice.forecasts.items():
+        for label, metric in (("ECE", cal.ECE), ("Brier", cal.BRIER), ("log loss", cal.LOG_LOSS)):
+            covering = metric(forecasts, interval=cal.Confidence(groups="patient"))
+            assert choice.table[name][label].interval == covering.interval
+    bare = choose(rows, {"t": cal.TemperatureScaling()}, groups="patient", intervals=False)
+    assert bare.gain == choice.gain
+    assert all(result.interval is None for results in bare.table.results.values() for result in results.values())
 
 
 def test_forecasts_with_infinite_losses_are_changed_without_a_made_up_gain():
     labels = np.repeat([0, 1, 0, 1], 15)
     p = np.where(np.arange(60) == 17, 0.0, np.repeat([0.2, 0.8], 30))
-    choice = choose(cal.Predictions.from_probs(labels, p), {"platt": cal.PlattScaling()}, resamples=20)
+    choice = choose(cal.Predictions.from_probs(labels, p), {"platt": cal.PlattScaling()})
     assert (choice.best, choice.gain) == ("platt", None)
     assert "as it is: the log loss of 1 row is infinite" in choice.verdict
 
@@ -456,9 +469,7 @@ def test_the_identity_changes_no_bit(event):
 def test_a_method_that_cannot_be_fitted_is_listed_with_its_reason():
     x, labels = drawn(40)
     labels = np.where(labels == 2, 1, labels)
-    choice = choose(
-        cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()}, resamples=20
-    )
+    choice = choose(cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()})
     assert list(choice.failures) == ["bcts"]
     assert choice.best == "as it is"
 
@@ -613,9 +624,9 @@ def test_calibrated_models_are_kept_and_over_confident_ones_changed_with_an_hone
     kept, changed, held = 0, 0, 0
     for seed in range(100):
         rng = np.random.default_rng([seed, classes])
-        kept += choose(rows(rng, 1000, 1.0), methods, resamples=20).best == "as it is"
+        kept += choose(rows(rng, 1000, 1.0), methods, intervals=False).best == "as it is"
         off, new = rows(rng, 1000, 0.7), rows(rng, 20_000, 0.7)
-        choice = choose(off, methods, resamples=20)
+        choice = choose(off, methods, intervals=False)
         if choice.gain is not None:
             after = methods[choice.best].fit(off).recalibrate(new)
             gain = cal.LOG_LOSS(new).value - cal.LOG_LOSS(after).value

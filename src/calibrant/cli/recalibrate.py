@@ -111,9 +111,8 @@ def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: 
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("-m", "--method", "names", multiple=True, help=f"Methods to compare (default: all that fit): {_METHODS}.")
 @click.option("--cv", "folds", type=int, default=5, show_default=True, help="Folds.")
-@click.option("--interval", "resamples", type=int, default=200, show_default=True, help="Bootstrap resamples.")
 @click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column together.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes folds and intervals repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes the folds repeatable.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("-o", "--output", type=click.Path(), help="Also fit the choice on all rows and save its map.")
 @reading_options
@@ -121,7 +120,6 @@ def choose_method(
     files: tuple[str, ...],
     names: tuple[str, ...],
     folds: int,
-    resamples: int,
     groups: str | None,
     seed: int,
     style: str,
@@ -141,7 +139,7 @@ def choose_method(
     predictions = read(files, **keys)
     with warnings.catch_warnings():  # what did not converge is told once, below
         warnings.simplefilter("ignore", CalibrationWarning)
-        choice = choose(predictions, asked or None, folds=folds, resamples=resamples, seed=seed, groups=groups)
+        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=groups)
     if style == "json":
         click.echo(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
     else:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks import whole
 from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.bootstrap import Bootstrap
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Floats, Ints
@@ -46,13 +45,13 @@ class Choice:
     >>> z = rng.normal(size=1000)
     >>> happened = rng.random(1000) < 1 / (1 + np.exp(-z))
     >>> methods = {"temperature": cal.TemperatureScaling()}
-    >>> choice = cal.recalibrate.choose(cal.Predictions.from_logits(happened, 3 * z), methods, resamples=50)
+    >>> choice = cal.recalibrate.choose(cal.Predictions.from_logits(happened, 3 * z), methods)
     >>> choice.best
     'temperature'
     >>> print(choice.verdict)
     The forecasts are not calibrated (p < 0.006). temperature has the lowest cross-fitted log loss, 0.6267. Choosing so
     lowers it by 0.2215 on rows left out of the choice (90% interval 0.1699 to 0.2731).
-    >>> print(cal.recalibrate.choose(cal.Predictions.from_logits(happened, z), methods, resamples=50).verdict)
+    >>> print(cal.recalibrate.choose(cal.Predictions.from_logits(happened, z), methods).verdict)
     The calibration test finds nothing wrong (p = 0.15): leave the forecasts as they are.
     """
 
@@ -142,9 +141,9 @@ def choose(
     methods: Mapping[str, Recalibrator] | None = None,
     *,
     folds: int = 5,
-    resamples: int = 200,
     seed: int = 0,
     groups: str | None = None,
+    intervals: bool = True,
 ) -> Choice:
     """Do these forecasts have to change, and which method then lowers the log loss most on rows it was not fitted on?
 
@@ -155,11 +154,11 @@ def choose(
     happened are not compared: `infinite` counts those rows.
 
     Every method is cross-fitted on the same folds and measured by log loss, Brier score, ECE and, for classes, SCE,
-    with bootstrap intervals from `resamples`. Of independent labels these are means over labels, and rows stay whole.
-    `groups` names a column whose rows stay together. A method that cannot be fitted is listed with its reason.
+    with the intervals of `Confidence` where those exist (`intervals=False` saves their time). Of independent labels
+    these are means over labels, and rows stay whole. `groups` names a column whose rows stay together and may depend on
+    each other. A method that cannot be fitted is listed with its reason.
     """
     require_predictions(predictions)
-    whole(resamples, "resamples", 20)
     if predictions.labels is None:
         raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
     if len(np.unique(predictions.labels)) < 2:
@@ -178,12 +177,9 @@ def choose(
         except CalibrationInputError as reason:
             failures[name] = str(reason)
     infinite = {name: count for name, rows in forecasts.items() if (count := _count_infinite(rows))}
-    interval = Bootstrap(resamples, seed=seed, groups=groups)
+    interval = Confidence(seed=seed, groups=groups) if intervals else None
     measured = {
-        name: {
-            label: metric(rows, interval=None if name in infinite and label == "log loss" else interval)
-            for label, metric in _metrics(predictions).items()
-        }
+        name: {label: metric(rows, interval=interval) for label, metric in _metrics(predictions).items()}
         for name, rows in forecasts.items()
     }
     unclear = Choice(Table("method", measured), forecasts, test, None, infinite, failures)

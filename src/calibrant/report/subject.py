@@ -245,10 +245,9 @@ class Subject(Question):
         known = usual(self.repaired_rows)
         names = ["temperature", "prior_shift", next(name for name in ("vector", "platt") if name in known), "isotonic"]
         methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
-        resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
-            return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
+            return tried(lambda: choose(self.repaired_rows, methods, seed=self.seed))
 
     @cached_property
     def digest(self) -> str:

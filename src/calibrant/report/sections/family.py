@@ -147,18 +147,6 @@ def row(name: str, result: Result, question: str, most: int | None) -> tuple[Cel
     )
 
 
-def leaving_out(results: dict[str, Result]) -> list[str]:
-    """The names of results whose interval does not hold their value."""
-    intervals = {name: result.interval for name, result in results.items()}
-    return [
-        name
-        for name, between in intervals.items()
-        if between is not None
-        and math.isfinite(between.low)
-        and not between.low - 1e-12 <= results[name].value <= between.high + 1e-12
-    ]
-
-
 def _needs_all(metric: Metric, subject: Subject) -> bool:
     """Whether a metric is refused because the probability of each class is not known."""
     try:
