@@ -145,6 +145,23 @@ def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     assert set(document["methods"]) == {"temperature", "platt", "as it is"}
 
 
+def test_choose_ends_with_one_where_the_choice_is_still_off(run, small):
+    words = ("recalibrate", "choose", small, "-m", "temperature", "--cv", "3")
+    _, out, _ = run(*words, "--format", "json")
+    document = json.loads(out)
+    best = document["methods"][document["best"]]["ECE"]
+    for limit, options, code in (
+        (best["value"] * 1.001, (), 0),
+        (best["value"] * 0.999, (), 1),
+        (best["interval"]["low"] + 1e-9, ("--confident",), 0),
+        (best["interval"]["low"] - 1e-9, ("--confident",), 1),
+    ):
+        ended, _, err = run(*words, "--fail-above", f"ece={limit!r}", *options)
+        assert ended == code, err
+        assert (f"ECE of {document['best']} is {best['value']:.4f}" in err) == (code == 1)
+    assert run(*words, "--fail-above", "mce=0.1")[0] == 2
+
+
 def test_choose_writes_the_identity_where_nothing_is_wrong(run, small, tmp_path):
     """Calibrated probabilities, 300 rows, seed 0: the map that is saved changes nothing, and that is said."""
     rng = np.random.default_rng(0)

@@ -179,7 +179,7 @@ def choose(
     infinite = {name: count for name, rows in forecasts.items() if (count := _count_infinite(rows))}
     interval = Confidence(seed=seed, groups=groups) if intervals else None
     measured = {
-        name: {label: metric(rows, interval=interval) for label, metric in _metrics(predictions).items()}
+        name: {label: metric(rows, interval=interval) for label, metric in compared_by(predictions).items()}
         for name, rows in forecasts.items()
     }
     unclear = Choice(Table("method", measured), forecasts, test, None, infinite, failures)
@@ -244,6 +244,11 @@ def _count_infinite(predictions: Predictions) -> int:
     return int(np.count_nonzero(infinite if predictions.weight is None else infinite & (predictions.weight > 0)))
 
 
-def _metrics(predictions: Predictions) -> dict[str, Metric]:
+def compared_by(predictions: Predictions) -> dict[str, Metric]:
+    """The metrics that methods are compared by.
+
+    >>> list(compared_by(Predictions.from_probs([0, 1], [.2, .9])))
+    ['log loss', 'Brier', 'ECE']
+    """
     metrics: dict[str, Metric] = {"log loss": LOG_LOSS, "Brier": BRIER, "ECE": ECE}
     return metrics if predictions.forecasts.of_events else {**metrics, "SCE": SCE}
