@@ -15,8 +15,12 @@ import click
 import calibrant
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
+from calibrant.cli.measure import metrics_named
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import check_seed
 from calibrant.predictions import Predictions
+from calibrant.table import table
 from calibrant.text import inert
 
 
@@ -25,11 +29,24 @@ from calibrant.text import inert
 @click.option("-o", "--output", default="report.html", show_default=True, type=click.Path(), help="The page.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes intervals and noise floors repeatable.")
+@click.option("--groups", metavar="COLUMN", help="Rows of one value of this column may depend on each other.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("--markdown", "style", flag_value="markdown", help="The same as --format markdown, for pull requests.")
+@limit_options
 @reading_options
-def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: bool, style: str, **keys: Any) -> None:
+def report(
+    files: tuple[str, ...],
+    output: str,
+    opened: bool,
+    seed: int,
+    groups: str | None,
+    quiet: bool,
+    style: str,
+    limits: tuple[str, ...],
+    confident: bool,
+    **keys: Any,
+) -> None:
     """Write one self-contained page about the predictions in FILE; several files are models of the same rows.
 
     \b
@@ -37,22 +54,32 @@ def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: 
       calibrant report predictions.npz
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
+      calibrant report predictions.npz --groups patient --fail-above ece=0.05 --confident
       calibrant report labels.npy probabilities.npy
 
+    --fail-above is held against the first FILE, after the page is written.
+
     \b
-    Exit status: 0 the page is written, 2 wrong usage, 3 wrong data, 4 a file cannot be read or written.
+    Exit status: 0 the page is written, 1 it is, and a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot
+    be read or written.
     """
     from calibrant.report import Report
 
     usage(lambda _: check_seed(seed), "")
+    thresholds = limits_named(limits, confident)
+    metrics = metrics_named(list(thresholds))
+    thresholds = limits_of(thresholds, metrics)
     _check_output(output, files)
     models = {name: read(file, **keys) for name, file in _named(files).items()}
-    page_report = Report.of(models, seed=seed, command=shlex.join(["calibrant", *sys.argv[1:]]))
+    page_report = Report.of(models, seed=seed, groups=groups, command=shlex.join(["calibrant", *sys.argv[1:]]))
     path = page_report.save(output)
     if not quiet:
         click.echo(_said(page_report, path, style, next(iter(models.values()))))
     if opened:
         webbrowser.open(path.resolve().as_uri())
+    if metrics:
+        interval = Confidence(seed=seed, groups=groups) if confident else None
+        enforce(table(next(iter(models.values())), metrics, interval=interval).results, thresholds, confident=confident)
 
 
 def _said(page_report: Any, path: Path, style: str, predictions: Predictions) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.confidence import Confidence
+from calibrant.inference.draws import linked
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Floats, Ints
@@ -166,7 +167,8 @@ def choose(
     input = ModelScores.of(predictions).input
     column = None if groups is None else predictions.column(groups)
     fold = fold_of(Lesson.of(predictions, input=input), folds, seed, column)
-    test = calibration_test(predictions, n=REDRAWS, seed=seed, groups=groups)
+    rows, independent = linked(predictions, groups)
+    test = calibration_test(rows, REDRAWS, seed, independent)
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}
     for name, method in shown(chosen.items(), len(chosen), "methods"):

@@ -12,6 +12,7 @@ from calibrant.report.quoting import listed, quoted_p
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
 from calibrant.table import corrected
+from calibrant.text import inert
 
 HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p, corrected", "rows", "what it asks")
 
@@ -198,6 +199,11 @@ def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear:
         floors = [f"the noise floor of {name}" for name in floorless]
         paragraphs.append(f"Left out: {listed([*needing, *floors], most=20)} (each {subject.lacking}).")
         left_out = [name for name in left_out if name not in needing]
+    elif subject.groups and floorless and subject.event.soft is None:
+        paragraphs.append(
+            f"{listed(floorless, most=20)}: no noise floor is known where rows of one {inert(subject.groups, 60)} may "
+            "depend on each other."
+        )
     if left_out:
         paragraphs.append(f"Not defined for these data: {listed(left_out, most=20)}.")
     if dear:

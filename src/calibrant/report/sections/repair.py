@@ -35,7 +35,7 @@ def repair_section(subject: Subject) -> Section:
     ]
     after = next((name for name in choice.ranking if name != UNCHANGED), None)
     shown = [UNCHANGED, *([] if after is None else [after])]
-    asked = [Question(choice.forecasts[name], name) for name in shown]
+    asked = [Question(choice.forecasts[name], name, groups=subject.groups) for name in shown]
     series, drawn = compared(
         [(each.name, each.event, each.squares) for each in asked], "Reliability by bin, before and after"
     )
