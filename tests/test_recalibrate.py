@@ -13,7 +13,7 @@ import scipy.special
 import calibrant as cal
 from calibrant.door import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
-from calibrant.recalibrate.choice import gain_of_choosing
+from calibrant.recalibrate.choice import gain_of_choosing, plainest
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import as_lesson
 from calibrant.recalibrate.folds import fold_of
@@ -563,18 +563,71 @@ def test_a_search_that_ends_badly_in_some_folds_is_told():
 
 
 def test_the_best_of_many_that_do_nothing_is_worth_nothing():
-    """Calibrated forecasts and twenty noisy copies, n = 400, seed 2: one looks better, choosing it gains nothing."""
-    rng = np.random.default_rng(2)
-    z = rng.normal(size=400)
-    happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
-    copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
-    forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
-    losses = {name: cal.LOG_LOSS(predictions).value for name, predictions in forecasts.items()}
-    looks = losses["as it is"] - min(losses.values())
-    gain = gain_of_choosing(forecasts, np.arange(400) % 5)
-    assert looks > 0.004
-    assert gain.value < looks / 2
-    assert gain.interval.low < 0
+    """Calibrated forecasts and twenty noisy copies, n = 400, seeds 0 to 19: one looks better, and gains nothing."""
+    looks, gains = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=400)
+        happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
+        copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
+        forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
+        losses = {name: cal.LOG_LOSS(predictions).value for name, predictions in forecasts.items()}
+        looks.append(losses["as it is"] - min(losses.values()))
+        gains.append(gain_of_choosing(forecasts, np.arange(400) % 5))
+    assert np.mean(looks) > 0.003
+    assert np.mean([gain.value for gain in gains]) < np.mean(looks) / 4
+    assert sum(gain.interval.low < 0 for gain in gains) >= 18
+
+
+def plainest_by_loop(losses, weight):
+    """The rule in plain Python: lists of losses, the first of doing nothing."""
+    means = [sum(w * loss for w, loss in zip(weight, row, strict=True)) / sum(weight) for row in losses]
+    best = means.index(min(means))
+    for k in range(1, len(losses)) if best else ():
+        gap = means[k] - means[best]
+        apart = [a - b for a, b in zip(losses[k], losses[best], strict=True)]
+        error = sum((w * (d - gap)) ** 2 for w, d in zip(weight, apart, strict=True)) ** 0.5 / sum(weight)
+        if gap <= error and means[k] < means[0]:
+            return k
+    return 0
+
+
+def test_the_plainest_method_within_one_standard_error_of_the_lowest_loss_is_preferred():
+    """300 sets of random losses, seed 0."""
+    rng = np.random.default_rng(0)
+    places = set()
+    for _ in range(300):
+        losses = rng.normal(0.5, 0.3, (4, 12)) + rng.normal(0, 0.2, (4, 1))
+        weight = rng.integers(1, 4, 12).astype(float)
+        place = plainest(losses, weight)
+        assert place == plainest_by_loop(losses, weight)
+        places.add((place, place == np.argmin(losses @ weight)))
+    assert len(places) > 5
+
+
+def test_a_plain_method_is_chosen_where_a_flexible_one_is_not_clearly_better():
+    """Over-confident logits, 300 rows, seed 1: Platt scaling has the lowest loss, by less than one standard error."""
+    x, labels = drawn_event(300, seed=1)
+    methods = {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()}
+    choice = choose(cal.Predictions.from_logits(labels, x), methods)
+    assert (choice.ranking[0], choice.best) == ("platt", "t")
+    assert "t is the plainest of 2 methods whose cross-fitted log loss, " in choice.verdict
+    assert "is within one standard error of the lowest (platt, " in choice.verdict
+
+
+def test_a_choice_says_whether_answers_change():
+    x, labels = drawn(1500, seed=8)
+    rows = cal.Predictions.from_logits(labels, x)
+    kept = choose(rows, {"t": cal.TemperatureScaling()}, intervals=False)
+    assert kept.answers_changed == 0
+    assert "likeliest class" not in kept.verdict
+    top = choose(rows, {"top_label": cal.TopLabelCalibration()}, intervals=False)
+    mapped = cross_fit(cal.TopLabelCalibration(), rows)
+    count = int((mapped.predicted != rows.predicted).sum())
+    assert top.answers_changed == top.to_dict()["answers_changed"] == count > 0
+    accuracies = [cal.ACCURACY(each).value for each in (rows, mapped)]
+    assert f"It changes the likeliest class of {count} of 1,500 rows" in top.verdict
+    assert "(accuracy {:.4f} to {:.4f})".format(*accuracies) in top.verdict
 
 
 def test_what_choosing_is_worth_is_that_of_a_loop():
@@ -590,16 +643,17 @@ def test_what_choosing_is_worth_is_that_of_a_loop():
     rows = {name: dataclasses.replace(each, weight=weight.astype(float)) for name, each in forecasts.items()}
     gain = gain_of_choosing(rows, fold, level=0.8)
 
-    def loss(name, part):
+    def losses(name, part):
         p = rows[name].probabilities
-        total = sum(-np.log(p[i] if happened[i] else 1 - p[i]) * weight[i] for i in part)
-        return total / sum(weight[i] for i in part)
+        return [-np.log(p[i] if happened[i] else 1 - p[i]) for i in part]
 
     gains = []
     for j in range(4):
         inside, outside = ([i for i in range(30) if (fold[i] == j) == wanted] for wanted in (True, False))
-        losses = {name: loss(name, outside) for name in rows}
-        gains.append(loss("as it is", inside) - loss(min(losses, key=losses.get), inside))
+        place = plainest_by_loop([losses(name, outside) for name in rows], [weight[i] for i in outside])
+        before, after = (losses(name, inside) for name in ("as it is", list(rows)[place]))
+        lower = sum(weight[i] * (a - b) for i, a, b in zip(inside, before, after, strict=True))
+        gains.append(lower / sum(weight[i] for i in inside))
     reach = scipy.special.stdtrit(3, 0.9) * np.std(gains, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
     assert gain.value == pytest.approx(np.mean(gains), abs=1e-12)
     assert gain.interval.low == pytest.approx(np.mean(gains) - reach, abs=1e-12)

@@ -24,8 +24,9 @@ from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.folds import cross_fit, fold_of
 from calibrant.recalibrate.methods import usual
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recipes import BRIER, ECE, LOG_LOSS, SCE
+from calibrant.recipes import ACCURACY, BRIER, ECE, LOG_LOSS, SCE
 from calibrant.result import Interval
+from calibrant.selections import Mask
 from calibrant.table import Table
 from calibrant.text import p_value
 
@@ -60,6 +61,8 @@ class Choice:
     forecasts: Mapping[str, Predictions]
     test: CalibrationTest
     """Of the forecasts as they are."""
+    preferred: str
+    """The plainest method that is about as good as the best (`plainest`), whatever the test says."""
     gain: Gain | None
     """What choosing the best method is worth; None where nothing changes, or where the losses so far are infinite."""
     infinite: Mapping[str, int]
@@ -79,8 +82,16 @@ class Choice:
 
     @property
     def best(self) -> str:
-        """The method with the lowest log loss where the test rejects, else the identity."""
-        return self.ranking[0] if self.rejected else UNCHANGED
+        """The preferred method where the test rejects, else the identity."""
+        return self.preferred if self.rejected else UNCHANGED
+
+    @property
+    def answers_changed(self) -> int:
+        """In how many rows the choice makes another class the likeliest; 0 where no class is forecast."""
+        before, after = (self.forecasts[name] for name in (UNCHANGED, self.best))
+        if before.forecasts.of_events or not before.n_classes:
+            return 0
+        return int(np.count_nonzero(before.predicted != after.predicted))
 
     @property
     def verdict(self) -> str:
@@ -97,10 +108,23 @@ class Choice:
                 f"({value:.4f}): leave them as they are.{self._left_out}"
             )
         several = f" of {len(self.forecasts) - 1} methods" if len(self.forecasts) > 2 else ""
-        return (
-            f"The forecasts are not calibrated ({p}). {self.best} has the lowest cross-fitted log loss{several}, "
-            f"{value:.4f}.{self._gained}{self._left_out}"
-        )
+        chosen = f"{self.best} has the lowest cross-fitted log loss{several}, {value:.4f}."
+        if self.best != self.ranking[0]:
+            lowest = self.table[self.ranking[0]]["log loss"].value
+            chosen = (
+                f"{self.best} is the plainest{several} whose cross-fitted log loss, {value:.4f}, is within one "
+                f"standard error of the lowest ({self.ranking[0]}, {lowest:.4f})."
+            )
+        return f"The forecasts are not calibrated ({p}). {chosen}{self._gained}{self._answers}{self._left_out}"
+
+    @property
+    def _answers(self) -> str:
+        """What the choice does to answers."""
+        if not self.answers_changed:
+            return ""
+        before, after = (ACCURACY(self.forecasts[name]).value for name in (UNCHANGED, self.best))
+        rows = f"{self.answers_changed:,} of {len(self.forecasts[UNCHANGED]):,} rows"
+        return f" It changes the likeliest class of {rows} (accuracy {before:.4f} to {after:.4f})."
 
     @property
     def _gained(self) -> str:
@@ -127,6 +151,7 @@ class Choice:
         """Plain values, ready for JSON."""
         return {
             "best": self.best,
+            "answers_changed": self.answers_changed,
             "verdict": self.verdict,
             "test": self.test.to_dict(),
             "gain": None if self.gain is None else {"value": self.gain.value, "interval": vars(self.gain.interval)},
@@ -150,9 +175,10 @@ def choose(
 
     The identity is a candidate. It is kept where `calibration_test` with 199 redraws does not reject at 5 %; so
     calibrated forecasts are left alone in 95 % of samples. (Of classes the test asks whether the likeliest one is right
-    as often as it says.) Otherwise the method of the smallest cross-fitted log loss is chosen, and what that is worth
-    is measured on rows that had no say in the choice (`gain_of_choosing`). Methods that give probability 0 to what
-    happened are not compared: `infinite` counts those rows.
+    as often as it says.) Otherwise the plainest of the methods whose cross-fitted log loss is about the lowest is
+    chosen (`plainest`; methods are given in that order), and what that is worth is measured on rows that had no say in
+    the choice (`gain_of_choosing`). Some methods change which class is the likeliest: `answers_changed` counts rows.
+    Methods that give probability 0 to what happened are not compared: `infinite` counts those rows.
 
     Every method is cross-fitted on the same folds and measured by log loss, Brier score, ECE and, for classes, SCE,
     with the intervals of `Confidence` where those exist (`intervals=False` saves their time). Of independent labels
@@ -179,15 +205,44 @@ def choose(
         except CalibrationInputError as reason:
             failures[name] = str(reason)
     infinite = {name: count for name, rows in forecasts.items() if (count := _count_infinite(rows))}
+    compared = [name for name in forecasts if name == UNCHANGED or name not in infinite]
+    preferred = compared[plainest(*_compared({name: forecasts[name] for name in compared})[:2])]
     interval = Confidence(seed=seed, groups=groups) if intervals else None
     measured = {
         name: {label: metric(rows, interval=interval) for label, metric in compared_by(predictions).items()}
         for name, rows in forecasts.items()
     }
-    unclear = Choice(Table("method", measured), forecasts, test, None, infinite, failures)
+    unclear = Choice(Table("method", measured), forecasts, test, preferred, None, infinite, failures)
     if unclear.best == UNCHANGED or UNCHANGED in infinite:
         return unclear
     return dataclasses.replace(unclear, gain=gain_of_choosing(forecasts, fold))
+
+
+def plainest(losses: Floats, weight: Floats) -> int:
+    r"""Which method is the plainest of those that are about as good as the best? Its place among them.
+
+    Losses are (methods, n), the first of doing nothing, the others from the plainest method on. With
+    :math:`d_i` a method's loss of row i less that of the method with the lowest mean, it is the first method of which
+
+    .. math:: \bar d \le \sqrt{\textstyle\sum_i w_i^2 (d_i - \bar d)^2} \Big/ \textstyle\sum_i w_i
+
+    (one standard error) and whose mean loss is below that of doing nothing; 0 where nothing is. The lowest of several
+    losses is often that of a method which follows noise; this rule chooses it less often.
+
+    References: Breiman, Friedman, Olshen & Stone (1984), section 3.4.3.
+
+    >>> losses = np.array([[.9, .7, .8, .8], [.4, .6, .5, .3], [.3, .5, .6, .3]])
+    >>> plainest(losses, np.ones(4)), plainest(losses[[0, 0]], np.ones(4))
+    (1, 0)
+    """
+    means = losses @ weight / weight.sum()
+    best = int(np.argmin(means))
+    if best == 0:
+        return 0
+    with np.errstate(invalid="ignore"):  # doing nothing may have infinite losses
+        apart, gaps = losses - losses[best], means - means[best]
+        errors = np.sqrt(np.square(weight * (apart - gaps[:, None])).sum(axis=1)) / weight.sum()
+        return int(np.argmax((gaps <= errors) & (means < means[0])))
 
 
 @dataclass(frozen=True)
@@ -202,9 +257,9 @@ def gain_of_choosing(forecasts: Mapping[str, Predictions], fold: Ints, level: fl
     r"""What is choosing worth, on rows that had no say in the choice?
 
     The best of several methods looks better than it is on the rows that it was chosen on. So for each fold j the method
-    with the lowest log loss on the other folds is held against the first, which does nothing, on fold j: its mean loss
-    is lower by :math:`g_j`. The value is the mean of the J gains. They share most of the rows that methods were fitted
-    on, so that their plain standard error is too small; the interval is
+    that is chosen on the other folds (`plainest`) is held against the first, which does nothing, on fold j: its mean
+    loss is lower by :math:`g_j`. The value is the mean of the J gains. They share most of the rows that methods were
+    fitted on, so that their plain standard error is too small; the interval is
 
     .. math:: \bar g \pm t_{J-1} \, s \sqrt{1/J + 1/(J-1)}
 
@@ -220,20 +275,24 @@ def gain_of_choosing(forecasts: Mapping[str, Predictions], fold: Ints, level: fl
     """
     from scipy.special import stdtrit  # type: ignore[import-untyped]
 
-    first = next(iter(forecasts.values()))
-    weight = np.ones(len(first)) if first.weight is None else first.weight
-    counted = weight > 0
-    every = (_losses(predictions)[counted] for predictions in forecasts.values())
-    losses = np.stack([losses for losses in every if np.isfinite(losses).all()])
-    fold, weight = fold[counted], weight[counted]
+    losses, weight, counted = _compared(forecasts)
+    losses, fold = losses[np.isfinite(losses).all(axis=1)], fold[counted]
     gains = []
     for index in np.unique(fold):
         inside = fold == index
-        best = int(np.argmin(losses[:, ~inside] @ weight[~inside]))
+        best = plainest(losses[:, ~inside], weight[~inside])
         gains.append((losses[0, inside] - losses[best, inside]) @ weight[inside] / weight[inside].sum())
     count, middle = len(gains), float(np.mean(gains))
     reach = stdtrit(count - 1, (1 + level) / 2) * np.std(gains, ddof=1) * math.sqrt(1 / count + 1 / (count - 1))
     return Gain(middle, Interval(float(middle - reach), float(middle + reach), level, "corrected t", "folds", count))
+
+
+def _compared(forecasts: Mapping[str, Predictions]) -> tuple[Floats, Floats, Mask]:
+    """The log losses (methods, rows) of rows that count, their weights, and which rows those are."""
+    first = next(iter(forecasts.values()))
+    weight = np.ones(len(first)) if first.weight is None else first.weight
+    counted = weight > 0
+    return np.stack([_losses(rows)[counted] for rows in forecasts.values()]), weight[counted], counted
 
 
 def _losses(predictions: Predictions) -> Floats:

@@ -33,7 +33,8 @@ def repair_section(subject: Subject) -> Section:
         *_infinite(choice),
         *(f"{method} could not be fitted: {reason}" for method, reason in choice.failures.items()),
     ]
-    after = next((name for name in choice.ranking if name != UNCHANGED), None)
+    lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
+    after = lowest if choice.best == UNCHANGED else choice.best
     shown = [UNCHANGED, *([] if after is None else [after])]
     asked = [Question(choice.forecasts[name], name, groups=subject.groups) for name in shown]
     series, drawn = compared(
