@@ -525,7 +525,7 @@ def test_groups_are_kept_together_in_what_choosing_is_worth():
     rng = np.random.default_rng(11)
     z = rng.normal(0, 1.5, 40)
     happened = (rng.random(40) < 1 / (1 + np.exp(-z))).astype(int)
-    patient = np.repeat(np.arange(40), 25)
+    patient = np.arange(30) // 15
     rows = cal.Predictions.from_logits(
         happened[patient], 1.35 * z[patient] + rng.normal(0, 0.01, 1000), patient=patient
     )
@@ -641,23 +641,36 @@ def test_what_choosing_is_worth_is_that_of_a_loop():
     fold = rng.integers(0, 4, 30)
     weight = rng.integers(0, 3, 30)
     rows = {name: dataclasses.replace(each, weight=weight.astype(float)) for name, each in forecasts.items()}
-    gain = gain_of_choosing(rows, fold, level=0.8)
+    patient = np.arange(30) // 15
+    gain, of_patients = (gain_of_choosing(rows, fold, level=0.8, cluster=each) for each in (None, patient))
 
     def losses(name, part):
         p = rows[name].probabilities
         return [-np.log(p[i] if happened[i] else 1 - p[i]) for i in part]
 
-    gains = []
+    gains, by_row = [], {}
     for j in range(4):
         inside, outside = ([i for i in range(30) if (fold[i] == j) == wanted] for wanted in (True, False))
         place = plainest_by_loop([losses(name, outside) for name in rows], [weight[i] for i in outside])
         before, after = (losses(name, inside) for name in ("as it is", list(rows)[place]))
-        lower = sum(weight[i] * (a - b) for i, a, b in zip(inside, before, after, strict=True))
-        gains.append(lower / sum(weight[i] for i in inside))
-    reach = scipy.special.stdtrit(3, 0.9) * np.std(gains, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
-    assert gain.value == pytest.approx(np.mean(gains), abs=1e-12)
-    assert gain.interval.low == pytest.approx(np.mean(gains) - reach, abs=1e-12)
-    assert gain.interval.high == pytest.approx(np.mean(gains) + reach, abs=1e-12)
+        by_row |= {i: a - b for i, a, b in zip(inside, before, after, strict=True)}
+        gains.append(sum(weight[i] * by_row[i] for i in inside) / sum(weight[i] for i in inside))
+
+    def reach(owner):
+        sums = {owner[i]: 0.0 for i in range(30) if weight[i]}
+        for i in range(30):
+            if weight[i]:
+                sums[owner[i]] += weight[i] * (by_row[i] - np.mean(gains)) / sum(weight)
+        units = len(sums)
+        error = (sum(move**2 for move in sums.values()) * units / (units - 1)) ** 0.5
+        folds = scipy.special.stdtrit(3, 0.9) * np.std(gains, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+        return max(folds, scipy.special.stdtrit(units - 1, 0.9) * error), folds
+
+    assert reach(patient)[0] > reach(patient)[1]
+    for each, owner in ((gain, range(30)), (of_patients, patient)):
+        assert each.value == pytest.approx(np.mean(gains), abs=1e-12)
+        assert each.interval.low == pytest.approx(np.mean(gains) - reach(owner)[0], abs=1e-12)
+        assert each.interval.high == pytest.approx(np.mean(gains) + reach(owner)[0], abs=1e-12)
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import numpy as np
 
 from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.confidence import Confidence
-from calibrant.inference.draws import linked
+from calibrant.inference.confidence import Confidence, student
+from calibrant.inference.draws import clusters, linked
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.progress import shown
 from calibrant.kernels.totals import Floats, Ints
@@ -215,7 +215,7 @@ def choose(
     unclear = Choice(Table("method", measured), forecasts, test, preferred, None, infinite, failures)
     if unclear.best == UNCHANGED or UNCHANGED in infinite:
         return unclear
-    return dataclasses.replace(unclear, gain=gain_of_choosing(forecasts, fold))
+    return dataclasses.replace(unclear, gain=gain_of_choosing(forecasts, fold, cluster=clusters(predictions, groups)))
 
 
 def plainest(losses: Floats, weight: Floats) -> int:
@@ -253,7 +253,9 @@ class Gain:
     interval: Interval
 
 
-def gain_of_choosing(forecasts: Mapping[str, Predictions], fold: Ints, level: float = 0.9) -> Gain:
+def gain_of_choosing(
+    forecasts: Mapping[str, Predictions], fold: Ints, level: float = 0.9, cluster: Ints | None = None
+) -> Gain:
     r"""What is choosing worth, on rows that had no say in the choice?
 
     The best of several methods looks better than it is on the rows that it was chosen on. So for each fold j the method
@@ -263,8 +265,10 @@ def gain_of_choosing(forecasts: Mapping[str, Predictions], fold: Ints, level: fl
 
     .. math:: \bar g \pm t_{J-1} \, s \sqrt{1/J + 1/(J-1)}
 
-    with s their standard deviation, t Student's, and 1 / (J - 1) the rows of a fold for each row outside of it.
-    Methods with infinite losses are left out.
+    with s their standard deviation, t Student's, and 1 / (J - 1) the rows of a fold for each row outside of it. Folds
+    have equal shares of each class, so that they do not show what chance does to those shares. Where Student's interval
+    of the mean gain over rows (over clusters, where they are given) is wider, it is that one. Methods with infinite
+    losses are left out.
 
     References: Nadeau & Bengio (2003), section 3.
 
@@ -273,18 +277,22 @@ def gain_of_choosing(forecasts: Mapping[str, Predictions], fold: Ints, level: fl
     >>> round(gain_of_choosing({"as it is": even, "sharper": sure}, np.arange(36) % 3).value, 4)  # ln 0.75 - ln 0.5
     0.4055
     """
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
     losses, weight, counted = _compared(forecasts)
     losses, fold = losses[np.isfinite(losses).all(axis=1)], fold[counted]
-    gains = []
+    gains, lower = [], np.zeros(len(fold))
     for index in np.unique(fold):
         inside = fold == index
         best = plainest(losses[:, ~inside], weight[~inside])
-        gains.append((losses[0, inside] - losses[best, inside]) @ weight[inside] / weight[inside].sum())
+        lower[inside] = losses[0, inside] - losses[best, inside]
+        gains.append(lower[inside] @ weight[inside] / weight[inside].sum())
     count, middle = len(gains), float(np.mean(gains))
-    reach = stdtrit(count - 1, (1 + level) / 2) * np.std(gains, ddof=1) * math.sqrt(1 / count + 1 / (count - 1))
-    return Gain(middle, Interval(float(middle - reach), float(middle + reach), level, "corrected t", "folds", count))
+    owner = np.arange(len(fold)) if cluster is None else np.unique(cluster[counted], return_inverse=True)[1].ravel()
+    moves = np.bincount(owner, weight * (lower - middle)) / weight.sum()
+    reach = max(
+        student(level, count - 1) * float(np.std(gains, ddof=1)) * math.sqrt(1 / count + 1 / (count - 1)),
+        student(level, len(moves) - 1) * math.sqrt(moves @ moves * len(moves) / max(1, len(moves) - 1)),
+    )
+    return Gain(middle, Interval(middle - reach, middle + reach, level, "corrected t", "folds", count))
 
 
 def _compared(forecasts: Mapping[str, Predictions]) -> tuple[Floats, Floats, Mask]:
