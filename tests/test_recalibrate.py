@@ -525,7 +525,7 @@ def test_groups_are_kept_together_in_what_choosing_is_worth():
     rng = np.random.default_rng(11)
     z = rng.normal(0, 1.5, 40)
     happened = (rng.random(40) < 1 / (1 + np.exp(-z))).astype(int)
-    patient = np.arange(30) // 15
+    patient = np.repeat(np.arange(40), 25)
     rows = cal.Predictions.from_logits(
         happened[patient], 1.35 * z[patient] + rng.normal(0, 0.01, 1000), patient=patient
     )

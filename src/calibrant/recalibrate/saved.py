@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.recalibrate.fitting.certificate import Certificate
 from calibrant.specification.catalogue import find, is_ours, names
+from calibrant.specification.encoding import decode, encode
 from calibrant.specification.naming import qualified
 
 VERSION = 1
@@ -79,10 +81,11 @@ def method(name: str, pieces: Mapping[str, Any]) -> Any:
 def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
     """A recalibrator with the options, what was learnt and the certificate that a document holds."""
     try:
-        fitted = kind(**document["options"])
+        fitted = kind(**{name: _piece(value) for name, value in document["options"].items()})
         fitted.maps_ = _maps(kind, document) if document["kind"] == "labels" else {}
         for name in () if fitted.maps_ else kind.learns:
-            setattr(fitted, name, _array(document["learnt"][name]))
+            learnt = document["learnt"]
+            setattr(fitted, name, _array(learnt.get(name) if name in kind.later else learnt[name]))
     except (TypeError, KeyError) as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
     fitted.certificate_ = Certificate.from_dict(document["certificate"])
@@ -116,21 +119,27 @@ def options(recalibrator: Any) -> dict[str, Any]:
     >>> options(IsotonicCalibration(smooth=False))
     {'input': 'logits', 'classes': None, 'smooth': False}
     """
-    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later}
-    return {
-        name: option(value) for name, value in recalibrator.get_params().items() if value is not usual.get(name, ...)
-    }
+    known = recalibrator.get_params()
+    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later if name in known}
+    return {name: option(value) for name, value in known.items() if value is not usual.get(name, ...)}
 
 
 def option(value: Any) -> Any:
-    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists.
+    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists, pieces as metrics write them.
 
     >>> option(np.array(["cat", "dog"])), option(np.int64(5)), option(range(2))
     (['cat', 'dog'], 5, [0, 1])
     """
+    if dataclasses.is_dataclass(value):
+        return encode(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return [option(item) for item in value] if isinstance(value, (list, tuple, range)) else value
+
+
+def _piece(value: Any) -> Any:
+    """An option as it was: a piece where one was written."""
+    return decode(value, {}) if isinstance(value, dict) else value
 
 
 def _known(name: str) -> Any:
