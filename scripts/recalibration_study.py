@@ -142,7 +142,7 @@ def ranking(studied: dict[str, Studied]) -> list[str]:
     several = sum(len(found) > 1 for found in winners.values())
     return [
         "", "## Does the ranking depend on the metric?", "",
-        f"Yes on {several} of {len(studied)} data sets: metrics prefer different methods. The best by each metric:", "",
+        f"Metrics prefer different methods on {several} of {len(studied)} data sets. The best by each metric:", "",
         *markdown(["data", *names], rows), "",
         f"Mean Kendall correlation of the rankings, least alike: {least}; most alike: {most}.",
     ]  # fmt: skip
@@ -233,7 +233,7 @@ def cells(studied: dict[str, Studied]) -> list[str]:
     for data in studied.values():
         input = "logits" if data.test.logits else "probabilities"
         lesson = Lesson.of(data.validation, input=input)
-        width = min(CELLS, key=lambda count: left_out_loss(lesson, lambda event: even_edges(count)))  # noqa: B023
+        width = min(CELLS, key=lambda count: left_out_loss(lesson, lambda event: even_edges(count)))
         for words, options in {
             "equal mass, number by log loss (default)": {},
             "equal width, number by log loss": {"binning": cal.EqualWidth(width)},

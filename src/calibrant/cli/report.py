@@ -54,7 +54,8 @@ def report(
       calibrant report predictions.npz
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
-      calibrant report predictions.npz --groups patient --fail-above ece=0.05 --confident
+      calibrant report predictions.npz --groups patient
+      calibrant report predictions.npz --fail-above ece=0.1 --confident
       calibrant report labels.npy probabilities.npy
 
     --fail-above is held against the first FILE, after the page is written.
