@@ -33,13 +33,15 @@ SLOW = {"100 classes": ("ACE",)}
 COMPARED = (200, 1000)
 """Sizes at which widths are held against those of the bootstrap."""
 RESAMPLES = 100
+CHUNK = 100
+"""Data sets that a process takes at once."""
 DOCS = Path(__file__).parents[1] / "docs"
 
 
 def cells():
     """Data, regime, n."""
     for data, regime in LAWS:
-        sizes = (50, 200, 1000, 10_000)
+        sizes = (50, 200, 1000, 10_000) if data not in ("event, ties", "event, few values") else (50, 200, 1000)
         if "classes" in data or data == "real forecasts":
             sizes = (200, 1000) if "100" in data else (200, 1000, 5000)
         if "groups" in data:
@@ -61,10 +63,9 @@ def covered(task):
 
     Of the first data sets also how often the basic bootstrap holds the limit, and the widths of both.
     """
-    data, regime, n, datasets, seed = task
+    data, regime, n, indices, compared, seed = task
     tallies = {name: np.zeros(len(COLUMNS)) for name in recipes(data)}
-    compared = datasets // 10 if n in COMPARED else 0
-    for index in range(datasets):
+    for index in indices:
         rng = np.random.default_rng([seed, index, n, *map(ord, data + regime)])
         sample = LAWS[data, regime](rng, n)
         predictions, groups = sample.predictions(rng), None if sample.group is None else "group"
@@ -74,6 +75,20 @@ def covered(task):
             except CalibrationInputError:  # bins of equal mass refuse fractional weights
                 del tallies[name]
     return [[name, data, regime, n, *map(float, counts)] for name, counts in tallies.items()]
+
+
+def chunks(datasets, n):
+    """Data sets of a cell in parts for several processes, and up to which one the bootstrap is compared."""
+    compared = datasets // 10 if n in COMPARED else 0
+    return [(range(start, min(start + CHUNK, datasets)), compared) for start in range(0, datasets, CHUNK)]
+
+
+def added(rows):
+    """The counts of a recipe's cell, over its parts."""
+    totals = {}
+    for *cell, counts in ((*row[:4], np.array(row[4:])) for row in rows):
+        totals[tuple(cell)] = totals.get(tuple(cell), 0.0) + counts
+    return [[*cell, *counts.tolist()] for cell, counts in totals.items()]
 
 
 def tally(name, data, regime, predictions, groups, compared):
@@ -119,7 +134,7 @@ def main():
     parser.add_argument("--out", type=Path, default=DOCS)
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    tasks = [(covered, (*cell, options.datasets, options.seed)) for cell in cells()]
+    tasks = [(covered, (*cell, *some, options.seed)) for cell in cells() for some in chunks(options.datasets, cell[2])]
     tasks += [(tested, test) for test in tests(options.datasets)]
     tasks = sorted(tasks, key=lambda task: -effort(*task))[part - 1 :: parts]
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -142,7 +157,7 @@ def main():
 
 def write(options, parts):
     """The page and the table of cells from the raw results of all parts."""
-    rows = sorted((row for raw in parts for row in raw["cells"]), key=lambda row: tuple(row[:4]))
+    rows = sorted(added(row for raw in parts for row in raw["cells"]), key=lambda row: tuple(row[:4]))
     with (options.out / "inference_study.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["recipe", "data", "regime", "n", *COLUMNS])
@@ -169,8 +184,8 @@ def effort(function, arguments):
             * arguments[2]
             * (0.01 if arguments[0] in ("calibration_test", "consistency of ECE") else 0.001)
         )
-    data, _, n, datasets, _ = arguments
-    return datasets * (300 if "classes" in data or "real" in data else 40) * (1 + n / 5000)
+    data, _, n, indices, *_ = arguments
+    return len(indices) * (300 if "classes" in data or "real" in data else 40) * (1 + n / 5000)
 
 
 if __name__ == "__main__":
