@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,6 +145,23 @@ def test_rows_and_their_tally_are_read_at_one_moment(folder, monkeypatch):
     assert [row.epoch for row in store.rows()] == [0, 0, 0]
     monkeypatch.undo()
     assert [row.epoch for row in store.rows()] == [1, 0, 0]
+
+
+def test_a_store_of_version_0_1_is_read_as_it_is_and_sealed_when_it_is_written_to(tmp_path):
+    shutil.copytree(Path(__file__).parent / "written_by_0_1_0" / "store", tmp_path / "store")
+    store = Store(tmp_path / "store")
+    before, text = store.rows(), store.study_text
+    assert store.database.is_whole()
+    assert store.retry() == 0
+    assert [(row.trial, row.state, row.seconds) for row in store.rows()] == [
+        (row.trial, row.state, row.seconds) for row in before
+    ]
+    assert store.study_text == text
+    with sqlite3.connect(store.database.path) as database:
+        database.execute("update trials set seconds = 1")
+    database.close()
+    with pytest.raises(cal.CalibrationInputError, match="a damaged row of trials"):
+        store.rows()
 
 
 # outcomes
