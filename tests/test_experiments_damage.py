@@ -158,7 +158,7 @@ def test_a_store_of_version_0_1_is_read_as_it_is_and_sealed_when_it_is_written_t
     ]
     assert store.study_text == text
     with sqlite3.connect(store.database.path) as database:
-        database.execute("update trials set seconds = 1")
+        database.execute("update trials set seconds = seconds + 1")
     database.close()
     with pytest.raises(cal.CalibrationInputError, match="a damaged row of trials"):
         store.rows()
