@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from pathlib import Path
 
@@ -282,13 +283,20 @@ def test_a_finished_study_is_looked_at_where_nothing_can_be_written(folder, fini
     with sqlite3.connect(folder / "study.sqlite") as database:
         database.execute("pragma journal_mode = wal")
     database.close()
-    for path in (folder, *folder.rglob("*"), *list(folder.parents)[:3]):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    child = os.fork()
-    if child == 0:
-        os.setuid(65534)
-        os._exit(0 if found(folder) == expected and not os.access(folder, os.W_OK) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with tempfile.TemporaryDirectory() as place:  # where another user can look, unlike in the folders of pytest
+        Path(place).chmod(0o755)
+        copy = shutil.copytree(folder, Path(place, "study"))
+        paths = (copy, *copy.rglob("*"))
+        for path in paths:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        child = os.fork()
+        if child == 0:
+            os.setuid(65534)
+            os._exit(0 if found(copy) == expected and not os.access(copy, os.W_OK) else 1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for path in paths:
+            path.chmod(0o755)
+    assert status == 0
 
 
 def test_looking_writes_nothing_where_nothing_can_be_written(folder, finished, monkeypatch):

@@ -305,13 +305,14 @@ def _interval_from_dict(document: dict[str, Any]) -> Interval:
     return interval
 
 
-_TOTALS = ("size", "outputs", "targets", "squares")
+_AXES = {"size": 2, "outputs": 3, "targets": 3, "squares": 2}
+"""The totals of bins, and how many axes they have."""
 _OTHERS = ("squares", "low", "high", "cells")
 
 
 def _bins_to_dict(bins: Bins) -> dict[str, Any]:
     document: dict[str, Any] = {"requested": bins.requested.tolist()}
-    for name in _TOTALS:
+    for name in _AXES:
         totals: Totals | None = getattr(bins, name)
         if totals is not None:
             limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
@@ -328,8 +329,8 @@ def _bins_to_dict(bins: Bins) -> dict[str, Any]:
 def _bins_from_dict(document: dict[str, Any], about: About) -> Bins:
     require_keys(document, {"requested": list, "size": dict, "outputs": dict, "targets": dict}, _OTHERS)
     totals = {
-        name: Totals(**{limb: _whole_numbers(array) for limb, array in document[name].items()})
-        for name in _TOTALS
+        name: Totals(**{limb: _whole_numbers(array, _AXES[name]) for limb, array in document[name].items()})
+        for name in _AXES
         if name in document
     }
     low, high = (np.array(document[name], np.float64) if name in document else None for name in ("low", "high"))
@@ -337,8 +338,10 @@ def _bins_from_dict(document: dict[str, Any], about: About) -> Bins:
     return Bins(about, requested=_whole_numbers(document["requested"]), low=low, high=high, cells=cells, **totals)
 
 
-def _whole_numbers(values: Any) -> Ints:
+def _whole_numbers(values: Any, axes: int = 1) -> Ints:
+    """Whole numbers of so many axes: JSON cannot tell those that follow an empty one."""
     array = np.array(values)
     if array.dtype.kind != "i" and array.size:
         raise ValueError(f"{array.dtype} in the place of whole numbers")
-    return array.astype(np.int64)
+    missing = 0 if array.size else max(0, axes - array.ndim)
+    return array.astype(np.int64).reshape(*array.shape, *(1,) * missing)
