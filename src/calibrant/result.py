@@ -305,14 +305,13 @@ def _interval_from_dict(document: dict[str, Any]) -> Interval:
     return interval
 
 
-_AXES = {"size": 2, "outputs": 3, "targets": 3, "squares": 2}
-"""The totals of bins, and how many axes they have."""
+_TOTALS = ("size", "outputs", "targets", "squares")
 _OTHERS = ("squares", "low", "high", "cells")
 
 
 def _bins_to_dict(bins: Bins) -> dict[str, Any]:
     document: dict[str, Any] = {"requested": bins.requested.tolist()}
-    for name in _AXES:
+    for name in _TOTALS:
         totals: Totals | None = getattr(bins, name)
         if totals is not None:
             limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
@@ -329,12 +328,12 @@ def _bins_to_dict(bins: Bins) -> dict[str, Any]:
 def _bins_from_dict(document: dict[str, Any], about: About) -> Bins:
     require_keys(document, {"requested": list, "size": dict, "outputs": dict, "targets": dict}, _OTHERS)
     totals = {
-        name: Totals(**{limb: _whole_numbers(array, _AXES[name]) for limb, array in document[name].items()})
-        for name in _AXES
+        name: Totals(**{limb: _whole_numbers(array, len(Bins.axes[name])) for limb, array in document[name].items()})
+        for name in _TOTALS
         if name in document
     }
     low, high = (np.array(document[name], np.float64) if name in document else None for name in ("low", "high"))
-    cells = _whole_numbers(document["cells"]) if "cells" in document else None
+    cells = _whole_numbers(document["cells"], len(Bins.axes["cells"])) if "cells" in document else None
     return Bins(about, requested=_whole_numbers(document["requested"]), low=low, high=high, cells=cells, **totals)
 
 
