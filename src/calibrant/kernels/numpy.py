@@ -11,6 +11,7 @@ from calibrant.kernels.logits import (
     apart,
     every_log_odds,
     log_odds,
+    logits_survey,
     normalisers,
     pooled,
     softmax,
@@ -28,15 +29,18 @@ __all__ = [
     "distances",
     "distinct",
     "entries",
+    "event_scores",
     "every_log_odds",
     "leaders",
     "log_odds",
+    "logits_survey",
     "normalisers",
+    "ordered",
     "pair_sums",
     "partition",
     "pooled",
-    "row_extremes",
     "row_sums",
+    "row_survey",
     "scalar_codes",
     "scalar_totals",
     "similarities",
@@ -93,19 +97,41 @@ def brier(outputs: Array, targets: Array) -> Floats:
     return sums * np.float64(2.0**-52)
 
 
-def row_extremes(values: Array) -> tuple[float, float, float, float]:
-    """The smallest and the largest entry of a matrix, and the smallest and the largest sum of a row; nan if any is.
+def event_scores(outputs: Array, targets: Array, *, logs: bool) -> tuple[int, int, int]:
+    """Scores of one event, summed: squares of outputs (n,) less the truth, or minus logarithms of what happened.
 
-    Of no rows, infinities. Sums are made in the type of the values.
+    `targets` are 0 where it happened, else -1. The sum comes in two limbs, each score rounded once; infinite scores
+    are counted apart.
+    """
+    hi = lo = infinite = 0
+    for rows in blocks(len(outputs), 1):
+        likely = outputs[rows].astype(np.float64)
+        likely = np.where(targets[rows] == 0, likely, 1.0 - likely)
+        infinite += int(logs and (likely == 0).sum())
+        scaled = (-np.log(np.where(likely == 0, 1.0, likely)) if logs else np.square(1.0 - likely)) * (_LOW + 1.0)
+        whole = np.floor(scaled)
+        hi += int(whole.sum())
+        lo += int(np.rint((scaled - whole) * (_LOW + 1.0)).astype(np.int64).sum())
+    return hi + (lo >> 26), lo & _LOW, infinite
+
+
+def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:
+    """The smallest and the largest entry of a matrix, the smallest and the largest sum of a row; nan if any is.
+
+    Then the column of each row's largest entry, the lowest among equals, and that entry. Of no rows, infinities. Sums
+    are made in the type of the values.
     """
     low, high, least, most = np.inf, -np.inf, np.inf, -np.inf
+    top, largest = np.empty(len(values), np.int64), np.empty(len(values), values.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         for rows in blocks(*values.shape):
-            block = values[rows]
+            block = searchable(values[rows])
             sums = block.sum(axis=1)
+            top[rows] = block.argmax(axis=1)
+            largest[rows] = block[np.arange(len(block)), top[rows]]
             low, least = np.minimum(low, block.min()), np.minimum(least, sums.min())
-            high, most = np.maximum(high, block.max()), np.maximum(most, sums.max())
-    return float(low), float(high), float(least), float(most)
+            high, most = np.maximum(high, largest[rows].max()), np.maximum(most, sums.max())
+    return float(low), float(high), float(least), float(most), top, largest
 
 
 def leaders(scores: Array, k: int) -> Ints:
