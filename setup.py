@@ -38,7 +38,7 @@ class BuildKernels(build_ext):
                 raise
             level = ext.name.rpartition(".")[2]
             print(f"calibrant: the compiled kernels ({level}) were not built: {reason}", file=sys.stderr)
-            print("calibrant: NumPy serves in their place; results are the same, large data take longer", file=sys.stderr)
+            print("calibrant: NumPy serves in their place; large data take longer", file=sys.stderr)
 
 
 levels = [level for level in LEVELS if level == "plain" or platform.machine() in ("x86_64", "AMD64")]

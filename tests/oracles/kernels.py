@@ -39,17 +39,30 @@ def brier(outputs, targets):
     return scores
 
 
-def row_extremes(values):
+def event_scores(outputs, targets, logs):
+    total = infinite = 0
+    for output, target in zip(outputs.tolist(), targets.tolist(), strict=True):
+        likely = output if target == 0 else 1 - output
+        if logs and likely == 0:
+            infinite += 1
+        else:
+            total += units(-math.log(likely) if logs else (1 - likely) * (1 - likely))
+    return total >> 26, total & LOW, infinite
+
+
+def row_survey(values):
     entries = [float(entry) for row in values for entry in row]
     sums = [math.fsum(map(float, row)) for row in values]
-    if any(map(math.isnan, entries)):
-        return (math.nan,) * 4
-    return (
+    extremes = (
         min(entries, default=math.inf),
         max(entries, default=-math.inf),
         min(sums, default=math.inf),
         max(sums, default=-math.inf),
     )
+    if any(map(math.isnan, entries)):
+        extremes = (math.nan,) * 4
+    top = np.array([row.index(max(row)) for row in values.tolist()], np.int64)
+    return *extremes, top, values[np.arange(len(values)), top]
 
 
 def leaders(scores, k):
@@ -153,6 +166,16 @@ def normalisers(logits):
         top[i] = row[first]
         rest[i] = math.fsum(math.exp(z - row[first]) for c, z in enumerate(row) if c != first)
     return top, rest
+
+
+def logits_survey(logits):
+    low, high, _, _, column, top = row_survey(logits)
+    top, rest = normalisers(logits)
+    squares = [
+        math.fsum(math.exp(z - max(row)) ** 2 for c, z in enumerate(row) if c != first)
+        for row, first in zip(logits.tolist(), column.tolist(), strict=True)
+    ]
+    return low, high, column, top, rest, np.array(squares)
 
 
 def softmax(logits, top, rest):

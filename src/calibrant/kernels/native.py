@@ -23,7 +23,34 @@ from calibrant.kernels.numpy import (
     sums_by_code,
 )
 
-__all__ = [*plain.__all__]
+__all__ = [
+    "apart",
+    "brier",
+    "column_sums",
+    "distances",
+    "distinct",
+    "entries",
+    "event_scores",
+    "every_log_odds",
+    "leaders",
+    "log_odds",
+    "logits_survey",
+    "normalisers",
+    "ordered",
+    "pair_sums",
+    "partition",
+    "pooled",
+    "row_sums",
+    "row_survey",
+    "scalar_codes",
+    "scalar_totals",
+    "similarities",
+    "softmax",
+    "softplus",
+    "square_sums",
+    "sums_by_code",
+    "tempered",
+]
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -72,7 +99,7 @@ def brier(outputs: Array, targets: Array) -> Floats:
     return scores
 
 
-def event_scores(outputs: Array, targets: Array, *, logs: bool) -> tuple[int, int, int]:
+def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, int]:
     """As `numpy.event_scores`."""
     values, *shape = matrix(np.ascontiguousarray(outputs)[:, None])
     sums = np.empty(3, np.int64)

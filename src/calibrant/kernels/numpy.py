@@ -97,7 +97,7 @@ def brier(outputs: Array, targets: Array) -> Floats:
     return sums * np.float64(2.0**-52)
 
 
-def event_scores(outputs: Array, targets: Array, *, logs: bool) -> tuple[int, int, int]:
+def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, int]:
     """Scores of one event, summed: squares of outputs (n,) less the truth, or minus logarithms of what happened.
 
     `targets` are 0 where it happened, else -1. The sum comes in two limbs, each score rounded once; infinite scores

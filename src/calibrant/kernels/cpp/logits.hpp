@@ -162,7 +162,7 @@ void tempered(Matrix<T> logits, const Whole* labels, double inverse, bool slopes
             const T* row = logits.row(i);
             T top = largest_of(row, logits.width);
             Moments moments = moments_in(row, logits.width, top, inverse, slopes, narrow);
-            double truth = double(T(row[labels[i]] - top));
+            double truth = double(row[labels[i]]) - double(top);
             derivatives[i] = moments.logarithm - inverse * truth;
             derivatives[n + i] = slopes ? moments.mean - truth : nan;
             derivatives[2 * n + i] = slopes ? moments.square - moments.mean * moments.mean : nan;
