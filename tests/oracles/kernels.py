@@ -46,7 +46,8 @@ def event_scores(outputs, targets, logs):
         if logs and likely == 0:
             infinite += 1
         else:
-            total += units(-math.log(likely) if logs else (1 - likely) * (1 - likely))
+            gap = 1 - output if target == 0 else output
+            total += units(-math.log(likely) if logs else gap * gap)
     return total >> 26, total & LOW, infinite
 
 

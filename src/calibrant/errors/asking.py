@@ -140,6 +140,8 @@ class Asking(Metric[S]):
         named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
         if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names
             reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
+        if block is not None and facts_of(self.lens).narrow:
+            block *= predictions.n_classes or 1
         for part in [selected] if block is None else selected.blocks(block):
             view = self.lens(part)
             yield dataclasses.replace(view, about=dataclasses.replace(view.about, reads=reads))

@@ -105,10 +105,10 @@ def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, 
     """
     hi = lo = infinite = 0
     for rows in blocks(len(outputs), 1):
-        likely = outputs[rows].astype(np.float64)
-        likely = np.where(targets[rows] == 0, likely, 1.0 - likely)
-        infinite += int(logs and (likely == 0).sum())
-        scaled = (-np.log(np.where(likely == 0, 1.0, likely)) if logs else np.square(1.0 - likely)) * (_LOW + 1.0)
+        output = outputs[rows].astype(np.float64)
+        share = np.where((targets[rows] == 0) == logs, output, 1.0 - output)  # of what happened, or of what did not
+        infinite += int(logs and (share == 0).sum())
+        scaled = (-np.log(np.where(share == 0, 1.0, share)) if logs else np.square(share)) * (_LOW + 1.0)
         whole = np.floor(scaled)
         hi += int(whole.sum())
         lo += int(np.rint((scaled - whole) * (_LOW + 1.0)).astype(np.int64).sum())

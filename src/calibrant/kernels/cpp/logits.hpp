@@ -182,10 +182,11 @@ struct Split {
     }
 };
 
-// The probability of what happened.
-template <class T> Doubles happening(const T* outputs, const Whole* targets) {
-    Doubles p = eight(outputs);
-    return chosen(Wholes::at(targets) != Wholes(Whole(0)), Doubles(1.0) - p, p);
+// The probability of what happened, or of what did not.
+template <class T> Doubles probability(const T* outputs, const Whole* targets, bool of_truth) {
+    Doubles p = eight(outputs), opposite = Doubles(1.0) - p;
+    Wholes failed = Wholes::at(targets) != Wholes(Whole(0));
+    return of_truth ? chosen(failed, opposite, p) : chosen(failed, p, opposite);
 }
 
 template <class T>
@@ -206,10 +207,9 @@ void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Wh
                 p[lane] = there ? outputs[i + lane] : T(1);  // a certain success scores 0
                 t[lane] = there ? targets[i + lane] : 0;
             }
-            Doubles q = happening(whole ? outputs + i : p, whole ? targets + i : t);
+            Doubles q = probability(whole ? outputs + i : p, whole ? targets + i : t, logs);
             if (!logs) {
-                Doubles gap = Doubles(1.0) - q;
-                split.add(gap * gap);
+                split.add(q * q);
                 continue;
             }
             Wholes tiny = q < Doubles(0x1p-1022);

@@ -122,7 +122,6 @@ void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edge
 }
 
 template <class T> inline void move(T value, Whole column, const Edges<T>& edges, Sums& sums) {
-    if (!(value >= edges.first())) return;
     Whole home = column * edges.bins(), code = edges.code(value);
     if (!code) return;
     sums.add(home + code, unit(value));
@@ -147,11 +146,13 @@ void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edg
                     (Wholes::at(&units[c]) + units_and_one(x)).store(&units[c]);
                     beyond = beyond | (x >= Doubles(first));
                 }
-                for (Whole c = j; c < j + 64 && any(beyond); ++c) move(row[c], c, edges, sums);
+                if (any(beyond))
+                    for (Whole c = j; c < j + 64; ++c)
+                        if (row[c] >= first) move(row[c], c, edges, sums);
             }
             for (; j < v; ++j) {
                 units[j] = Whole(Bits(units[j]) + Bits(unit(row[j])) + Bits(ONE));
-                move(row[j], j, edges, sums);
+                if (row[j] >= first) move(row[j], j, edges, sums);
             }
             if (targets[i] >= 0) sums.happened(targets[i] * bins + edges.code(row[targets[i]]), UNIT);
         }
