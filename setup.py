@@ -47,7 +47,10 @@ setup(
         Extension(
             f"calibrant.kernels.cpp.{level}",
             [f"{FOLDER}/{level}.cpp"],
-            depends=[f"{FOLDER}/{header}.hpp" for header in ("lanes", "level", "logits", "rows", "sorting", "totals")],
+            depends=[
+                f"{FOLDER}/{header}.hpp"
+                for header in ("lanes", "level", "logits", "rows", "sorting", "tables", "totals")
+            ],
             extra_compile_args=[*FLAGS, *LEVELS[level]],
             extra_link_args=["-pthread"],
             language="c++",

@@ -84,8 +84,8 @@ def test_leaders_are_the_largest_and_ties_go_to_the_lowest_class(k):
 SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", "using")]
 BACKENDS = kernels.backends()
 EXACT = {
-    "brier", "column_sums", "distinct", "entries", "leaders", "ordered", "partition", "row_sums", "scalar_codes",
-    "scalar_totals", "square_sums", "sums_by_code",
+    "brier", "column_sums", "distinct", "entries", "leaders", "ordered", "partition", "rising", "row_sums", "running",
+    "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -214,6 +214,26 @@ def of_rows(rng, n, k, dtype, layout):
     yield layout(values), rng.permutation(n)[: n // 2]
 
 
+def of_tables(rng):
+    """Distinct values in order, how often each was given and how often it came true."""
+    for m in (0, 1, 2, 7, 300):
+        for dtype in DTYPES:
+            values = np.unique(probabilities(rng, m, 1, dtype) + dtype(0))
+            counts = rng.integers(1, 5000, len(values)).astype(rng.choice(["u2", "u4", "i8"]))
+            yield values, counts, (counts * rng.random(len(values)).round(1)).astype(np.uint16)
+
+
+def of_running(rng):
+    for values, counts, hits in of_tables(rng):
+        yield values, *(np.concatenate([[0], np.cumsum(each, dtype=np.int64)]) for each in (counts, hits))
+
+
+def of_ranks(rng):
+    for _, ranks, came in of_running(rng):
+        if len(ranks) > 1:  # a pool has a rate
+            yield ranks, came
+
+
 @of_matrices
 def of_nodes(rng, n, k, dtype, layout):
     values = probabilities(rng, n, k, dtype)
@@ -289,8 +309,10 @@ CALLS = {
     "pair_sums": of_residuals,
     "partition": of_nodes,
     "pooled": of_logits_and_groups,
+    "rising": of_ranks,
     "row_sums": of_probabilities,
     "row_survey": of_probabilities,
+    "running": of_tables,
     "scalar_codes": of_codes,
     "scalar_totals": of_events,
     "similarities": of_points_and_scales,
@@ -298,6 +320,7 @@ CALLS = {
     "softplus": of_logits,
     "square_sums": of_rows,
     "sums_by_code": of_whole_numbers,
+    "table_sums": of_running,
     "tempered": of_logits_and_labels,
 }
 
@@ -339,6 +362,8 @@ def test_every_back_end_gives_what_the_plain_loops_give(backend, name, block, mo
         assert is_plain(result)
         narrow = any(getattr(argument, "dtype", None) == np.float32 for argument in arguments)
         expected = getattr(loops, name)(*arguments)
+        if name == "table_sums":
+            assert result == expected
         if name == "event_scores":  # squares are exact, logarithms are floats
             assert result == expected or arguments[-1]
             result, expected = (

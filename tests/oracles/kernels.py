@@ -136,6 +136,37 @@ def entries(groups, values):
     return np.array(order, np.int64), np.array(first, np.int64)
 
 
+def running(values, counts, hits):
+    rows = [(0, 0, 0)]
+    for value, count, hit in zip(values.tolist(), counts.tolist(), hits.tolist(), strict=True):
+        rank, total, came = rows[-1]
+        rows.append((rank + count, total + units(value) * count, came + hit))
+    ranks, totals, came = zip(*rows, strict=True)
+    return np.array(ranks), *limbs(totals), np.array(came) << 26
+
+
+def table_sums(values, ranks, came):
+    true = squares = 0
+    for place, value in enumerate(values.tolist()):
+        true += units(value) * int(came[place + 1] - came[place])
+        squares += units(value * value) * int(ranks[place + 1] - ranks[place])
+    return true >> 26, true & LOW, squares >> 26, squares & LOW
+
+
+def rising(ranks, came):
+    """The lower hull of running hits over running samples, corner by corner: each next one has the least rate."""
+    corners = [0]
+    while corners[-1] < len(ranks) - 1:
+        start = corners[-1]
+        rates = [
+            Fraction(int(came[end] - came[start]), int(ranks[end] - ranks[start]))
+            for end in range(start + 1, len(ranks))
+        ]
+        least = min(rates)
+        corners.append(start + 1 + max(place for place, rate in enumerate(rates) if rate == least))
+    return np.array(corners)
+
+
 def column_sums(values, rows):
     return limbs([sum(units(values[row, c]) for row in rows) for c in range(values.shape[1])])
 

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
         pair_sums,
         partition,
         pooled,
+        rising,
         row_sums,
         row_survey,
+        running,
         scalar_codes,
         scalar_totals,
         similarities,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         softplus,
         square_sums,
         sums_by_code,
+        table_sums,
         tempered,
     )
 
@@ -62,8 +65,10 @@ __all__ = [
     "pair_sums",
     "partition",
     "pooled",
+    "rising",
     "row_sums",
     "row_survey",
+    "running",
     "scalar_codes",
     "scalar_totals",
     "serving",
@@ -72,6 +77,7 @@ __all__ = [
     "softplus",
     "square_sums",
     "sums_by_code",
+    "table_sums",
     "tempered",
     "using",
 ]

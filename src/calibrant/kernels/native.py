@@ -40,8 +40,10 @@ __all__ = [
     "pair_sums",
     "partition",
     "pooled",
+    "rising",
     "row_sums",
     "row_survey",
+    "running",
     "scalar_codes",
     "scalar_totals",
     "similarities",
@@ -49,6 +51,7 @@ __all__ = [
     "softplus",
     "square_sums",
     "sums_by_code",
+    "table_sums",
     "tempered",
 ]
 Array = NDArray[Any]
@@ -173,6 +176,32 @@ def distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
     call("distinct", column, *shape, _flags(hits), levels, counts, positives, count)
     filled = slice(0, int(count[0]))
     return levels[filled], counts[filled], positives[filled]
+
+
+def running(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints, Ints, Ints]:
+    """As `numpy.running`."""
+    column, *shape = matrix(np.ascontiguousarray(values)[:, None])
+    ranks, hi, lo, came = np.empty((4, len(values) + 1), np.int64)
+    narrow = [np.ascontiguousarray(each) for each in (counts, hits)]
+    widths = [(each, each.itemsize) for each in narrow]
+    call("running", column, *shape, *widths[0], *widths[1], ranks, hi, lo, came)
+    return ranks, hi, lo, came
+
+
+def table_sums(values: Array, ranks: Ints, came: Ints) -> tuple[int, int, int, int]:
+    """As `numpy.table_sums`."""
+    column, *shape = matrix(np.ascontiguousarray(values)[:, None])
+    sums = np.empty(4, np.int64)
+    call("table_sums", column, *shape, _whole(ranks), _whole(came), sums)
+    true_hi, true_lo, hi, lo = sums.tolist()
+    return true_hi, true_lo, hi, lo
+
+
+def rising(ranks: Ints, came: Ints) -> Ints:
+    """As `numpy.rising`."""
+    corners, count = np.empty(len(ranks), np.int64), np.empty(1, np.int64)
+    call("rising", _whole(ranks), _whole(came), len(ranks) - 1, corners, count)
+    return corners[: count[0]].copy()
 
 
 def column_sums(values: Array, rows: Ints) -> Limbs:

@@ -21,6 +21,8 @@ from calibrant.kernels.logits import (
 from calibrant.kernels.pairs import distances, pair_sums, similarities
 from calibrant.kernels.row_blocks import BLOCK, blocks, most_rows
 from calibrant.kernels.sharing import searchable
+from calibrant.kernels.tallies import rising, running, table_sums
+from calibrant.kernels.units import LOW, ONE, units
 
 __all__ = [
     "apart",
@@ -39,8 +41,10 @@ __all__ = [
     "pair_sums",
     "partition",
     "pooled",
+    "rising",
     "row_sums",
     "row_survey",
+    "running",
     "scalar_codes",
     "scalar_totals",
     "similarities",
@@ -48,6 +52,7 @@ __all__ = [
     "softplus",
     "square_sums",
     "sums_by_code",
+    "table_sums",
     "tempered",
 ]
 Array = NDArray[Any]
@@ -57,17 +62,6 @@ Limbs = tuple[Ints, Ints]
 """Sums hi * 2^-26 + lo * 2^-52 with 0 <= lo < 2^26."""
 ROWS = 2047
 """Rows of units (at most 2^52 each) that an int64 can add up."""
-_ONE = np.float64(1.0).view(np.int64)
-_LOW = (1 << 26) - 1
-
-
-def units(values: Array) -> Ints:
-    """round(p * 2^52) for p in [0, 1]: the significand bits of 1 + p."""
-    floats = np.array(values, np.float64, order="C")  # cast first: adding in float32 would round
-    floats += 1.0
-    bits = floats.view(np.int64)
-    bits -= _ONE
-    return bits
 
 
 def row_sums(values: Array) -> Floats:
@@ -108,11 +102,11 @@ def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, 
         output = outputs[rows].astype(np.float64)
         share = np.where((targets[rows] == 0) == logs, output, 1.0 - output)  # of what happened, or of what did not
         infinite += int(logs and (share == 0).sum())
-        scaled = (-np.log(np.where(share == 0, 1.0, share)) if logs else np.square(share)) * (_LOW + 1.0)
+        scaled = (-np.log(np.where(share == 0, 1.0, share)) if logs else np.square(share)) * (LOW + 1.0)
         whole = np.floor(scaled)
         hi += int(whole.sum())
-        lo += int(np.rint((scaled - whole) * (_LOW + 1.0)).astype(np.int64).sum())
-    return hi + (lo >> 26), lo & _LOW, infinite
+        lo += int(np.rint((scaled - whole) * (LOW + 1.0)).astype(np.int64).sum())
+    return hi + (lo >> 26), lo & LOW, infinite
 
 
 def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:
@@ -219,7 +213,7 @@ def _add_units(limbs: Ints, codes: Ints, values: Array, sign: int = 1) -> None:
     """Values in [0, 1], in units."""
     unit = units(values)
     np.add.at(limbs[0], codes, sign * (unit >> 26))
-    np.add.at(limbs[1], codes, sign * (unit & _LOW))
+    np.add.at(limbs[1], codes, sign * (unit & LOW))
 
 
 def _add_mostly_first(sums: Ints, outputs: Array, targets: Array, inner: Array, closed: str, grain: float) -> None:
@@ -309,14 +303,14 @@ def _column_limbs(values: Array, work: Floats) -> Limbs:
     """Sums of the columns of a block of values in [0, 1]; `work` has room for the block."""
     if len(values) > ROWS:
         unit = units(values)
-        return (unit >> 26).sum(axis=0), (unit & _LOW).sum(axis=0)
-    surplus = np.uint64(len(values) * int(_ONE) % (1 << 64)).view(np.int64)
+        return (unit >> 26).sum(axis=0), (unit & LOW).sum(axis=0)
+    surplus = np.uint64(len(values) * int(ONE) % (1 << 64)).view(np.int64)
     floats = work[: values.size].reshape(values.shape)
     np.copyto(floats, values)
     floats += 1.0
     unit = floats.view(np.int64).sum(axis=0) - surplus  # wraps on the way, not in the end
-    return unit >> 26, unit & _LOW
+    return unit >> 26, unit & LOW
 
 
 def _carried(hi: Ints, lo: Ints) -> Limbs:
-    return hi + (lo >> 26), lo & _LOW
+    return hi + (lo >> 26), lo & LOW

@@ -3,6 +3,7 @@
 #include "logits.hpp"
 #include "rows.hpp"
 #include "sorting.hpp"
+#include "tables.hpp"
 #include "totals.hpp"
 
 #define KERNEL(name) extern "C" __attribute__((visibility("default"))) int calibrant_##name
@@ -123,4 +124,21 @@ KERNEL(event_scores)(MATRIX, const Whole* targets, Whole logs, Whole* sums, Whol
     return in_type(wide, [&](auto type) {
         event_scores(GIVEN.of<decltype(type)>().first, targets, n, logs, sums, threads);
     });
+}
+
+KERNEL(running)(MATRIX, const void* counts, Whole count_bytes, const void* hits, Whole hit_bytes, Whole* ranks,
+                Whole* high, Whole* low, Whole* came) {
+    return in_type(wide, [&](auto type) {
+        running(GIVEN.of<decltype(type)>().first, Counts(counts, count_bytes), Counts(hits, hit_bytes), n, ranks, high,
+                low, came);
+    });
+}
+
+KERNEL(table_sums)(MATRIX, const Whole* ranks, const Whole* came, Whole* sums) {
+    return in_type(wide, [&](auto type) { table_sums(GIVEN.of<decltype(type)>().first, ranks, came, n, sums); });
+}
+
+KERNEL(rising)(const Whole* ranks, const Whole* came, Whole m, Whole* corners, Whole* count) {
+    *count = rising(ranks, came, m, corners);
+    return 0;
 }
