@@ -49,7 +49,7 @@ setup(
             [f"{FOLDER}/{level}.cpp"],
             depends=[
                 f"{FOLDER}/{header}.hpp"
-                for header in ("lanes", "level", "logits", "rows", "sorting", "tables", "totals")
+                for header in ("cuts", "lanes", "level", "logits", "rows", "sorting", "tables", "totals")
             ],
             extra_compile_args=[*FLAGS, *LEVELS[level]],
             extra_link_args=["-pthread"],

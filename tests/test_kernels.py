@@ -84,8 +84,8 @@ def test_leaders_are_the_largest_and_ties_go_to_the_lowest_class(k):
 SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", "using")]
 BACKENDS = kernels.backends()
 EXACT = {
-    "brier", "column_sums", "distinct", "entries", "leaders", "ordered", "partition", "rising", "row_sums", "running",
-    "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
+    "brier", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered", "partition", "rising",
+    "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -214,6 +214,14 @@ def of_rows(rng, n, k, dtype, layout):
     yield layout(values), rng.permutation(n)[: n // 2]
 
 
+@of_matrices
+def of_cuts(rng, n, k, dtype, layout):
+    targets = rng.integers(-1, k, n)
+    for values in (probabilities(rng, n, k, dtype), probabilities(rng, n, k, dtype).round(1)):
+        for bins in (1, 3, 15):
+            yield layout(values), targets, np.ceil(np.arange(bins + 1) * n / bins).astype(np.int64)
+
+
 def of_tables(rng):
     """Distinct values in order, how often each was given and how often it came true."""
     for m in (0, 1, 2, 7, 300):
@@ -295,6 +303,7 @@ def of_residuals(rng):
 CALLS = {
     "apart": of_logits_and_classes,
     "brier": of_answers,
+    "column_cuts": of_cuts,
     "column_sums": of_rows,
     "distances": of_points,
     "distinct": of_columns,

@@ -167,6 +167,23 @@ def rising(ranks, came):
     return np.array(corners)
 
 
+def column_cuts(values, targets, cuts):
+    wholes, ends = np.zeros((6, values.shape[1], len(cuts)), np.int64), np.zeros((2, values.shape[1], len(cuts)))
+    for column in range(values.shape[1] if len(values) else 0):
+        hits = (targets == column).tolist()
+        pairs = sorted((value + 0.0, int(hit)) for value, hit in zip(values[:, column].tolist(), hits, strict=True))
+        for place, cut in enumerate(cuts.tolist()):
+            value = pairs[min(cut, len(pairs) - 1)][0]
+            ties = [hit for each, hit in pairs if each == value]
+            below = [hit for each, hit in pairs if each < value]
+            total = sum(units(each) for each, _ in pairs[:cut])
+            wholes[:, column, place] = (
+                *(total >> 26, total & LOW, sum(below), sum(ties), cut - len(below), len(ties)),
+            )
+            ends[:, column, place] = value, pairs[max(cut - 1, 0)][0]
+    return *wholes, *ends
+
+
 def column_sums(values, rows):
     return limbs([sum(units(values[row, c]) for row in rows) for c in range(values.shape[1])])
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Unpack, final
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.contract import STREAM, TABLE, Binning, Refinable, bins_of
+from calibrant.binning.contract import STREAM, TABLE, AtOnce, Binning, Refinable, bins_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
@@ -219,6 +219,11 @@ class OfBins(Asking[Summary]):
     def summarise_view(self, view: View) -> Summary:
         """The binning's summary of what the lens saw."""
         return self.binning.summarise(view)
+
+    def at_once(self, predictions: Predictions) -> Result:
+        """Bins without a summary, where the binning makes them so."""
+        bins = self.binning.at_once(self.view(predictions)) if isinstance(self.binning, AtOnce) else None
+        return super().at_once(predictions) if bins is None else self.of_bins(bins)
 
     @final
     def answer(self, summary: Summary) -> Result:

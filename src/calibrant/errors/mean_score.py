@@ -107,7 +107,7 @@ class MeanScore(OfScores[Scores]):
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
         of_event = facts_of(self.score).of_event
-        if of_event is not None and view.is_plain_event and view.logits is None:
+        if of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
             hi, lo, infinite = of_event(view.outputs[:, 0, 0], view.targets)  # type: ignore[arg-type]
             counts = (Totals.whole(np.array([count])) for count in (len(view.outputs), infinite))
             return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from calibrant.kernels.numpy import (
         apart,
         brier,
+        column_cuts,
         column_sums,
         distances,
         distinct,
@@ -51,6 +52,7 @@ __all__ = [
     "apart",
     "backends",
     "brier",
+    "column_cuts",
     "column_sums",
     "distances",
     "distinct",

@@ -26,6 +26,7 @@ from calibrant.kernels.numpy import (
 __all__ = [
     "apart",
     "brier",
+    "column_cuts",
     "column_sums",
     "distances",
     "distinct",
@@ -202,6 +203,16 @@ def rising(ranks: Ints, came: Ints) -> Ints:
     corners, count = np.empty(len(ranks), np.int64), np.empty(1, np.int64)
     call("rising", _whole(ranks), _whole(came), len(ranks) - 1, corners, count)
     return corners[: count[0]].copy()
+
+
+def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Floats]:
+    """As `numpy.column_cuts`."""
+    rows, *shape = matrix(values)
+    cells = values.shape[1], len(cuts)
+    wholes, ends = np.empty((6, *cells), np.int64), np.empty((2, *cells))
+    threads = min(threads_for(values.size), -(-values.shape[1] // 32))
+    call("column_cuts", rows, *shape, _whole(targets), _whole(cuts), len(cuts), wholes, ends, threads)
+    return *wholes, *ends
 
 
 def column_sums(values: Array, rows: Ints) -> Limbs:

@@ -27,6 +27,7 @@ from calibrant.kernels.units import LOW, ONE, units
 __all__ = [
     "apart",
     "brier",
+    "column_cuts",
     "column_sums",
     "distances",
     "distinct",
@@ -271,6 +272,28 @@ def entries(groups: Ints, values: Array) -> Limbs:
     groups, values = groups[order], values[order]
     new = (values[1:] != values[:-1]) | (groups[1:] != groups[:-1])
     return order, np.flatnonzero(np.append(True, new)[: len(values)])
+
+
+def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Floats]:
+    """Totals of the smallest of n values of each column, up to each of some ranks in order: (v, cuts) each.
+
+    `targets` (n,) is the column that came true. First the sum of the values in two limbs. Then, of the group of ties
+    that holds the rank: hits before it, its hits, how many of it lie before the rank, its size. Last the values at the
+    rank and just before it. Ranks beyond the ends are those at the ends.
+    """
+    wholes, ends = np.zeros((6, values.shape[1], len(cuts)), np.int64), np.zeros((2, values.shape[1], len(cuts)))
+    for column in range(values.shape[1] if len(values) else 0):
+        levels, counts, positives = distinct(values[:, column], targets == column)
+        ranks, hi, lo, came = running(levels, counts, positives)
+        entry = np.minimum(np.searchsorted(ranks, cuts, side="right") - 1, len(levels) - 1)
+        inside, unit, before = cuts - ranks[entry], units(levels[entry]), came[entry] >> 26
+        low = lo[entry] + (unit & LOW) * inside
+        wholes[:, column] = (
+            *_carried(hi[entry] + (unit >> 26) * inside, low),
+            *(before, (came[entry + 1] >> 26) - before, inside, counts[entry]),
+        )
+        ends[:, column] = levels[entry], levels[np.searchsorted(ranks, np.maximum(cuts - 1, 0), side="right") - 1]
+    return *wholes, *ends
 
 
 def column_sums(values: Array, rows: Ints) -> Limbs:

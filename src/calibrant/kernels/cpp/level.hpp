@@ -1,5 +1,6 @@
 // The functions that Python calls; every level of instructions is a library with all of them.
 #pragma once
+#include "cuts.hpp"
 #include "logits.hpp"
 #include "rows.hpp"
 #include "sorting.hpp"
@@ -141,4 +142,11 @@ KERNEL(table_sums)(MATRIX, const Whole* ranks, const Whole* came, Whole* sums) {
 KERNEL(rising)(const Whole* ranks, const Whole* came, Whole m, Whole* corners, Whole* count) {
     *count = rising(ranks, came, m, corners);
     return 0;
+}
+
+KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
+                    Whole threads) {
+    return in_type(wide, [&](auto type) {
+        column_cuts(GIVEN.of<decltype(type)>(), targets, cuts, count, wholes, ends, threads);
+    });
 }
