@@ -61,7 +61,8 @@ typedef Pack<float> Floats;
 typedef Pack<double> Doubles;
 typedef Pack<std::int32_t> Ints;
 typedef Pack<std::int64_t> Wholes;
-typedef Pack<std::uint64_t> Naturals;
+typedef Pack<std::uint64_t> Naturals;       // they wrap
+typedef Pack<std::uint32_t> ShortNaturals;
 
 #define OPERATOR(sign)                                                      \
     template <class E> inline Pack<E> operator sign(Pack<E> a, Pack<E> b) { \
@@ -98,16 +99,12 @@ template <class To, class E> inline To same_bits(Pack<E> from) {
     return to;
 }
 
-template <int bits> inline Wholes raised_by(Wholes a) {
+template <int bits, class E> inline Pack<E> moved_up(Pack<E> a) {
     EACH(a.part[i] = a.part[i] << bits)
     return a;
 }
-template <int bits> inline Ints raised_by(Ints a) {
-    EACH(a.part[i] = a.part[i] << bits)
-    return a;
-}
-template <int bits> inline Wholes lowered_by(Wholes a) {
-    EACH(a.part[i] = (Wholes::Vector)((Naturals::Vector)a.part[i] >> bits))
+template <int bits, class E> inline Pack<E> moved_down(Pack<E> a) {
+    EACH(a.part[i] = a.part[i] >> bits)
     return a;
 }
 
@@ -122,7 +119,7 @@ inline Doubles eight(const float* from) {
 }
 
 inline double added(Doubles v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
-inline Whole added(Wholes v) { return v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]; }
+template <class E> inline E added(Pack<E> v) { return v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]; }
 inline double added(Floats v) {
     float half[8];
     for (int lane = 0; lane < 8; ++lane) half[lane] = v[lane] + v[lane + 8];
@@ -170,7 +167,7 @@ inline Whole unit(double p) {
     std::memcpy(&bits, &shifted, sizeof bits);
     return bits - ONE;
 }
-inline Wholes units_and_one(Doubles p) { return same_bits<Wholes>(p + 1.0); }
+inline Naturals units_and_one(Doubles p) { return same_bits<Naturals>(p + 1.0); }
 
 constexpr double MAGIC = 6755399441055744.0;  // 1.5 * 2^52: whole numbers stand in the lowest bits of sums with it
 constexpr Whole MAGIC_BITS = 0x4338000000000000;
@@ -185,7 +182,7 @@ inline Doubles raised_inside(Doubles x) {
                 (r * 0.00019841170230570286 + 0.001388888893251478) * r2;
     Doubles c = (r * 2.764019739169484e-06 + 2.480150431378554e-05) + r2 * 2.7626371065696354e-07;
     Doubles power = a + (b + c * r4) * r4;
-    return same_bits<Doubles>(same_bits<Wholes>(power) + raised_by<52>(same_bits<Wholes>(shifted)));
+    return same_bits<Doubles>(same_bits<Naturals>(power) + moved_up<52>(same_bits<Naturals>(shifted)));
 }
 
 // The same, and 0 below -708.
@@ -205,15 +202,16 @@ inline Floats raised(Floats x) {
     Floats k = shifted - 12582912.0f, r = (x - k * 0.693359375f) - k * -2.12194440e-4f, r2 = r * r;
     Floats high = (r * 0.0083751348f + 0.041666353f) + r2 * 0.0013941119f;
     Floats power = (r * 1.0f + 1.0f) + ((r * 0.16666415f + 0.5f) + high * r2) * r2;
-    return same_bits<Floats>((same_bits<Ints>(power) + raised_by<23>(same_bits<Ints>(shifted))) & inside);
+    ShortNaturals bits = same_bits<ShortNaturals>(power) + moved_up<23>(same_bits<ShortNaturals>(shifted));
+    return same_bits<Floats>(same_bits<Ints>(bits) & inside);
 }
 
 // ln(x) of normal x above 0, to some 1e-16: 2 atanh((m - 1) / (m + 1)) of the significand, and its power of two.
 inline Doubles logarithm(Doubles x) {
-    Wholes bits = same_bits<Wholes>(x);
-    Wholes k = lowered_by<52>(bits + (ONE - 0x3FE6A09E667F3BCD)) - Whole(1023);  // m from the root of a half on
-    Doubles e = same_bits<Doubles>(k + MAGIC_BITS) - MAGIC;
-    Doubles m = same_bits<Doubles>(bits - raised_by<52>(k));
+    Naturals bits = same_bits<Naturals>(x);
+    Naturals k = moved_down<52>(bits + Bits(ONE - 0x3FE6A09E667F3BCD)) - Bits(1023);  // m from the root of a half on
+    Doubles e = same_bits<Doubles>(k + Bits(MAGIC_BITS)) - MAGIC;
+    Doubles m = same_bits<Doubles>(bits - moved_up<52>(k));
     Doubles s = (m - 1.0) / (m + 1.0), z = s * s, w = z * z;
     Doubles even = ((((w * (1.0 / 19) + 1.0 / 15) * w + 1.0 / 11) * w + 1.0 / 7) * w + 1.0 / 3);
     Doubles odd = ((((w * (1.0 / 21) + 1.0 / 17) * w + 1.0 / 13) * w + 1.0 / 9) * w + 1.0 / 5);

@@ -92,7 +92,7 @@ template <class T> void leaders(Matrix<T> scores, Whole k, Whole* order, Whole t
 
 // Squares of outputs less the truth, in units, summed over the d coordinates of each of v questions.
 template <class T> Whole squares_of(const T* outputs, Whole d) {
-    Wholes sums[2] = {Whole(0), Whole(0)};
+    Naturals sums[2] = {Bits(0), Bits(0)};
     Whole j = 0;
     for (; j + 16 <= d; j += 16) {
         for (int half = 0; half < 2; ++half) {
@@ -100,7 +100,7 @@ template <class T> Whole squares_of(const T* outputs, Whole d) {
             sums[half] += units_and_one(x * x);
         }
     }
-    Whole sum = Whole(Bits(added(sums[0] + sums[1])) - Bits(j) * Bits(ONE));
+    Whole sum = Whole(added(sums[0] + sums[1]) - Bits(j) * Bits(ONE));
     for (; j < d; ++j) sum += unit(double(outputs[j]) * double(outputs[j]));
     return sum;
 }

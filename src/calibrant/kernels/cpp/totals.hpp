@@ -133,7 +133,7 @@ template <class T>
 void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
     Whole v = outputs.width, bins = edges.bins();
     const T first = edges.first();
-    std::vector<Whole> units(v);  // they wrap on the way, not in the end
+    std::vector<Bits> units(v);  // they wrap on the way, not in the end
     for (Whole start = begin; start < end; start += TOGETHER) {
         Whole stop = std::min(end, start + TOGETHER);
         for (Whole i = start; i < stop; ++i) {
@@ -143,7 +143,7 @@ void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edg
                 Wholes beyond = Whole(0);
                 for (Whole c = j; c < j + 64; c += 8) {
                     Doubles x = eight(row + c);
-                    (Wholes::at(&units[c]) + units_and_one(x)).store(&units[c]);
+                    (Naturals::at(&units[c]) + units_and_one(x)).store(&units[c]);
                     beyond = beyond | (x >= Doubles(first));
                 }
                 if (any(beyond))
@@ -151,12 +151,12 @@ void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edg
                         if (row[c] >= first) move(row[c], c, edges, sums);
             }
             for (; j < v; ++j) {
-                units[j] = Whole(Bits(units[j]) + Bits(unit(row[j])) + Bits(ONE));
+                units[j] += Bits(unit(row[j])) + Bits(ONE);
                 if (row[j] >= first) move(row[j], j, edges, sums);
             }
             if (targets[i] >= 0) sums.happened(targets[i] * bins + edges.code(row[targets[i]]), UNIT);
         }
-        for (Whole j = 0; j < v; ++j) sums.add_many(j * bins, stop - start, Bits(units[j]) - Bits(stop - start) * Bits(ONE));
+        for (Whole j = 0; j < v; ++j) sums.add_many(j * bins, stop - start, units[j] - Bits(stop - start) * Bits(ONE));
         std::fill(units.begin(), units.end(), 0);
     }
 }
@@ -221,10 +221,10 @@ template <class T, bool square>
 void column_sums(Matrix<T> values, const Whole* rows, Whole count, Whole* sums, Whole threads) {
     Whole d = values.width;
     std::vector<std::vector<Whole>> parts(threads, std::vector<Whole>(2 * d));
-    std::vector<std::vector<Whole>> work(threads, std::vector<Whole>(d));
+    std::vector<std::vector<Bits>> work(threads, std::vector<Bits>(d));
     in_shares(count, threads, [&](Whole share, Whole begin, Whole end) {
         std::vector<Whole>& limbs = parts[share];
-        std::vector<Whole>& units = work[share];
+        std::vector<Bits>& units = work[share];
         for (Whole start = begin; start < end; start += TOGETHER) {
             Whole stop = std::min(end, start + TOGETHER);
             for (Whole i = start; i < stop; ++i) {
@@ -232,15 +232,15 @@ void column_sums(Matrix<T> values, const Whole* rows, Whole count, Whole* sums, 
                 Whole j = 0;
                 for (; j + 8 <= d; j += 8) {
                     Doubles x = eight(row + j);
-                    (Wholes::at(&units[j]) + units_and_one(square ? x * x : x)).store(&units[j]);
+                    (Naturals::at(&units[j]) + units_and_one(square ? x * x : x)).store(&units[j]);
                 }
                 for (; j < d; ++j) {
                     double x = row[j];
-                    units[j] = Whole(Bits(units[j]) + Bits(unit(square ? x * x : x)) + Bits(ONE));
+                    units[j] += Bits(unit(square ? x * x : x)) + Bits(ONE);
                 }
             }
             for (Whole j = 0; j < d; ++j) {
-                Bits sum = Bits(units[j]) - Bits(stop - start) * Bits(ONE);
+                Bits sum = units[j] - Bits(stop - start) * Bits(ONE);
                 limbs[j] += Whole(sum >> 26);
                 limbs[d + j] += Whole(sum) & LOW;
             }
