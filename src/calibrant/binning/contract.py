@@ -14,7 +14,7 @@ from calibrant.summaries import Summary
 from calibrant.views import View
 
 MOST_BINS = 1_000_000
-STREAM = 1 << 22
+STREAM = 1 << 21
 """Forecasts that are viewed at once where the state stays small."""
 TABLE = "table of forecasts"
 """What everything that follows from the sorted forecasts of an event reads."""

@@ -140,16 +140,22 @@ class Asking(Metric[S]):
         named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
         if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names
             reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
-        if block is not None and facts_of(self.lens).narrow:
-            block *= predictions.n_classes or 1
-        for part in [selected] if block is None else selected.blocks(block):
+        for part in [selected] if block is None or self._is_lean(predictions) else selected.blocks(block):
             view = self.lens(part)
             yield dataclasses.replace(view, about=dataclasses.replace(view.about, reads=reads))
 
+    lean: ClassVar[bool] = False
+    """Whether hard labels without weights are summarised without an array as large as the outputs."""
+
+    def _is_lean(self, predictions: Predictions) -> bool:
+        """Whether a view of all samples is small beside the forecasts of all classes."""
+        plain = predictions.labels is not None and predictions.weight is None and not predictions.logits
+        as_given = plain and self.lean and facts_of(self.lens).as_given
+        return predictions.n_classes > 0 and (as_given or facts_of(self.lens).narrow)
+
     def view(self, predictions: Predictions) -> View:
         """What the lens sees of the selected samples, all at once."""
-        (view,) = self.views(predictions, None)
-        return view
+        return next(self.views(predictions, None))
 
     def combined(
         self,
@@ -162,8 +168,7 @@ class Asking(Metric[S]):
         notes: tuple[str, ...] = (),
     ) -> Result:
         """The result of the questions' values, with notes on what a reader should know."""
-        combined = self.across(values, sizes)
-        several = bool(about.names)
+        combined, several = self.across(values, sizes), bool(about.names)
         return Result(
             self,
             combined["value"],
@@ -220,6 +225,11 @@ class OfBins(Asking[Summary]):
         """The binning's summary of what the lens saw."""
         return self.binning.summarise(view)
 
+    @property
+    def lean(self) -> bool:  # type: ignore[override]  # known of each metric
+        """Fixed edges add up answers as they come."""
+        return facts_of(self.binning).fixed
+
     def at_once(self, predictions: Predictions) -> Result:
         """Bins without a summary, where the binning makes them so."""
         bins = self.binning.at_once(self.view(predictions)) if isinstance(self.binning, AtOnce) else None
@@ -258,8 +268,7 @@ class Pass(Asking[Forecasts]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Asking) or self.metric.undecided is None:
-            got = repr(self.metric)[:80]
-            raise CalibrationInputError("Pass", "needs a metric of which refine() is a pass", got=got)
+            raise CalibrationInputError("Pass", "needs a metric that refine() refines", got=repr(self.metric)[:80])
         if any(not isinstance(cell, tuple) or [type(place) for place in cell] != [int, int] for cell in self.opened):
             raise CalibrationInputError("Pass", "needs pairs (question, cell) as opened", got=repr(self.opened)[:80])
         for choice in ("select", "lens", "across"):

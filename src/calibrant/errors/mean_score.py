@@ -91,6 +91,11 @@ class MeanScore(OfScores[Scores]):
         return facts_of(self.score)
 
     @property
+    def lean(self) -> bool:  # type: ignore[override]  # known of each metric
+        """As the score is, where each row has one."""
+        return facts_of(self.score).lean and facts_of(self.lens).asks_event
+
+    @property
     def reading(self) -> tuple[str, str]:
         """The score."""
         return "score", identity(self.score)
@@ -153,7 +158,7 @@ def _logarithms(outputs: Array, targets: Array) -> tuple[int, int, int]:
     return kernels.event_scores(outputs, targets, True)
 
 
-@declare(dataclasses.replace(_score(2.0, lower_is_better=True), of_event=_squares))
+@declare(dataclasses.replace(_score(2.0, lower_is_better=True), of_event=_squares, lean=True))
 def brier_score(view: View) -> Array:
     r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
 
@@ -167,7 +172,7 @@ def brier_score(view: View) -> Array:
     return kernels.brier(view.outputs, view.targets)
 
 
-@declare(dataclasses.replace(_score(math.inf, lower_is_better=True), of_event=_logarithms))
+@declare(dataclasses.replace(_score(math.inf, lower_is_better=True), of_event=_logarithms, lean=True))
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 

@@ -164,7 +164,9 @@ class Classwise:
     (2, 2, 1)
     """
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", alone=lambda index: OneClass(index))
+    facts: ClassVar[Facts] = Facts(
+        "lens", looks_at_labels=False, outcomes="all", as_given=True, alone=lambda index: OneClass(index)
+    )
 
     def __call__(self, predictions: Predictions) -> View:
         predictions.forecasts.require(COLUMNS, "Classwise")
