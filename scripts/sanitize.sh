@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:-address}
-python=${PYTHON:-python}
+python=$(command -v "${PYTHON:-python}")
+python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
 case $kind in
     address) flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined" runtime=libasan.so ;;
     thread) flags="-fsanitize=thread" runtime=libtsan.so ;;
