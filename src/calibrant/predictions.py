@@ -68,7 +68,7 @@ class Predictions(Checked):
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis, missing, sample_weight)
         forecasts, truth = door.probabilities(normalize), door.labels(classes, ignore_index)
-        kind = partial(Classes, survey=door.survey) if door.width else OneEvent
+        kind = partial(Classes.surveyed, survey=door.survey) if door.width else OneEvent
         return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 
     @classmethod
@@ -97,7 +97,8 @@ class Predictions(Checked):
         """
         door = Door(y_true, logits, ("y_true", "logits"), class_axis, missing, sample_weight)
         forecasts, truth = door.logits(normalize, softmax=True), door.labels(classes, ignore_index)
-        kind = partial(Classes, logits=True, survey=door.survey) if door.width else partial(OneEvent, logits=True)
+        classes_of = partial(Classes.surveyed, survey=door.survey)
+        kind = partial(classes_of if door.width else OneEvent, logits=True)
         return cls._through(door, kind, (forecasts, {}), truth, columns, copy, logits)
 
     @classmethod

@@ -32,7 +32,6 @@ class OneOfSeveral(Kind):
         return labels
 
 
-@dataclass(frozen=True, eq=False)
 class Classes(OneOfSeveral):
     """Forecasts (n, K) of K classes, one of which comes true.
 
@@ -40,18 +39,23 @@ class Classes(OneOfSeveral):
     [[1]]
     """
 
-    survey: tuple[Array, ...] = ()
-    """What one walk over the values tells of each row, as kernels give it; empty where nobody has walked yet.
-
-    Of probabilities, the likeliest class and its probability. Of logits, the likeliest class, its logit, and sums of
-    exp(z - largest) and of its square over the other classes.
-    """
-
     name = "classes"
 
+    @classmethod
+    def surveyed(cls, values: Array, logits: bool = False, *, survey: tuple[Array, ...]) -> Self:
+        """Forecasts, and what one walk over them told of each row, as kernels give it; empty where nobody has walked.
+
+        Of probabilities, the likeliest class and its probability. Of logits, the likeliest class, its logit, and sums
+        of exp(z - largest) and of its square over the other classes.
+        """
+        forecasts = cls(values, logits)
+        if survey:  # no field, lest it be kept where the values are replaced
+            vars(forecasts)["_survey"] = survey
+        return forecasts
+
     def __getitem__(self, rows: Any) -> Self:
-        known = tuple(each[rows] for each in vars(self).get("_survey", self.survey))
-        return dataclasses.replace(self, values=self.values[rows], survey=known)
+        survey = tuple(each[rows] for each in vars(self).get("_survey", ()))
+        return self.surveyed(self.values[rows], self.logits, survey=survey)
 
     @property
     def words(self) -> str:
@@ -80,8 +84,6 @@ class Classes(OneOfSeveral):
 
     @cached_property
     def _survey(self) -> tuple[Array, ...]:
-        if self.survey:
-            return self.survey
         return kernels.logits_survey(self.values)[2:] if self.logits else kernels.row_survey(self.values)[4:]
 
     @property
