@@ -229,6 +229,7 @@ def of_tables(rng):
             values = np.unique(probabilities(rng, m, 1, dtype) + dtype(0))
             counts = rng.integers(1, 5000, len(values)).astype(rng.choice(["u2", "u4", "i8"]))
             yield values, counts, (counts * rng.random(len(values)).round(1)).astype(np.uint16)
+            yield values, np.ones(len(values), np.uint8), rng.integers(0, 2, len(values))  # equal rates side by side
 
 
 def of_running(rng):

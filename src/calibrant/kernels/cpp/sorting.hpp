@@ -39,9 +39,8 @@ template <class K> K* in_order(K* keys, K* spare, Whole n) {
 
 template <class T> inline typename Key<T>::Bits packed(T value, bool hit) {
     typename Key<T>::Bits bits;
-    value += T(0);  // -0.0 becomes 0.0
     std::memcpy(&bits, &value, sizeof bits);
-    return (bits << 1) | hit;
+    return (bits << 1) | hit;  // without its sign, -0.0 is 0.0
 }
 
 template <class T> inline T unpacked(typename Key<T>::Bits key) {
