@@ -3,6 +3,7 @@
 CALIBRANT_REQUIRE_NATIVE=1 makes an installation without them fail, as a release must.
 """
 
+import glob
 import os
 import platform
 import sys
@@ -47,10 +48,7 @@ setup(
         Extension(
             f"calibrant.kernels.cpp.{level}",
             [f"{FOLDER}/{level}.cpp"],
-            depends=[
-                f"{FOLDER}/{header}.hpp"
-                for header in ("cuts", "lanes", "level", "logits", "rows", "sorting", "tables", "totals")
-            ],
+            depends=sorted(glob.glob(f"{FOLDER}/*.hpp")),
             extra_compile_args=[*FLAGS, *LEVELS[level]],
             extra_link_args=["-pthread"],
             language="c++",

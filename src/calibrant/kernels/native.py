@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from calibrant.kernels.numpy import (
     entries,
     every_log_odds,
     log_odds,
-    pair_sums,
     partition,
     pooled,
     similarities,
@@ -275,6 +275,17 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
         threads_for(values.size),
     )
     return loss, first, second
+
+
+def pair_sums(points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float) -> tuple[float, float]:
+    """As `numpy.pair_sums`."""
+    values, *size = matrix(np.ascontiguousarray(points, np.float64))
+    sums, selves = np.empty((2, len(values)))
+    heavy = residuals if (counts == 1).all() else residuals * counts[:, None]
+    arrays = np.ascontiguousarray(heavy, np.float64), np.ascontiguousarray(counts, np.float64)
+    threads = threads_for(len(values) * values.size)
+    call("pair_sums", values, *size, *arrays, float(scale), shape == "gaussian", sums, selves, threads)
+    return math.fsum(sums.tolist()), math.fsum(selves.tolist())
 
 
 def _whole(array: Array) -> Ints:

@@ -2,6 +2,7 @@
 #pragma once
 #include "cuts.hpp"
 #include "logits.hpp"
+#include "pairs.hpp"
 #include "rows.hpp"
 #include "sorting.hpp"
 #include "tables.hpp"
@@ -148,5 +149,16 @@ KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count
                     Whole threads) {
     return in_type(wide, [&](auto type) {
         column_cuts(GIVEN.of<decltype(type)>(), targets, cuts, count, wholes, ends, threads);
+    });
+}
+
+KERNEL(pair_sums)(MATRIX, const double* residuals, const double* counts, double scale, Whole squared, double* sums,
+                  double* selves, Whole threads) {
+    return in_type(wide, [&](auto) {
+        auto points = GIVEN.of<double>();
+        if (squared)
+            pair_sums<true>(points, residuals, counts, scale, sums, selves, threads);
+        else
+            pair_sums<false>(points, residuals, counts, scale, sums, selves, threads);
     });
 }
