@@ -25,5 +25,5 @@ cd "$copy"
 # Python's own memory is not looked at, and its interpreter was not built to be watched.
 LD_PRELOAD="$(g++ -print-file-name=$runtime) $(g++ -print-file-name=libstdc++.so.6)" \
     ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS="halt_on_error=1 report_signal_unsafe=0" OMP_NUM_THREADS=2 \
-    OPENBLAS_NUM_THREADS=1 PYTHONPATH=src "$python" -m pytest -q -p no:cacheprovider -n 0 -x -s tests/test_native.py \
-    -k "numpy or counted or threads or floats"
+    OPENBLAS_NUM_THREADS=1 PYTHONPATH=src "$python" -m pytest -q -p no:cacheprovider -n 0 -x -s -m "not slow" \
+    tests/test_native.py tests/test_kernels.py -k "numpy or counted or threads or floats or (plain_loops and native)"
