@@ -126,19 +126,6 @@ template <class K> class Column {
 
 constexpr Whole PANEL = 32;  // columns that are turned at once: two lines of the cache for float32
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define ONE_BY_ONE __attribute__((noinline, optimize("no-tree-vectorize")))  // scattered stores take twice as long
-#else
-#define ONE_BY_ONE
-#endif
-
-// Keys of some columns, each column by itself.
-template <class T>
-ONE_BY_ONE void turn(Matrix<T> values, Whole first, Whole width, typename Key<T>::Bits* turned) {
-    for (Whole i = 0; i < values.n; ++i)
-        for (Whole c = 0; c < width; ++c) turned[c * values.n + i] = packed(values.row(i)[first + c], false);
-}
-
 // Six rows of whole numbers for each column and cut: two limbs of the sum, then the group of ties; and two of values.
 template <class T>
 void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
@@ -152,7 +139,8 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
         K* turned = keys[share].data();
         for (Whole first = begin * PANEL; first < std::min(end * PANEL, v); first += PANEL) {
             Whole width = std::min(PANEL, v - first);
-            turn(values, first, width, turned);
+            for (Whole i = 0; i < n; ++i)
+                for (Whole c = 0; c < width; ++c) turned[c * n + i] = packed(values.row(i)[first + c], false);
             for (Whole i = 0; i < n; ++i)
                 if (targets[i] >= first && targets[i] < first + width) turned[(targets[i] - first) * n + i] |= 1;
             for (Whole c = 0; c < width; ++c) {
