@@ -1075,6 +1075,8 @@ def test_info_tells_versions_and_every_recipe(command):
     assert ended.code == 0
     assert f"calibrant {cal.__version__}" in ended.out
     assert np.__version__ in ended.out
+    name, reason = cal.kernels.serving()
+    assert f"Kernels: {name} ({reason})" in ended.out
     for name in cal.RECIPES:
         assert f"  {name.lower()} " in ended.out
 

@@ -68,7 +68,8 @@ class Predictions(Checked):
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis, missing, sample_weight)
         forecasts, truth = door.probabilities(normalize), door.labels(classes, ignore_index)
-        return cls._through(door, Classes if door.width else OneEvent, forecasts, truth, columns, copy, y_proba)
+        kind = partial(Classes.surveyed, survey=door.survey) if door.width else OneEvent
+        return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 
     @classmethod
     def from_logits(
@@ -95,8 +96,9 @@ class Predictions(Checked):
         [[0.881, 0.119], [0.269, 0.731]]
         """
         door = Door(y_true, logits, ("y_true", "logits"), class_axis, missing, sample_weight)
-        forecasts, truth = door.logits(normalize), door.labels(classes, ignore_index)
-        kind = partial(Classes if door.width else OneEvent, logits=True)
+        forecasts, truth = door.logits(normalize, softmax=True), door.labels(classes, ignore_index)
+        classes_of = partial(Classes.surveyed, survey=door.survey)
+        kind = partial(classes_of if door.width else OneEvent, logits=True)
         return cls._through(door, kind, (forecasts, {}), truth, columns, copy, logits)
 
     @classmethod

@@ -25,6 +25,8 @@ from calibrant.views import View
 
 MOST_SAMPLES = float(1 << 62)
 """Ranks beyond this would leave their range."""
+MOST_COUNTED = float(1 << 36)
+"""Samples whose running totals fit two limbs."""
 SUMS = ("squares", "outputs", "true_outputs", "squared_outputs")
 """The fields that are exact totals of entries, or None."""
 
@@ -254,18 +256,26 @@ class Forecasts(Summary):
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
         for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
-            values, counts = self.values[start:stop], self.counts[start:stop].astype(np.int64)
-            outputs = Totals.of(values).times(counts) if self.outputs is None else self.outputs[start:stop]
+            values, counts = self.values[start:stop], self.counts[start:stop]
+            targets = self.targets[start:stop]
+            sums: dict[str, Totals] = {name: totals[start:stop] for name, totals in self._totals.items()}
+            few = float(counts.sum(dtype=np.float64)) < MOST_COUNTED
+            if few and isinstance(targets, np.ndarray) and self.outputs is None:
+                ranks, hi, lo, came = kernels.running(values, counts, targets)
+                running = Totals(hi, lo), Totals(came, np.zeros_like(came))
+            else:
+                ranks = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+                outputs = sums.get("outputs") or Totals.of(values).times(counts)
+                running = outputs.cumulative(), _totals(targets).cumulative()
             yield Ladder(
                 values,
-                np.concatenate([[0], np.cumsum(counts)]),
-                outputs.cumulative(),
-                _totals(self.targets[start:stop]).cumulative(),
+                ranks,
+                *running,
                 self.precision,
-                squares=counts.astype(np.float64) if self.squares is None else self.squares[start:stop].value,
+                squares=sums["squares"].value if "squares" in sums else None,
                 closed=None if self.closed is None else self.closed[start:stop],
-                true_outputs=None if self.true_outputs is None else self.true_outputs[start:stop],
-                squared_outputs=None if self.squared_outputs is None else self.squared_outputs[start:stop],
+                true_outputs=sums.get("true_outputs"),
+                squared_outputs=sums.get("squared_outputs"),
             )
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
-from calibrant.bins import Bins
+from calibrant.bins import Bins, check_memory
 from calibrant.checks import whole
-from calibrant.kernels.totals import Ints
+from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
 from calibrant.specification.facts import Facts
 from calibrant.views import View
@@ -77,10 +78,28 @@ class EqualMass(AtRanks):
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks ceil(k n / b)."""
+        return self._ranks(ladder.n)
+
+    def _ranks(self, n: int) -> Ints:
         steps = np.arange(self.n_bins + 1)
-        if ladder.n * self.n_bins >= 1 << 62:
+        if n * self.n_bins >= 1 << 62:
             steps = steps.astype(object)
-        return (-(-steps * ladder.n // self.n_bins)).astype(np.int64)  # ceil(k n / b) in integers
+        return (-(-steps * n // self.n_bins)).astype(np.int64)  # ceil(k n / b) in integers
+
+    def at_once(self, view: View) -> Bins | None:
+        """The bins of plain events, by what lies before each cut."""
+        if not view.is_plain_events:
+            return None
+        n, v, _ = view.outputs.shape
+        check_memory(v, self.n_bins, 1)
+        cuts = self._ranks(n)
+        hi, lo, before, hits, inside, size, at, last = kernels.column_cuts(view.outputs[:, :, 0], view.targets, cuts)
+        outputs = Totals(hi, lo).differences()
+        targets = (Totals.whole(before) + Totals.whole(hits).share(inside, np.maximum(size, 1))).differences()
+        counts = np.broadcast_to(np.diff(cuts), (v, self.n_bins))
+        low, high = (np.where(counts > 0, ends, np.nan) for ends in (at[:, :-1], last[:, 1:]))
+        sums = (Totals.whole(counts), outputs.reshape(v, -1, 1), targets.reshape(v, -1, 1))
+        return Bins(view.about, *sums, np.full(v, self.n_bins), low, high)
 
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "equal-mass")

@@ -32,7 +32,7 @@ class Ladder:
     ties: tuple[Ints, Ints] | None = None
     """Of samples that tie (r, m): where the group of each begins, and where the next one does."""
     squares: Floats | None = None
-    """Of one question: summed squares of the weights of each entry."""
+    """Of one question: summed squares of the weights of each entry; None where every weight was 1."""
     closed: Mask | None = None
     """Which entries are cells of neighbouring forecasts; None where none is."""
     true_outputs: Totals | None = None
@@ -81,8 +81,10 @@ class Ladder:
     @property
     def forecasts(self) -> Floats:
         """The forecast of each entry; the mean forecast of a cell."""
+        if self.closed is None:
+            return self.values.astype(np.float64)
         means = self.outputs.differences().value / np.diff(self.ranks)
-        return np.where(self.cells, means, self.values.astype(np.float64))
+        return np.where(self.closed, means, self.values.astype(np.float64))
 
     def holding(self, ranks: Ints) -> Mask:
         """The entries next to cuts at these ranks."""

@@ -84,15 +84,21 @@ def check_probabilities(
     forecasts: bool = True,
     whole: bool = True,
     advice: str = DROP,
-) -> bool:
+) -> tuple[bool, tuple[Array, ...]]:
     """Refuse what is no probability and (of whole rows) what does not sum to 1; say whether anything needs clipping.
 
-    Hints are given for forecasts only: labels are no logits, and no option normalises them.
+    Then the column of each row's largest entry, and that entry; nothing of a column. Hints are given for forecasts
+    only: labels are no logits, and no option normalises them.
     """
-    rows = values.ndim == 2
-    low, high, *sums = kernels.row_extremes(values) if rows else (values.min(initial=1), values.max(initial=0))
+    sums: tuple[float, ...] = ()
+    leaders: tuple[Array, ...] = ()
+    if values.ndim == 2:
+        low, high, least, most, top, largest = kernels.row_survey(values)
+        sums, leaders = (least, most), (top, largest)
+    else:
+        low, high = values.min(initial=1), values.max(initial=0)
     if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
-        refuse_broken(values, parameter, layout, advice)
+        _refuse_broken(values, parameter, layout, advice)
         _refuse_outside(values, parameter, layout, _what_are_these(values, whole) if forecasts else None)
     if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
         totals = values.sum(axis=1)
@@ -104,10 +110,27 @@ def check_probabilities(
             where=layout.place(row),
             hint="pass normalize=True if that is intended" if forecasts and totals[row] > 0 else None,
         )
-    return bool(low < 0 or high > 1)
+    return bool(low < 0 or high > 1), leaders
 
 
-def refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
+def check_logits(
+    values: Array, parameter: str, layout: Layout, advice: str, *, softmax: bool = False
+) -> tuple[Array, ...]:
+    """Refuse logits that are not finite; where the softmax of rows will be asked for, what it needs of each row."""
+    survey: tuple[Array, ...] = ()
+    if values.ndim == 1:
+        low, high = values.min(), values.max()
+    elif softmax:
+        low, high, *rest = kernels.logits_survey(values)
+        survey = tuple(rest)
+    else:
+        low, high = kernels.row_survey(values)[:2]
+    if not (np.isfinite(low) and np.isfinite(high)):
+        _refuse_broken(values, parameter, layout, advice)
+    return survey
+
+
+def _refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
     """Refuse nan and infinities, by the first of them; advice is for nan."""
     broken = np.argwhere(~np.isfinite(values))
     if len(broken):

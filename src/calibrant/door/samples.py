@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.checks import flag, number, whole, word
 from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_numbers, shown
 from calibrant.door.frames import column_keys, refuse_other_rows, row_labels
-from calibrant.door.labels import ROW_TOLERANCE, check_probabilities, class_labels, event_labels, refuse_broken
+from calibrant.door.labels import ROW_TOLERANCE, check_logits, check_probabilities, class_labels, event_labels
 from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
@@ -88,6 +88,8 @@ class Door:
         self._columns = self._column_keys(truth, forecasts)
         self._weight = None if sample_weight is None else self._weights(sample_weight)
         self._gaps = self._filled() if self.drop else None
+        self.survey: tuple[Any, ...] = ()
+        """What the checks learned of each row of classes, as `Classes` takes it."""
 
     def probabilities(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
         """The forecasts as probabilities, and what was done to which rows."""
@@ -97,20 +99,21 @@ class Door:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
         checks: Any = {"bits": self.bits, "whole": self._whole, "advice": self._advice}
-        if check_probabilities(values, self.name, self.layout, **checks):
+        clipped, self.survey = check_probabilities(values, self.name, self.layout, **checks)
+        if clipped:
+            self.survey = ()
             rows = values.reshape(self.n, -1)
             flags["clipped: probabilities within 1e-6 of [0, 1]"] = ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
             values = np.clip(values, 0.0, 1.0)
         return values, flags
 
-    def logits(self, normalize: bool = False) -> Array:
-        """The forecasts as logits: any finite numbers."""
+    def logits(self, normalize: bool = False, *, softmax: bool = False) -> Array:
+        """The forecasts as logits: any finite numbers; surveyed for their softmax, where it will be asked for."""
         flag(normalize, "normalize")
         if normalize:
             hint = "the softmax gives rows that sum to 1"
             raise CalibrationInputError("normalize", "needs probabilities", got="logits", hint=hint)
-        if not (np.isfinite(self.values.min()) and np.isfinite(self.values.max())):
-            refuse_broken(self.values, self.name, self.layout, self._advice)
+        self.survey = check_logits(self.values, self.name, self.layout, self._advice, softmax=softmax)
         return self.values
 
     def keys(self, classes: Any, width: int | None = None) -> tuple[Any, ...] | None:

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Unpack, final
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.contract import STREAM, TABLE, Binning, Refinable, bins_of
+from calibrant.binning.contract import STREAM, TABLE, AtOnce, Binning, Refinable, bins_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
@@ -146,14 +146,22 @@ class Asking(Metric[S]):
         named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
         if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names
             reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
-        for part in [selected] if block is None else selected.blocks(block):
+        for part in [selected] if block is None or self._is_lean(predictions) else selected.blocks(block):
             view = self.lens(part)
             yield dataclasses.replace(view, about=dataclasses.replace(view.about, reads=reads))
 
+    lean: ClassVar[bool] = False
+    """Whether hard labels without weights are summarised without an array as large as the outputs."""
+
+    def _is_lean(self, predictions: Predictions) -> bool:
+        """Whether a view of all samples is small beside the forecasts of all classes."""
+        plain = predictions.labels is not None and predictions.weight is None and not predictions.logits
+        as_given = plain and self.lean and facts_of(self.lens).as_given
+        return predictions.n_classes > 0 and (as_given or facts_of(self.lens).narrow)
+
     def view(self, predictions: Predictions) -> View:
         """What the lens sees of the selected samples, all at once."""
-        (view,) = self.views(predictions, None)
-        return view
+        return next(self.views(predictions, None))
 
     def combined(
         self,
@@ -166,8 +174,7 @@ class Asking(Metric[S]):
         notes: tuple[str, ...] = (),
     ) -> Result:
         """The result of the questions' values, with notes on what a reader should know."""
-        combined = self.across(values, sizes)
-        several = bool(about.names)
+        combined, several = self.across(values, sizes), bool(about.names)
         return Result(
             self,
             combined["value"],
@@ -223,6 +230,16 @@ class OfBins(Asking[Summary]):
     def summarise_view(self, view: View) -> Summary:
         """The binning's summary of what the lens saw."""
         return self.binning.summarise(view)
+
+    @property
+    def lean(self) -> bool:  # type: ignore[override]  # known of each metric
+        """Fixed edges add up answers as they come."""
+        return facts_of(self.binning).fixed
+
+    def at_once(self, predictions: Predictions) -> Result:
+        """Bins without a summary, where the binning makes them so."""
+        bins = self.binning.at_once(self.view(predictions)) if isinstance(self.binning, AtOnce) else None
+        return super().at_once(predictions) if bins is None else self.of_bins(bins)
 
     @final
     def answer(self, summary: Summary) -> Result:

@@ -137,7 +137,7 @@ class CumulativeError(OfTable):
         value = self.statistic(cumulative_path(ladder))
         forecasts = ladder.forecasts
         spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
-        squares = times if ladder.squares is None else ladder.squares
+        squares = times.astype(np.float64) if ladder.squares is None else ladder.squares
         total = float((squares * spread).sum())
         tail, extremes = facts_of(self.statistic).tail or (None, 0)
         if value == 0 or tail is None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning.ladder import Forecasts
-from calibrant.binning.pooling import rising_corners
 from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable, error
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.tallies import rising_corners
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
@@ -25,6 +26,8 @@ Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
 
 
+MOST_EXACT = 1 << 31
+"""Samples whose rates are compared in whole numbers; of more, products would leave int64."""
 ROUNDING = 2.0**-50
 """More than the rounding of squares to units and of a few quotients can leave of nothing."""
 
@@ -133,8 +136,13 @@ class IsotonicError(OfTable):
 
 def _summed(ladder: Ladder, multiples: tuple[int, int, int]) -> float:
     """A score that is made of outcomes, forecasts of what came true and squared forecasts: exact sums, rounded once."""
-    happened, values = ladder.targets.differences(), ladder.values.astype(np.float64)
     true, squared = ladder.true_outputs, ladder.squared_outputs
+    if true is None and squared is None and ladder.n < MOST_EXACT and ladder.targets.is_whole:
+        limbs = kernels.table_sums(ladder.values, ladder.ranks, ladder.targets.floor)
+        pair = Totals(np.array(limbs[::2]), np.array(limbs[1::2]))
+        sums = Totals.joined([ladder.targets[-1:], pair])
+        return float(sums.times(np.array(multiples)).sum(0).value)
+    happened, values = ladder.targets.differences(), ladder.values.astype(np.float64)
     if true is None:
         whole = happened.is_whole
         true = Totals.of(values).times(happened.floor) if whole else Totals.of(values * happened.value)
@@ -196,4 +204,6 @@ def _corners(ladder: Ladder) -> Ints:
     """The entries at which pools of rising rate begin, and the end."""
     if ladder.n == 0:
         return np.zeros(2, np.int64)
+    if ladder.n < MOST_EXACT and ladder.targets.is_whole:
+        return kernels.rising(ladder.ranks, ladder.targets.floor)
     return rising_corners(len(ladder.ranks) - 1, functools.partial(_between, ladder))

@@ -91,6 +91,11 @@ class MeanScore(OfScores[Scores]):
         return facts_of(self.score)
 
     @property
+    def lean(self) -> bool:  # type: ignore[override]  # known of each metric
+        """As the score is, where each row has one."""
+        return facts_of(self.score).lean and facts_of(self.lens).asks_event
+
+    @property
     def reading(self) -> tuple[str, str]:
         """The score."""
         return "score", identity(self.score)
@@ -106,6 +111,11 @@ class MeanScore(OfScores[Scores]):
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
+        of_event = facts_of(self.score).of_event
+        if of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
+            hi, lo, infinite = of_event(view.outputs[:, 0, 0], view.targets)  # type: ignore[arg-type]
+            counts = (Totals.whole(np.array([count])) for count in (len(view.outputs), infinite))
+            return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)
         scores = self.scores(view)
         finite = np.isfinite(scores)
         kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
@@ -140,7 +150,15 @@ def _score(high: float, *, lower_is_better: bool | None) -> Facts:
     return Facts("score", "MeanScore", low=0.0, high=high, sides=2, calibrated=None, lower_is_better=lower_is_better)
 
 
-@declare(_score(2.0, lower_is_better=True))
+def _squares(outputs: Array, targets: Array) -> tuple[int, int, int]:
+    return kernels.event_scores(outputs, targets, False)
+
+
+def _logarithms(outputs: Array, targets: Array) -> tuple[int, int, int]:
+    return kernels.event_scores(outputs, targets, True)
+
+
+@declare(dataclasses.replace(_score(2.0, lower_is_better=True), of_event=_squares, lean=True))
 def brier_score(view: View) -> Array:
     r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
 
@@ -154,7 +172,7 @@ def brier_score(view: View) -> Array:
     return kernels.brier(view.outputs, view.targets)
 
 
-@declare(_score(math.inf, lower_is_better=True))
+@declare(dataclasses.replace(_score(math.inf, lower_is_better=True), of_event=_logarithms, lean=True))
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 

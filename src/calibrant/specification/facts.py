@@ -70,6 +70,10 @@ class Facts:
     """Of a statistic of a path: the tail of its distribution under calibration, and how many extremes it looks at."""
     multiples: tuple[int, int, int] | None = None
     """Of a score: how often it holds y, p y and p^2, if it is such a sum of forecast p and outcome y."""
+    of_event: Callable[[Never, Never], tuple[int, int, int]] | None = None
+    """Of a score: its exact sum over outputs and targets of one event, in two limbs, and how many were infinite."""
+    lean: bool = False
+    """Of a score: whether, of hard labels, it is computed without an array as large as the outputs."""
     additive: bool = False
     """Whether the value is a mean over samples of what each of them shows by itself."""
     influence: Callable[[Never], tuple[float, Floats]] | None = None
@@ -91,6 +95,10 @@ class Facts:
     whatever the label; "all" where, for classes, nothing else can happen; None where that is not so."""
     asks_event: bool = False
     """Of a lens: whether of forecasts of one event it asks that event, of every row."""
+    narrow: bool = False
+    """Of a lens: whether it takes one output of each row, so that its view is small however many classes there are."""
+    as_given: bool = False
+    """Of a lens: whether its outputs are the probabilities that were given, as they lie: its view costs nothing."""
     alone: Callable[[int], object] | None = None
     """Of a lens with several questions: the lens that asks one of them."""
 
