@@ -92,7 +92,7 @@ def pyarrow_of(file: str | Path | InputFile) -> Any:
 
 
 def open_parquet(source: InputFile) -> Any:
-    """A Parquet file whose footer has been read, and whose pages are compared with their checksums, where they have any."""
+    """A Parquet file whose footer is whole; its pages are compared with their checksums, where they have any."""
     pyarrow = pyarrow_of(source)
     try:
         content = source.path or pyarrow.BufferReader(source.content)

@@ -51,17 +51,23 @@ class State:
     @classmethod
     def of(cls, predictions: Predictions, metrics: Mapping[str, Metric], by: str | None = None) -> Self:
         """The state of predictions; with `by`, of the rows of each value of a column."""
+        state = cls.with_rows(predictions, metrics, by)
+        for summaries in state.groups.values():
+            for first, summary in zip(readings(metrics).values(), summaries, strict=True):
+                if summary.keeps_rows:
+                    hint = "leave it out, or measure the rows themselves"
+                    raise CalibrationInputError("metrics", "of a state must keep no rows", got=first.name, hint=hint)
+        return state
+
+    @classmethod
+    def with_rows(cls, predictions: Predictions, metrics: Mapping[str, Metric], by: str | None = None) -> Self:
+        """The state of predictions in which metrics may keep rows, as passes that open cells do; it does not subtract."""
         require_predictions(predictions)
         if not metrics:
             raise CalibrationInputError("metrics", "must name at least one metric", got="none")
         passes = readings(metrics).values()
         parts = [(ALL, predictions)] if by is None else split(predictions, by)
         groups = {name: tuple(first.summarise(rows) for first in passes) for name, rows in parts}
-        for summaries in groups.values():
-            for first, summary in zip(passes, summaries, strict=True):
-                if summary.keeps_rows:
-                    hint = "leave it out, or measure the rows themselves"
-                    raise CalibrationInputError("metrics", "of a state must keep no rows", got=first.name, hint=hint)
         return cls(dict(metrics), by, groups)
 
     @property
@@ -81,15 +87,24 @@ class State:
 
     def table(self) -> Table:
         """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column."""
-        rows = {ALL: self.results()}
+        return self.table_of(lambda name, group: self.result(self.metrics[name], group))
+
+    def table_of(self, result: Callable[[str, str | None], Result]) -> Table:
+        """A table of the state's metrics and groups, of the results of each name and group (None: all rows)."""
+        rows = {ALL: {name: result(name, None) for name in self.metrics}}
         if self.by is not None:
-            for group in self.groups:
-                name = group if group != ALL else f"{ALL} (value)"
-                rows[name] = {name: self.result(metric, group) for name, metric in self.metrics.items()}
+            for group in sorted(self.groups):
+                row = group if group != ALL else f"{ALL} (value)"
+                rows[row] = {name: result(name, group) for name in self.metrics}
         return Table(self.by, rows)
 
     def result(self, metric: Metric, group: str | None = None) -> Result:
         """A metric of all rows or of a group: one of the state's own, or another that follows from what it keeps."""
+        first, summary = first_pass(metric), self.summary(metric, group)
+        return first.told(summary) if isinstance(first, Pass) else first.conclude(summary)  # type: ignore[arg-type]
+
+    def summary(self, metric: Metric, group: str | None = None) -> Summary:
+        """What is kept for a metric, of all rows or of a group."""
         if not self.groups:
             raise CalibrationInputError("state", "must have rows", got="none")
         first = first_pass(metric)
@@ -103,8 +118,7 @@ class State:
             )
         place = known.index(reading(first))
         groups = self.groups.values() if group is None else [self.groups[group]]
-        summary = sum(summaries[place] for summaries in groups)
-        return first.told(summary) if isinstance(first, Pass) else first.conclude(summary)  # type: ignore[arg-type]
+        return sum(summaries[place] for summaries in groups)  # type: ignore[return-value]  # there are some
 
     def __add__(self, other: State | int) -> State:
         if isinstance(other, int) and other == 0:

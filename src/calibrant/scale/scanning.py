@@ -1,0 +1,212 @@
+"""Scanning: metrics of files that no memory holds together, in one pass or in as many as exact values need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack, final
+
+from calibrant.binning.ladder import Forecasts
+from calibrant.checks import whole
+from calibrant.door.options import LabelOptions, refuse_unknown
+from calibrant.errors.asking import Pass
+from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import Metric
+from calibrant.result import Result
+from calibrant.scale.dask_cluster import absolute, on_cluster
+from calibrant.scale.part_files import Part, parts
+from calibrant.scale.part_states import Reading, Share, Skipped, merged, narrowed, share_of
+from calibrant.scale.state import State, first_pass, reading
+from calibrant.table import MOST_GROUPS, Table
+
+Gather = Callable[[Sequence[Part], Reading], Iterable[Share]]
+"""What has parts summarised, somewhere, and gives their shares in any number of pieces."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scan(Mapping[str, Result]):
+    """What a scan tells: each metric's result by its name, the state that was kept, and what was left out."""
+
+    state: State
+    """The counts of the first pass, which add, subtract and can be saved."""
+    table: Table
+    """The results of all rows and, where they are told apart, of each value of the column."""
+    skipped: tuple[Skipped, ...] = ()
+    """Files that could not be read, and why."""
+    passes: int = 1
+    """How often the data were read."""
+
+    def __getitem__(self, name: str) -> Result:
+        return self.table["all"][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state.metrics)
+
+    def __len__(self) -> int:
+        return len(self.state.metrics)
+
+
+def scan(
+    source: str | Path | Sequence[str | Path],
+    metrics: Mapping[str, Metric],
+    *,
+    label: str | None = None,
+    probs: str | None = None,
+    logits: str | None = None,
+    weight: str | None = None,
+    by: str | None = None,
+    exact: bool = True,
+    client: Any = None,
+    threads: int = 1,
+    resume: str | Path | None = None,
+    skip_bad: bool = False,
+    deadline: float | None = None,
+    progress: Callable[[int], None] | None = None,
+    pieces: Mapping[str, object] | None = None,
+    **options: Unpack[LabelOptions],
+) -> Scan:
+    """Metrics of the predictions in many files: a folder, a pattern such as "data/*.parquet", or a list of files.
+
+    Files are Parquet, Arrow IPC, CSV, JSONL, NPZ or two NPY files; labels, forecasts and columns are found as
+    `calibrant.files.read` finds them, and `region=north` in the name of a folder is a column. No more than the needed
+    columns of some rows is in memory.
+
+    Values are those of all rows at once, to the bit. Metrics that follow the order of forecasts need further passes
+    over the data for that; with `exact=False` there is one pass, and those metrics are told from counts in cells.
+
+    With `threads`, so many files are read at once; with a Dask `client`, its workers read them, within `deadline`
+    seconds. `resume` is a folder in which the state of each file is kept: a scan that was interrupted does not read
+    those files again. With `skip_bad`, files that cannot be read are listed in `skipped`. `progress` is called with the
+    number of rows read in this pass. `pieces` are those of the metrics that are not calibrant's own.
+
+    >>> import pathlib, tempfile
+    >>> import calibrant as cal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, rows in {"a": "1,0.9\\n0,0.2", "b": "1,0.6"}.items():
+    ...         _ = pathlib.Path(folder, f"{name}.csv").write_text(f"label,p\\n{rows}\\n")
+    ...     scanned = cal.scale.scan(folder, {"ece": cal.ECE, "adaptive": cal.ADAPTIVE_ECE})
+    >>> print(scanned["ece"])
+    ECE 0.2333 (n=3, event, 15 equal-width bins)
+    >>> scanned["adaptive"].value == cal.ADAPTIVE_ECE([1, 0, 1], [.9, .2, .6]).value
+    True
+    """
+    refuse_unknown(options, scan, LabelOptions.__optional_keys__)
+    whole(threads, "threads", 1)
+    if resume is not None:
+        Path(resume).mkdir(parents=True, exist_ok=True)
+    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    folder = None if resume is None else str(Path(resume).absolute())
+    wide = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
+    if client is None:
+        return _Scanning(parts(source), wide, partial(_in_threads, threads=threads), progress).scan(exact)
+    every, gather = [absolute(part) for part in parts(source)], partial(on_cluster, client=client, deadline=deadline)
+    return _Scanning(every, wide, gather, progress).scan(exact)
+
+
+@dataclass
+class _Scanning:
+    """A scan on its way: the parts that can be read, how, and by whom."""
+
+    parts: Sequence[Part]
+    reading: Reading
+    gather: Gather
+    progress: Callable[[int], None] | None
+    skipped: list[Skipped] = field(default_factory=list)
+    passes: int = 0
+
+    def scan(self, exact: bool) -> Scan:
+        self.reading = _first_narrowed(self.parts, self.reading)
+        state = self._read(self.reading.metrics)
+        table = state.table_of(self._exactly(state)) if exact else state.table()
+        return Scan(state, table, tuple(self.skipped), self.passes)
+
+    def _read(self, metrics: Mapping[str, Metric]) -> State:
+        """The state of all parts; those that cannot be read are left out of later passes, too."""
+        total = merged(self._told(self.gather(self.parts, replace(self.reading, metrics=metrics))))
+        self.skipped += total.skipped
+        bad = {each.part for each in self.skipped}
+        self.parts, self.passes = [part for part in self.parts if part not in bad], self.passes + 1
+        if total.state is None:
+            reason = self.skipped[0].reason if self.skipped else "none"
+            raise CalibrationInputError("source", "must have rows that can be read", got=reason)
+        if len(total.state.groups) > MOST_GROUPS:
+            raise CalibrationInputError("by", f"must have at most {MOST_GROUPS} values", got=len(total.state.groups))
+        return total.state
+
+    def _told(self, shares: Iterable[Share]) -> Iterator[Share]:
+        """The shares, with the rows read so far told as they come."""
+        rows = 0
+        for share in shares:
+            yield share
+            rows += 0 if share.state is None else share.state.n
+            if self.progress is not None:
+                self.progress(rows)
+
+    def _exactly(self, state: State) -> Callable[[str, str | None], Result]:
+        """The results of as many passes as it takes until nothing is undecided, of all rows and in every group."""
+        decided: dict[str, tuple[State, Metric]] = {}
+        passes = {name: first_pass(metric) for name, metric in self.reading.metrics.items()}
+        while passes:
+            opened: dict[str, set[tuple[int, int]]] = {}
+            for name, current in list(passes.items()):
+                cells = _undecided(current, state)
+                if cells:
+                    opened.setdefault(_table_read(current), set()).update(cells)
+                else:
+                    decided[name] = state, passes.pop(name)
+            passes = {name: _opening(current, opened) for name, current in passes.items()}
+            state = self._read(passes) if passes else state
+        return lambda name, group: decided[name][0].result(decided[name][1], group)
+
+
+def _first_narrowed(every: Sequence[Part], reading: Reading) -> Reading:
+    """The reading with the columns that the first file needs; a bad file is passed over where that is allowed."""
+    for part in every:
+        try:
+            return narrowed(reading, part)
+        except (CalibrationInputError, OSError):
+            if not reading.skip_bad or part == every[-1]:
+                raise
+    raise AssertionError("there are parts")
+
+
+def _in_threads(every: Sequence[Part], reading: Reading, *, threads: int) -> Iterator[Share]:
+    """The share of each part in turn; where one cannot be read, those that wait are not begun."""
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            yield from pool.map(partial(share_of, reading=reading), every)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _undecided(current: Metric, state: State) -> set[tuple[int, int]]:
+    """The cells that must be opened for the values of all rows and of each group to be exact."""
+    if not isinstance(current, Pass):
+        return set()
+    cells: set[tuple[int, int]] = set()
+    for group in [None, *(state.groups if state.by is not None else ())]:
+        table = state.summary(current, group)
+        following = current.refine(table)  # type: ignore[arg-type]
+        if isinstance(following, Pass):
+            cells |= set(following.opened) - set(current.opened)
+        else:  # all of them
+            assert isinstance(table, Forecasts)
+            assert table.closed is not None
+            cells |= set(table.cells_at(table.closed))
+    return cells
+
+
+def _table_read(current: Metric) -> str:
+    """What a pass reads, whichever of its cells are opened: metrics that share it share the cells that are opened."""
+    assert isinstance(current, Pass)
+    return reading(Pass(current.metric))
+
+
+def _opening(current: Metric, opened: Mapping[str, set[tuple[int, int]]]) -> Metric:
+    """The pass that opens these cells, too."""
+    assert isinstance(current, Pass)
+    return Pass(current.metric, tuple(sorted({*current.opened, *opened[_table_read(current)]})))
