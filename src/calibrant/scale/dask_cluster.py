@@ -28,17 +28,16 @@ Parcel = tuple[bytes, tuple[Skipped, ...], CalibrationInputError | None]
 """What travels: the bytes of a state or none, the parts that were left out, and what is wrong."""
 
 
-def on_cluster(every: Sequence[Part], reading: Reading, *, client: Any, deadline: float | None) -> list[Share]:
-    """The share of all parts, of which each is a task of a Dask client's cluster, within so many seconds.
+def on_cluster(every: Sequence[Part], reading: Reading, *, client: Any, until: float) -> list[Share]:
+    """The share of all parts, of which each is a task of a Dask client's cluster, until a time of `time.monotonic`.
 
     Workers must see the files under the same names. A task whose worker dies is done by another one. What is wrong with
-    a file, a file that kills its workers, a scheduler that is gone and a deadline that passes are raised.
+    a file, a file that kills its workers, a scheduler that is gone and a time that is over are raised.
     """
-    until = time.monotonic() + (deadline if deadline is not None else float("inf"))
     total = None
     try:
         total = _sent(every, reading, client)
-        _wait(total, client, until, deadline)
+        _wait(total, client, until)
         state, skipped, error = total.result(timeout=max(1.0, min(PATIENCE, until - time.monotonic())))
     except (TimeoutError, CancelledError, OSError, RuntimeError) as reason:
         if isinstance(reason, TimeoutError) or client.status == "running":
@@ -107,7 +106,7 @@ def _place(part: Part) -> str:
     return "" if part.groups is None else f", row groups {part.groups[0]} to {part.groups[1] - 1}"
 
 
-def _wait(total: Any, client: Any, until: float, deadline: float | None) -> None:
+def _wait(total: Any, client: Any, until: float) -> None:
     """Return when the sum is there or has failed; raise where the scheduler is gone, or the time is over."""
     from distributed import KilledWorker
 
@@ -120,7 +119,7 @@ def _wait(total: Any, client: Any, until: float, deadline: float | None) -> None
         if client.status in ("closing", "closed") or now - heard > PATIENCE:
             raise _gone()
         if now > until:
-            raise TimeoutError(f"the scan was not done within {deadline:g} seconds")
+            raise TimeoutError("the scan was not done by its deadline")
     if total.status == "error" and isinstance(error := total.exception(), KilledWorker):
         task = str(error.task).rpartition(" (")[0]
         got = f"{error.allowed_failures + 1} workers that died while they read it; see their logs"

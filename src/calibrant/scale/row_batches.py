@@ -19,6 +19,7 @@ from calibrant.scale.part_files import Part
 NUMBERS = 1 << 21
 """About how many numbers are read at once."""
 MOST_ROWS = 1 << 18
+CSV_ROWS = 1 << 14
 _STREAMED = (".csv", ".tsv", ".txt")
 
 Batch = tuple[str, Columns]
@@ -124,18 +125,18 @@ def _slice_rows(batch: Any) -> int:
 
 
 def _of_csv(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
-    first, size, shapes = 0, 1 << 14, dict[str, str]()
-    for block in csv_blocks(source, size):
+    first, shapes = 0, dict[str, str]()
+    for block in csv_blocks(source, CSV_ROWS):
         wanted = _wanted(list(block), part, source, names)
         for name in wanted if names is not None else ():
             shape = "text" if block[name].dtype.kind == "U" else "numbers"
             if shapes.setdefault(name, shape) != shape:
-                where = f"rows {first} to {first + size - 1}"
+                where = f"rows {first} on"
                 expected = f"column {name!r} must be of one kind throughout"
                 raise CalibrationInputError(str(source), expected, got=f"{shape} after {shapes[name]}", where=where)
         raw = {name: block.raw[name] for name in wanted}
         yield f"rows {first} on", Columns(source, raw, block.read, block.read_numbers, block.read_present)
-        first += size
+        first += CSV_ROWS
 
 
 def _of_pair(part: Part, name: str) -> Iterator[Batch]:

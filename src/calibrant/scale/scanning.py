@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack, final
+from typing import Any, Unpack, cast, final
+
+import numpy as np
 
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
@@ -22,6 +26,8 @@ from calibrant.scale.part_states import Reading, Share, Skipped, merged, narrowe
 from calibrant.scale.state import State, first_pass, reading
 from calibrant.table import MOST_GROUPS, Table
 
+Cell = tuple[int, int]
+"""A question, and a cell of its forecasts."""
 Gather = Callable[[Sequence[Part], Reading], Iterable[Share]]
 """What has parts summarised, somewhere, and gives their shares in any number of pieces."""
 
@@ -103,8 +109,9 @@ def scan(
     wide = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
     if client is None:
         return _Scanning(parts(source), wide, partial(_in_threads, threads=threads), progress).scan(exact)
-    every, gather = [absolute(part) for part in parts(source)], partial(on_cluster, client=client, deadline=deadline)
-    return _Scanning(every, wide, gather, progress).scan(exact)
+    until = math.inf if deadline is None else time.monotonic() + deadline
+    every = [absolute(part) for part in parts(source)]
+    return _Scanning(every, wide, partial(on_cluster, client=client, until=until), progress).scan(exact)
 
 
 @dataclass
@@ -148,17 +155,23 @@ class _Scanning:
 
     def _exactly(self, state: State) -> Callable[[str, str | None], Result]:
         """The results of as many passes as it takes until nothing is undecided, of all rows and in every group."""
-        decided: dict[str, tuple[State, Metric]] = {}
-        passes = {name: first_pass(metric) for name, metric in self.reading.metrics.items()}
+        metrics = self.reading.metrics
+        passes = {name: cast(Pass, first_pass(each)) for name, each in metrics.items() if first_pass(each) is not each}
+        decided: dict[str, tuple[State, Metric]] = {
+            name: (state, metrics[name]) for name in metrics if name not in passes
+        }
         while passes:
-            opened: dict[str, set[tuple[int, int]]] = {}
+            opened: dict[str, set[Cell]] = {}
             for name, current in list(passes.items()):
                 cells = _undecided(current, state)
                 if cells:
-                    opened.setdefault(_table_read(current), set()).update(cells)
+                    opened.setdefault(reading(first_pass(current.metric)), set()).update(cells)
                 else:
                     decided[name] = state, passes.pop(name)
-            passes = {name: _opening(current, opened) for name, current in passes.items()}
+            passes = {
+                name: replace(current, opened=tuple(sorted(opened[reading(first_pass(current.metric))])))
+                for name, current in passes.items()
+            }
             state = self._read(passes) if passes else state
         return lambda name, group: decided[name][0].result(decided[name][1], group)
 
@@ -183,30 +196,14 @@ def _in_threads(every: Sequence[Part], reading: Reading, *, threads: int) -> Ite
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _undecided(current: Metric, state: State) -> set[tuple[int, int]]:
-    """The cells that must be opened for the values of all rows and of each group to be exact."""
-    if not isinstance(current, Pass):
-        return set()
-    cells: set[tuple[int, int]] = set()
+def _undecided(current: Pass, state: State) -> set[Cell]:
+    """The cells that must be open for the values of all rows and of each group to be exact; none where they are."""
+    cells: set[Cell] = set()
     for group in [None, *(state.groups if state.by is not None else ())]:
-        table = state.summary(current, group)
-        following = current.refine(table)  # type: ignore[arg-type]
-        if isinstance(following, Pass):
-            cells |= set(following.opened) - set(current.opened)
-        else:  # all of them
-            assert isinstance(table, Forecasts)
-            assert table.closed is not None
-            cells |= set(table.cells_at(table.closed))
-    return cells
-
-
-def _table_read(current: Metric) -> str:
-    """What a pass reads, whichever of its cells are opened: metrics that share it share the cells that are opened."""
-    assert isinstance(current, Pass)
-    return reading(Pass(current.metric))
-
-
-def _opening(current: Metric, opened: Mapping[str, set[tuple[int, int]]]) -> Metric:
-    """The pass that opens these cells, too."""
-    assert isinstance(current, Pass)
-    return Pass(current.metric, tuple(sorted({*current.opened, *opened[_table_read(current)]})))
+        table = cast(Forecasts, state.summary(current, group))
+        following = current.refine(table)
+        if following is current.metric:
+            cells.update(table.cells_at(np.asarray(table.closed, bool)))
+        elif following is not current:
+            cells.update(cast(Pass, following).opened)
+    return cells | set(current.opened) if cells else cells

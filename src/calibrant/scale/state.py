@@ -61,7 +61,7 @@ class State:
 
     @classmethod
     def with_rows(cls, predictions: Predictions, metrics: Mapping[str, Metric], by: str | None = None) -> Self:
-        """The state of predictions in which metrics may keep rows, as passes that open cells do; it does not subtract."""
+        """The state of predictions, of metrics that may keep rows, as passes that open cells do: none to subtract."""
         require_predictions(predictions)
         if not metrics:
             raise CalibrationInputError("metrics", "must name at least one metric", got="none")
@@ -100,8 +100,7 @@ class State:
 
     def result(self, metric: Metric, group: str | None = None) -> Result:
         """A metric of all rows or of a group: one of the state's own, or another that follows from what it keeps."""
-        first, summary = first_pass(metric), self.summary(metric, group)
-        return first.told(summary) if isinstance(first, Pass) else first.conclude(summary)  # type: ignore[arg-type]
+        return first_pass(metric).told(self.summary(metric, group))
 
     def summary(self, metric: Metric, group: str | None = None) -> Summary:
         """What is kept for a metric, of all rows or of a group."""
@@ -207,8 +206,7 @@ def first_pass(metric: Metric) -> Metric:
     >>> first_pass(cal.ECE) == cal.ECE, first_pass(cal.AUROC).opened
     (True, ())
     """
-    ordered = isinstance(metric, Asking) and not isinstance(metric, Pass) and metric.reading == OfTable.reading
-    return Pass(metric) if ordered else metric  # type: ignore[arg-type]
+    return Pass(metric) if isinstance(metric, Asking) and metric.reading == OfTable.reading else metric
 
 
 def reading(metric: Metric) -> str:
