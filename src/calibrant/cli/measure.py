@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.scans import are_many, are_states, listed, loaded, rows_alone, scanned, scanning_options, told
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
 from calibrant.door.streams import STANDARD_INPUT
@@ -70,6 +71,8 @@ class WithInterval(click.Command):
 @click.option(
     "--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it, in any row."
 )
+@click.option("--one-pass", is_flag=True, help="Read many files once; what needs more passes is told from counts.")
+@scanning_options
 @reading_options
 def measure(
     files: tuple[str, ...],
@@ -83,9 +86,12 @@ def measure(
     seed: int,
     parts: bool,
     limits: tuple[str, ...],
+    one_pass: bool,
     **keys: Any,
 ) -> None:
     """Measure the calibration of the predictions in FILE (NPZ, CSV, Parquet, JSONL, or two NPY files).
+
+    FILE may be a folder, a pattern or several files, which are read one after another, or a state (calibrant state).
 
     \b
     Examples:
@@ -96,6 +102,8 @@ def measure(
       calibrant measure predictions.npz -m ece -m log_loss --interval --null 200
       calibrant measure predictions.npz -m full_ece --interval bootstrap=1000
       calibrant measure labels.npy probabilities.npy
+      calibrant measure 'logs/*.parquet' -m ece -m brier --by region
+      calibrant measure week.state
 
     \b
     Metrics are recipes (`calibrant info` lists them) or pieces joined by /, in any order:
@@ -116,20 +124,50 @@ def measure(
     """
     metrics = metrics_named(names)
     selected = everything if select is None else usage(_selection, select)
-    predictions = read(files, **keys)
-    metrics = {
-        name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(usual(predictions))).items()
-    }
-    thresholds = _limits(limits, metrics)
     if groups is not None and interval is None and null is None:
         raise click.UsageError("--groups is for --interval and --null")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
-    measured = table(predictions, metrics, by=by, interval=method, null=null, seed=seed, groups=groups)
-    chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
-    show(measured, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
+    beside: dict[str, object] = {}
+    if are_states(files) or are_many(files):
+        if method is not None or null is not None:
+            raise click.UsageError("--interval and --null need all rows in memory: give one file of predictions")
+        measured, title, beside = _without_rows(files, metrics, selected, by, exact=not one_pass, **keys)
+        thresholds = _limits(limits, measured["all"])
+    else:
+        predictions = read(files, **rows_alone(keys))
+        asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
+        thresholds = _limits(limits, asked)
+        measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=groups)
+        chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
+        title = f"{', '.join(files)}: {described(predictions)}{chosen}"
+    show(measured, style, title=title, parts=parts, beside=beside)
     _enforce(measured, thresholds)
+
+
+def _without_rows(
+    files: tuple[str, ...], metrics: Mapping[str, Metric], selected: Selection, by: str | None, **keys: Any
+) -> tuple[Table, str, dict[str, object]]:
+    """The table of a state, or of many files that are read one after another; its title, and what was skipped."""
+    if are_states(files):
+        state = loaded(files)
+        if by not in (None, state.by):
+            hint = f"it tells apart the values of {state.by}" if state.by else "it tells no rows apart"
+            raise CalibrationInputError("--by", "must be the column of the state", got=by, hint=hint)
+        asked = _narrowed(metrics, selected) if metrics else told(state, state.metrics)
+        return state.table(asked), f"{', '.join(files)}: {state.n:,} rows, a state", {}
+
+    def asked_of(rows: Predictions) -> dict[str, Metric]:
+        return _narrowed(metrics or metrics_named(usual(rows)), selected)
+
+    result, rows = scanned(files, asked_of, by, **keys)
+    title = f"{', '.join(files)}: {result.state.n:,} rows, {rows.forecasts.words}"
+    return result.table, title, {"skipped": listed(result.skipped)}
+
+
+def _narrowed(metrics: Mapping[str, Metric], selected: Selection) -> dict[str, Metric]:
+    return {name: narrowed(metric, selected) for name, metric in metrics.items()}
 
 
 def narrowed(metric: Metric, selected: Selection) -> Metric:
@@ -187,7 +225,7 @@ def metrics_named(names: Sequence[str]) -> dict[str, Metric]:
     return metrics
 
 
-def _limits(texts: Sequence[str], metrics: dict[str, Metric]) -> dict[str, float]:
+def _limits(texts: Sequence[str], metrics: Mapping[str, object]) -> dict[str, float]:
     limits: dict[str, float] = {}
     plain = {spelling.plain(name): name for name in metrics}
     for text in texts:

@@ -19,10 +19,13 @@ WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
 
 
-def show(table: Table, style: str, title: str, *, parts: bool = False) -> None:
-    """A table of results on standard output, as a table, CSV or JSON."""
+def show(
+    table: Table, style: str, title: str, *, parts: bool = False, beside: Mapping[str, object] | None = None
+) -> None:
+    """A table of results on standard output, as a table, CSV or JSON, which has what else is `beside` it."""
     if style == "json":
-        click.echo(json.dumps({"calibrant": calibrant.__version__, **table.to_dict()}, allow_nan=False, indent=1))
+        content = {"calibrant": calibrant.__version__, **table.to_dict(), **(beside or {})}
+        click.echo(json.dumps(content, allow_nan=False, indent=1))
     elif style == "csv":
         click.echo(table.to_csv() if table.by is not None else _csv(table), nl=False)
     else:

@@ -154,7 +154,7 @@ class Watched(Predictions):
         return super().column(name)
 
 
-def first_rows(reading: Reading, part: Part) -> tuple[Predictions, list[str], set[str]]:
+def peeked(reading: Reading, part: Part) -> tuple[Predictions, list[str], set[str]]:
     """The first rows of a part, the names of its columns, and those that tell labels, forecasts and weights."""
     for place, arrays in reading.batches(part):
         with _placed(part, place):
@@ -165,7 +165,7 @@ def first_rows(reading: Reading, part: Part) -> tuple[Predictions, list[str], se
 
 def narrowed(reading: Reading, part: Part) -> Reading:
     """The reading with no more columns than its metrics ask for, as the first rows of a part show."""
-    rows, names, used = first_rows(reading, part)
+    rows, names, used = peeked(reading, part)
     watched = Watched(**{each.name: getattr(rows, each.name) for each in fields(Predictions)})
     State.of(watched, reading.metrics, reading.by)
     told = [name for name, _ in part.values]

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack, cast, final
+from typing import Any, TypeVar, Unpack, cast, final
 
 import numpy as np
 
@@ -19,13 +19,16 @@ from calibrant.door.options import LabelOptions, refuse_unknown
 from calibrant.errors.asking import Pass
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
+from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.scale.dask_cluster import absolute, on_cluster
 from calibrant.scale.part_files import Part, parts
-from calibrant.scale.part_states import Reading, Share, Skipped, merged, narrowed, share_of
-from calibrant.scale.state import State, first_pass, reading
+from calibrant.scale.part_states import Reading, Share, Skipped, merged, narrowed, peeked, share_of
+from calibrant.scale.state import State, first_pass
+from calibrant.scale.state import reading as reading_of
 from calibrant.table import MOST_GROUPS, Table
 
+T = TypeVar("T")
 Cell = tuple[int, int]
 """A question, and a cell of its forecasts."""
 Gather = Callable[[Sequence[Part], Reading], Iterable[Share]]
@@ -39,21 +42,26 @@ class Scan(Mapping[str, Result]):
 
     state: State
     """The counts of the first pass, which add, subtract and can be saved."""
-    table: Table
-    """The results of all rows and, where they are told apart, of each value of the column."""
+    result: Callable[[str, str | None], Result]
+    """The result of a metric by its name, of all rows (None) or of a value of the column."""
     skipped: tuple[Skipped, ...] = ()
     """Files that could not be read, and why."""
     passes: int = 1
     """How often the data were read."""
 
     def __getitem__(self, name: str) -> Result:
-        return self.table["all"][name]
+        return self.result(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.state.metrics)
 
     def __len__(self) -> int:
         return len(self.state.metrics)
+
+    @property
+    def table(self) -> Table:
+        """The results of all rows and, where they are told apart, of each value of the column."""
+        return self.state.table_of(self, self.result)
 
 
 def scan(
@@ -106,12 +114,35 @@ def scan(
         Path(resume).mkdir(parents=True, exist_ok=True)
     keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
     folder = None if resume is None else str(Path(resume).absolute())
-    wide = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
+    reading = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
     if client is None:
-        return _Scanning(parts(source), wide, partial(_in_threads, threads=threads), progress).scan(exact)
+        return _Scanning(parts(source), reading, partial(_in_threads, threads=threads), progress).scan(exact)
     until = math.inf if deadline is None else time.monotonic() + deadline
     every = [absolute(part) for part in parts(source)]
-    return _Scanning(every, wide, partial(on_cluster, client=client, until=until), progress).scan(exact)
+    return _Scanning(every, reading, partial(on_cluster, client=client, until=until), progress).scan(exact)
+
+
+def first_rows(
+    source: str | Path | Sequence[str | Path],
+    *,
+    label: str | None = None,
+    probs: str | None = None,
+    logits: str | None = None,
+    weight: str | None = None,
+    skip_bad: bool = False,
+    **options: Unpack[LabelOptions],
+) -> Predictions:
+    """The first rows of files, to see what they hold; the options are those of `scan`.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.csv").write_text("label,p\\n1,0.9\\n0,0.2\\n")
+    ...     first_rows(folder)
+    Predictions(n=2, one event, probabilities)
+    """
+    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    reading = Reading({}, None, keys, options, None, skip_bad)
+    return _of_first(parts(source), reading, peeked)[0]
 
 
 @dataclass
@@ -126,10 +157,10 @@ class _Scanning:
     passes: int = 0
 
     def scan(self, exact: bool) -> Scan:
-        self.reading = _first_narrowed(self.parts, self.reading)
+        self.reading = _of_first(self.parts, self.reading, narrowed)
         state = self._read(self.reading.metrics)
-        table = state.table_of(self._exactly(state)) if exact else state.table()
-        return Scan(state, table, tuple(self.skipped), self.passes)
+        result = self._exactly(state) if exact else lambda name, group: state.result(state.metrics[name], group)
+        return Scan(state, result, tuple(self.skipped), self.passes)
 
     def _read(self, metrics: Mapping[str, Metric]) -> State:
         """The state of all parts; those that cannot be read are left out of later passes, too."""
@@ -165,26 +196,26 @@ class _Scanning:
             for name, current in list(passes.items()):
                 cells = _undecided(current, state)
                 if cells:
-                    opened.setdefault(reading(first_pass(current.metric)), set()).update(cells)
+                    opened.setdefault(reading_of(first_pass(current.metric)), set()).update(cells)
                 else:
                     decided[name] = state, passes.pop(name)
             passes = {
-                name: replace(current, opened=tuple(sorted(opened[reading(first_pass(current.metric))])))
+                name: replace(current, opened=tuple(sorted(opened[reading_of(first_pass(current.metric))])))
                 for name, current in passes.items()
             }
             state = self._read(passes) if passes else state
         return lambda name, group: decided[name][0].result(decided[name][1], group)
 
 
-def _first_narrowed(every: Sequence[Part], reading: Reading) -> Reading:
-    """The reading with the columns that the first file needs; a bad file is passed over where that is allowed."""
-    for part in every:
+def _of_first(every: Sequence[Part], reading: Reading, look: Callable[[Reading, Part], T]) -> T:
+    """What a look at the first part gives; a bad part is passed over where that is allowed."""
+    for part in every[:-1]:
         try:
-            return narrowed(reading, part)
+            return look(reading, part)
         except (CalibrationInputError, OSError):
-            if not reading.skip_bad or part == every[-1]:
+            if not reading.skip_bad:
                 raise
-    raise AssertionError("there are parts")
+    return look(reading, every[-1])
 
 
 def _in_threads(every: Sequence[Part], reading: Reading, *, threads: int) -> Iterator[Share]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, final
@@ -85,17 +85,27 @@ class State:
         """
         return {name: self.result(metric) for name, metric in self.metrics.items()}
 
-    def table(self) -> Table:
-        """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column."""
-        return self.table_of(lambda name, group: self.result(self.metrics[name], group))
+    def table(self, metrics: Mapping[str, Metric] | None = None) -> Table:
+        """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column.
 
-    def table_of(self, result: Callable[[str, str | None], Result]) -> Table:
-        """A table of the state's metrics and groups, of the results of each name and group (None: all rows)."""
-        rows = {ALL: {name: result(name, None) for name in self.metrics}}
+        Metrics are those of the state, or others that follow from what it keeps.
+
+        >>> import calibrant as cal
+        >>> state = cal.scale.State.of(cal.Predictions.from_probs([1, 0], [.9, .2]), {"ece": cal.ECE})
+        >>> print(state.table({"mce": cal.MCE}))
+        rows  n  mce
+        all   2  0.2000
+        """
+        asked = self.metrics if metrics is None else metrics
+        return self.table_of(asked, lambda name, group: self.result(asked[name], group))
+
+    def table_of(self, names: Iterable[str], result: Callable[[str, str | None], Result]) -> Table:
+        """A table of all rows and of the state's groups, of the results of each name and group (None: all rows)."""
+        rows = {ALL: {name: result(name, None) for name in names}}
         if self.by is not None:
             for group in sorted(self.groups):
                 row = group if group != ALL else f"{ALL} (value)"
-                rows[row] = {name: result(name, group) for name in self.metrics}
+                rows[row] = {name: result(name, group) for name in rows[ALL]}
         return Table(self.by, rows)
 
     def result(self, metric: Metric, group: str | None = None) -> Result:
