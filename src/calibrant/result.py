@@ -72,6 +72,11 @@ class Result:
     interval: Interval | None = None
     intervals: tuple[Interval, ...] = ()
     """The intervals of the questions, where there are several."""
+    bounds: tuple[float, float] | None = None
+    """Between which the value of the rows surely lies, where only counts in cells were kept, without the order of
+    forecasts inside them. They are about these data, not about a sample of them."""
+    part_bounds: tuple[tuple[float, float], ...] = ()
+    """The bounds of the questions, where there are several."""
 
     @property
     def n(self) -> int:
@@ -108,8 +113,16 @@ class Result:
         details: dict[str, float] = {}
         if self.bins is not None and len(set(self.bins.requested.tolist())) > 1:  # the data chose how many bins
             details = {"n_bins": int(self.bins.requested[index])}
-        interval = self.intervals[index] if self.intervals else None
-        return Result(self.metric, self.values[index], about, self.choices, bins, details, interval=interval)
+        return Result(
+            self.metric,
+            self.values[index],
+            about,
+            self.choices,
+            bins,
+            details,
+            interval=self.intervals[index] if self.intervals else None,
+            bounds=self.part_bounds[index] if self.part_bounds else None,
+        )
 
     def __float__(self) -> float:
         return self.value
@@ -131,16 +144,19 @@ class Result:
 
     def __str__(self) -> str:
         words = ", ".join(word for word in (f"n={self.n}", self.question, self.choices) if word)
-        between = f" {self.interval}" if self.interval else ""
-        return f"{self.name} {self.value:.4f}{between} ({words})"
+        return f"{self.name} {self._number} ({words})"
+
+    @property
+    def _number(self) -> str:
+        """The value, and between which numbers it lies."""
+        return f"{self.value:.4f}{_surely(self)}{f' {self.interval}' if self.interval else ''}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
     def _repr_html_(self) -> str:
         """The result as a notebook shows it."""
-        between = f" {self.interval}" if self.interval else ""
-        rows = [("value", f"{self.value:.4f}{between}"), ("n", f"{self.n:,}"), ("question", self.question)]
+        rows = [("value", self._number), ("n", f"{self.n:,}"), ("question", self.question)]
         rows += [("choices", self.choices)] if self.choices else []
         rows += [(name.replace("_", " "), f"{number:.4g}") for name, number in self.details.items()]
         rows += [("note", note) for note in self.notes]
@@ -170,6 +186,9 @@ class Result:
         if self.interval is not None:
             document["interval"] = _interval_to_dict(self.interval)
             document["part_intervals"] = [_interval_to_dict(interval) for interval in self.intervals]
+        if self.bounds is not None:
+            document["bounds"] = [number(end) for end in self.bounds]
+            document["part_bounds"] = [[number(end) for end in ends] for ends in self.part_bounds]
         if bins and self.bins is not None:
             document["bins"] = _bins_to_dict(self.bins)
         return document
@@ -201,6 +220,8 @@ class Result:
             sizes=tuple(float(part["size"]) for part in parts.values()),
             interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
             intervals=tuple(_interval_from_dict(interval) for interval in document.get("part_intervals", ())),
+            bounds=_pair(document["bounds"]) if "bounds" in document else None,
+            part_bounds=tuple(map(_pair, document.get("part_bounds", ()))),
         )
 
 
@@ -215,7 +236,7 @@ class Parts(dict[str, Result]):
     """
 
     def __str__(self) -> str:
-        rows = [[name, str(part.n), f"{part.value:.4f}", *_ends(part)] for name, part in self.items()]
+        rows = [[name, str(part.n), f"{part.value:.4f}{_surely(part)}", *_ends(part)] for name, part in self.items()]
         between = ["interval"] if any(part.interval for part in self.values()) else []
         return aligned(["part", "n", "value", *between], rows)
 
@@ -239,6 +260,17 @@ def _value(other: Result | float) -> float:
 
 def _ends(result: Result) -> list[str]:
     return [str(result.interval)] if result.interval else []
+
+
+def _surely(result: Result) -> str:
+    """The bounds in words, where they are other numbers than the value."""
+    low, high = (f"{end:.4f}" for end in result.bounds or (result.value, result.value))
+    return "" if low == high == f"{result.value:.4f}" else f", surely between {low} and {high}"
+
+
+def _pair(ends: list[Any]) -> tuple[float, float]:
+    low, high = map(float, ends)
+    return low, high
 
 
 def _named(metric: Metric, name: str) -> Metric:

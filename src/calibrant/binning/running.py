@@ -38,6 +38,10 @@ class Ladder:
     true_outputs: Totals | None = None
     squared_outputs: Totals | None = None
     """Where entries may be cells, as in `Forecasts`."""
+    alike: Mask | None = None
+    """Where entries may be cells, which of them hold one forecast alone, as their marks tell."""
+    precisions: tuple[Precision, ...] = ()
+    """Of one question: how finely some forecasts are known, the coarsest first."""
 
     @classmethod
     def of_replicates(cls, values: Array, labels: Ints, precision: Precision) -> Ladder:
@@ -77,6 +81,11 @@ class Ladder:
     def cells(self) -> Mask:
         """Which entries are cells of neighbouring forecasts, whose order is not known."""
         return np.zeros(len(self.values), bool) if self.closed is None else self.closed
+
+    @property
+    def hidden(self) -> Mask:
+        """Which entries are cells of several forecasts, whose order is not known."""
+        return self.cells if self.alike is None else self.cells & ~self.alike
 
     @property
     def forecasts(self) -> Floats:
