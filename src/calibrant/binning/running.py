@@ -117,8 +117,10 @@ class Ladder:
         """The summed forecasts of the first samples, up to each rank."""
         if self._single or self.ties is not None:
             return taken(self.outputs, ranks)
-        entry, _ = self._entries(ranks)
-        return self.outputs[entry] + Totals.of(self.values[entry]).times(ranks - self.ranks[entry])
+        entry, after = self._entries(ranks)
+        is_whole = ranks == self.ranks[after]  # of cells, more than their value is known
+        inside = Totals.of(self.values[entry]).times(np.where(is_whole, 0, ranks - self.ranks[entry]))
+        return self.outputs[entry + is_whole] + inside
 
     def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
         """Size, outputs and targets between neighbouring ranks."""

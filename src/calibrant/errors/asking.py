@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, Unpack, final
 import numpy as np
 
 from calibrant.aggregates import Across
+from calibrant.binning.bounds import outward
 from calibrant.binning.contract import STREAM, TABLE, Binning, Refinable, bins_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
@@ -79,6 +80,37 @@ class Asking(Metric[S]):
         """What a table in cells tells: a value, and the bounds between which the exact one lies."""
         raise CalibrationInputError(
             "metric", "must follow from forecasts in cells", got=self.name, hint="measure the rows themselves"
+        )
+
+    @final
+    def tied(self, table: Forecasts) -> Forecasts:
+        """A table in cells as one of the metric's own, the forecasts of each cell tied at their mean."""
+        name, _ = OfTable.reading
+        reads = tuple(self.reading if choice[0] == name else choice for choice in table.about.reads)
+        return dataclasses.replace(table.at_means(), about=dataclasses.replace(table.about, reads=reads))
+
+    @final
+    def bounded(self, result: Result, table: Forecasts, low: Floats, high: Floats) -> Result:
+        """The result of tied cells with bounds of each question's value; none where no cell hides anything."""
+        sizes = np.array([ladder.n for ladder in table.ladders()], np.float64)
+        notes = [*result.notes, *([ALIKE] if any(_alike(ladder) for ladder in table.ladders()) else [])]
+        if not any(ladder.hidden.any() for ladder in table.ladders()):
+            return dataclasses.replace(result, notes=tuple(notes))
+        if np.isinf(low).any() and np.isinf(high).any():
+            return dataclasses.replace(result, notes=(*notes, UNDETERMINED))
+        across, facts = facts_of(self.across), self.part_facts
+        if not (across.rises or (across.keeps_one and len(low) == 1)):
+            return Asking.within(self, table)
+        low, high = (np.clip(each, facts.low, facts.high) for each in outward(low, high))
+        ends = outward(*(np.array(self.across(each, sizes)["value"]) for each in (low, high)))
+        values = np.clip(result.values, low, high) if result.values else np.zeros(0)
+        return dataclasses.replace(
+            result,
+            value=float(np.clip(result.value, *ends)),
+            values=tuple(values.tolist()),
+            notes=(*notes, BOUNDS),
+            bounds=(float(ends[0]), float(ends[1])),
+            part_bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)) if result.values else (),
         )
 
     @property
@@ -320,6 +352,19 @@ class Pass(Asking[Forecasts]):
         reads = tuple(self.metric.reading if choice == self.reading else choice for choice in summary.about.reads)
         about = dataclasses.replace(summary.about, reads=reads)
         return self.metric.answer(dataclasses.replace(summary, about=about))
+
+
+BOUNDS = "the order of forecasts inside cells was not kept: bounds are of these rows, not of what others would show"
+UNDETERMINED = "undetermined: the order of forecasts inside cells, which was not kept, decides; measure the rows"
+ALIKE = "cells that hold one forecast alone were told by marks: a chance of one in a billion that a cell holds others"
+APPROXIMATE = "approximate: the forecasts of a cell count as their mean; no bound is known of"
+"""Notes on numbers that follow from cells."""
+
+
+def _alike(ladder: Ladder) -> bool:
+    """Whether some cells of several rows are known to hold one forecast alone."""
+    several = np.diff(ladder.ranks) > 1
+    return bool((several & ladder.cells & ~ladder.hidden).any())
 
 
 CLASSES = "classes"

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.aggregates import Across, Aggregate, mean, mean_of
 from calibrant.binning import Binning, EqualWidth
+from calibrant.binning.bounds import Boxes, Bracketed, Gaps, variation
+from calibrant.binning.contract import bins_of
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.distances import Distance, tvd
 from calibrant.errors.asking import OfBins
-from calibrant.kernels.totals import Floats
+from calibrant.kernels.totals import Floats, Totals
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, facts_of
+from calibrant.summaries import About
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,5 +77,58 @@ class BinnedError(OfBins):
         """The aggregate of each question's distances."""
         return self.aggregate(self._distances(bins), bins)
 
+    def within(self, table: Forecasts) -> Result:
+        """Bins of tied cells, and between what the distances of the rows' own bins lie, by what is known of pieces."""
+        binning = self.binning
+        if not isinstance(binning, Bracketed):
+            return super().within(table)
+        result = self.of_bins(bins_of(binning, self.tied(table)))
+        ladders = [ladder for ladder in table.ladders() if ladder.n]
+        plain = (dataclasses.replace(ladder, alike=None) for ladder in ladders)
+        if all(Boxes.of(ladder, binning.possible_cuts(ladder)).are_exact for ladder in plain):
+            return result
+        if facts_of(self.aggregate).rises is None or _between(self.distance) is None:
+            return super().within(table)
+        ends = [self.between(ladder, binning) if ladder.n else (np.nan, np.nan) for ladder in table.ladders()]
+        return self.bounded(result, table, *np.array(ends).T)
+
+    def between(self, ladder: Ladder, binning: Bracketed) -> tuple[float, float]:
+        """The bounds of one question's value when its samples are cut by a binning."""
+        boxes = Boxes.of(ladder, binning.possible_cuts(ladder))
+        gaps, rises, facts = boxes.gaps, facts_of(self.aggregate).rises, facts_of(self.distance)
+        distances = _between(self.distance)(gaps)
+        is_open = gaps.few < gaps.many
+        if rises == "sum":
+            sums = [np.stack([gaps.few, gaps.many]) * each for each in distances]
+            low, high = sums[0].min(axis=0).sum() / ladder.n, sums[1].max(axis=0).sum() / ladder.n
+            if facts.order == 1 and facts.within is None:
+                least, most = variation(*boxes.excess)
+                low, high = max(low, least / ladder.n), min(high, most / ladder.n)
+            high = min(high, distances[1][gaps.many > 0].max())
+            return self._of_one(low, ladder), self._of_one(high, ladder)
+        if is_open.any() and (rises != "each" or facts.low < 0):
+            return self.part_facts.low, self.part_facts.high
+        return self._of_each(distances[0], gaps.few), self._of_each(distances[1], gaps.many)
+
+    def _of_one(self, distance: float, ladder: Ladder) -> float:
+        """The aggregate of a question with one bin."""
+        return self._of_each(np.array([distance]), np.array([ladder.n]))
+
+    def _of_each(self, distances: Floats, counts: Floats) -> float:
+        """The aggregate of a question's distances in bins of so many samples."""
+        size = Totals.whole(counts.astype(np.int64).reshape(1, -1))
+        nothing = Totals.zeros((1, len(counts), 1))
+        bins = Bins(About(0, ""), size, nothing, nothing, np.array([len(counts)]))
+        return float(self.aggregate(np.where(counts > 0, distances, 0.0)[None], bins)[0])
+
     def _distances(self, bins: Bins) -> Floats:
         return np.where(bins.counts > 0, self.distance(bins), 0.0)
+
+
+def _between(distance: Distance) -> Callable[[Gaps], tuple[Floats, Floats]] | None:
+    """Between what a distance lies: as it says itself, or as a power of the size of the gap does."""
+    facts = facts_of(distance)
+    if facts.within is not None or facts.order is None or facts.tends_to is not None:
+        return facts.within
+    order = facts.order
+    return lambda gaps: (np.power(gaps.least, order), np.power(gaps.most, order))

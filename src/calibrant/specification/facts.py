@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Never, TypeVar
+from typing import Any, Never, TypeVar
 
 from calibrant.kernels.totals import Floats
 
@@ -77,6 +77,16 @@ class Facts:
     did, would move it (m, 2)."""
     scale: tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]] | None = None
     """The scale on which the statistic is nearly normal: the way there, the way back, the slope of the way there."""
+    within: Callable[..., tuple[Any, Any]] | None = None
+    """The least and the largest value where forecasts are counted in cells. Of a distance, given `Gaps` between which
+    bins lie, one of each bin; of a statistic or score of a table, given that table."""
+    swaps: bool = False
+    """Of a statistic of a table: whether it follows from the order of outcomes alone, and two neighbours that change
+    places so that the one that happened gets the higher forecast move it always up, or always down."""
+    rises: str | None = None
+    """Of an aggregate or a rule across questions, where it never falls as parts rise: "sum" where it follows from the
+    sum of distances times sizes, "each" where sizes play no role but that empty bins are left out or count 0,
+    "counted" where they do."""
     keeps_one: bool = False
     """Of a rule across questions: whether one question's value stays as it is."""
 
