@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.binning import cells
 from calibrant.binning.contract import RankBinning
 from calibrant.binning.running import Ladder
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.selections import Mask
 
 HALF_UNIT = 2.0**-53
@@ -66,6 +66,8 @@ class Entries:
     high: Floats
     spread: Floats
     """The summed squared distances of forecasts from their mean are no larger."""
+    true_outputs: tuple[Floats, Floats]
+    """Between what the summed forecasts of those that came true lie, each rounded to a unit."""
 
     @classmethod
     def of(cls, ladder: Ladder) -> Self:
@@ -85,7 +87,10 @@ class Entries:
             squared = ladder.squared_outputs.value
             known = squared - outputs * means + counts * 8 * HALF_UNIT + 8 * HALF_UNIT * squared
             spread = np.minimum(spread, np.maximum(known, 0.0))
-        return cls(ladder.hidden, counts, hits, outputs, low, high, np.where(ladder.hidden, spread, 0.0))
+        true = low * hits, high * hits
+        if ladder.true_outputs is not None:
+            true = ladder.true_outputs.value, ladder.true_outputs.value
+        return cls(ladder.hidden, counts, hits, outputs, low, high, np.where(ladder.hidden, spread, 0.0), true)
 
     @property
     def means(self) -> Floats:
@@ -94,7 +99,9 @@ class Entries:
 
     def at(self, places: Ints) -> Entries:
         """The entries at some places."""
-        return Entries(*(column[places] for column in vars(self).values()))
+        columns = {name: column[places] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
+        low, high = self.true_outputs
+        return Entries(**columns, true_outputs=(low[places], high[places]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +183,35 @@ class Gaps:
     def most(self) -> Floats:
         """No gap is larger in size."""
         return np.maximum(-self.low, self.high)
+
+
+def extreme_orders(ladder: Ladder) -> tuple[Ladder, Ladder]:
+    """Two tables between which the order of outcomes lies: in each cell those that failed come first, or last.
+
+    Their values say no more than the order.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([1, 0, 1], [.311, .312, .9]).ladders()
+    >>> [table.targets.differences().value.tolist() for table in extreme_orders(ladder)]
+    [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
+    """
+    counts, hits = np.diff(ladder.ranks), ladder.targets.differences()
+    happened = np.where(ladder.hidden, hits.floor, 0)
+    failed = np.where(ladder.hidden, counts - hits.floor - hits.fractions, 0)
+    parts = [
+        (failed, Totals.zeros(counts.shape)),
+        (counts - failed - happened, hits - Totals.whole(happened)),  # tied ones, and a soft label
+        (happened, Totals.whole(happened)),
+    ]
+    tables = []
+    for order in (parts, parts[::-1]):
+        sizes = np.stack([size for size, _ in order], axis=1).ravel()
+        targets = Totals.joined([part.reshape(-1, 1) for _, part in order], axis=1).reshape(-1)[sizes > 0]
+        ranks = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        values = np.arange(1, len(ranks)) / len(ranks)
+        nothing = Totals.zeros(len(ranks))
+        tables.append(Ladder(values, ranks, nothing, targets.cumulative(), ladder.precision))
+    return tables[0], tables[1]
 
 
 def variation(low: Floats, high: Floats) -> tuple[float, float]:

@@ -91,11 +91,9 @@ class Asking(Metric[S]):
 
     @final
     def bounded(self, result: Result, table: Forecasts, low: Floats, high: Floats) -> Result:
-        """The result of tied cells with bounds of each question's value; none where no cell hides anything."""
+        """The result of tied cells with bounds of each question's value."""
         sizes = np.array([ladder.n for ladder in table.ladders()], np.float64)
         notes = [*result.notes, *([ALIKE] if any(_alike(ladder) for ladder in table.ladders()) else [])]
-        if not any(ladder.hidden.any() for ladder in table.ladders()):
-            return dataclasses.replace(result, notes=tuple(notes))
         if np.isinf(low).any() and np.isinf(high).any():
             return dataclasses.replace(result, notes=(*notes, UNDETERMINED))
         across, facts = facts_of(self.across), self.part_facts
@@ -103,6 +101,7 @@ class Asking(Metric[S]):
             return Asking.within(self, table)
         low, high = (np.clip(each, facts.low, facts.high) for each in outward(low, high))
         ends = outward(*(np.array(self.across(each, sizes)["value"]) for each in (low, high)))
+        ends = np.clip(ends, self.facts.low, self.facts.high)
         values = np.clip(result.values, low, high) if result.values else np.zeros(0)
         return dataclasses.replace(
             result,
@@ -230,6 +229,18 @@ class OfTable(Asking[Forecasts]):
         """The table of what the lens saw."""
         view.require_event(type(self).__name__, "TopLabel(), OneClass(c) or Classwise()")
         return Forecasts.of(view, type(self).__name__)
+
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """The least and the largest value of a question with samples, some in cells; None where nothing is known."""
+        return None
+
+    def within(self, table: Forecasts) -> Result:
+        """The value of tied cells, and between what that of the rows lies."""
+        ends = [self.between(ladder) if ladder.n else (math.nan, math.nan) for ladder in table.ladders()]
+        if None in ends:
+            return super().within(table)
+        low, high = np.array(ends, np.float64).T
+        return self.bounded(self.answer(self.tied(table)), table, low, high)
 
 
 class OfBins(Asking[Summary]):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import Boxes
+from calibrant.binning.fixed import cuts_at
 from calibrant.binning.running import Ladder
 from calibrant.checks import number
 from calibrant.errors.statistic import OfEach
@@ -58,6 +60,14 @@ class NetBenefit(OfEach):
     def number_of(self, ladder: Ladder) -> float:
         """The net benefit for one question."""
         return float(net_benefits(ladder, np.array([self.threshold]))[0])
+
+    def between(self, ladder: Ladder) -> tuple[float, float]:
+        """The fewest samples below the threshold with the most that came true among them, and the other way round."""
+        boxes = Boxes.of(ladder, cuts_at(ladder, np.array([self.threshold]), "left"))
+        true = ladder.targets[-1:].value[0] - np.concatenate(boxes.targets)[::-1]
+        acted = ladder.n - np.concatenate(boxes.ranks)
+        low, high = (true - (acted - true) * self._odds) / ladder.n
+        return float(low), float(high)
 
 
 def net_benefits(ladder: Ladder, thresholds: Floats) -> Floats:

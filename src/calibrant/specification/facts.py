@@ -83,6 +83,8 @@ class Facts:
     swaps: bool = False
     """Of a statistic of a table: whether it follows from the order of outcomes alone, and two neighbours that change
     places so that the one that happened gets the higher forecast move it always up, or always down."""
+    of_sums: bool = False
+    """Of a statistic of a table: whether sums over all samples decide it, so that cells tell it exactly."""
     rises: str | None = None
     """Of an aggregate or a rule across questions, where it never falls as parts rise: "sum" where it follows from the
     sum of distances times sizes, "each" where sizes play no role but that empty bins are left out or count 0,
