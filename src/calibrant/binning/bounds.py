@@ -64,8 +64,8 @@ class Entries:
     low: Floats
     """No forecast of the entry is smaller."""
     high: Floats
-    spread: Floats
-    """The summed squared distances of forecasts from their mean are no larger."""
+    spread: tuple[Floats, Floats]
+    """Between what the summed squared distances of forecasts from their mean lie."""
     true_outputs: tuple[Floats, Floats]
     """Between what the summed forecasts of those that came true lie, each rounded to a unit."""
 
@@ -82,15 +82,17 @@ class Entries:
             np.where(ladder.hidden, end, np.where(ladder.cells, middle, values))
             for end, middle in zip(ends, near, strict=True)
         )
-        spread = counts * np.maximum(high + HALF_UNIT - means, 0.0) * np.maximum(means - low + HALF_UNIT, 0.0)
+        most = counts * np.maximum(high + HALF_UNIT - means, 0.0) * np.maximum(means - low + HALF_UNIT, 0.0)
+        least = np.zeros_like(most)
         if ladder.squared_outputs is not None:
             squared = ladder.squared_outputs.value
-            known = squared - outputs * means + counts * 8 * HALF_UNIT + 8 * HALF_UNIT * squared
-            spread = np.minimum(spread, np.maximum(known, 0.0))
+            known, room = squared - outputs * means, 8 * HALF_UNIT * (counts + squared)
+            least, most = np.maximum(known - room, 0.0), np.minimum(most, np.maximum(known + room, 0.0))
+        spread = np.where(ladder.hidden, np.minimum(least, most), 0.0), np.where(ladder.hidden, most, 0.0)
         true = low * hits, high * hits
         if ladder.true_outputs is not None:
             true = ladder.true_outputs.value, ladder.true_outputs.value
-        return cls(ladder.hidden, counts, hits, outputs, low, high, np.where(ladder.hidden, spread, 0.0), true)
+        return cls(ladder.hidden, counts, hits, outputs, low, high, spread, true)
 
     @property
     def means(self) -> Floats:
@@ -99,9 +101,9 @@ class Entries:
 
     def at(self, places: Ints) -> Entries:
         """The entries at some places."""
-        columns = {name: column[places] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
-        low, high = self.true_outputs
-        return Entries(**columns, true_outputs=(low[places], high[places]))
+        plain = (self.hidden, self.counts, self.hits, self.outputs, self.low, self.high)
+        pairs = ((low[places], high[places]) for low, high in (self.spread, self.true_outputs))
+        return Entries(*(column[places] for column in plain), *pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,8 @@ def outward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     >>> bool(low[0] < 0.1 < high[0])
     True
     """
-    return low - MARGIN * np.maximum(1.0, np.abs(low)), high + MARGIN * np.maximum(1.0, np.abs(high))
+    room = (np.where(np.isfinite(each), MARGIN * np.maximum(1.0, np.abs(each)), 0.0) for each in (low, high))
+    return low - next(room), high + next(room)
 
 
 def _feasible(entry: Entries, least: Floats, most: Floats, edges: Floats) -> Floats:
@@ -271,7 +274,7 @@ def _in_entry(entry: Entries, k: Floats, edges: Floats) -> tuple[Floats, Floats]
     with np.errstate(divide="ignore", invalid="ignore"):
         corner = np.nan_to_num((n * high - total) / (high - low))
     places = np.clip(np.stack([k[0], k[1], y, n - y, corner]), k[0], k[1])
-    root = np.sqrt(np.maximum(entry.spread * k[0] * (n - k[0]) / n, 0.0))
+    root = np.sqrt(np.maximum(entry.spread[1] * k[0] * (n - k[0]) / n, 0.0))
     least = np.maximum(places * low, total - (n - places) * high)
     least = np.where(k[0] == k[1], np.maximum(least, places * mean - root), least)
     most = places * mean

@@ -94,7 +94,7 @@ class Asking(Metric[S]):
         """The result of tied cells with bounds of each question's value."""
         sizes = np.array([ladder.n for ladder in table.ladders()], np.float64)
         notes = [*result.notes, *([ALIKE] if any(_alike(ladder) for ladder in table.ladders()) else [])]
-        if np.isinf(low).any() and np.isinf(high).any():
+        if (np.isneginf(low) & np.isposinf(high)).any():
             return dataclasses.replace(result, notes=(*notes, UNDETERMINED))
         across, facts = facts_of(self.across), self.part_facts
         if not (across.rises or (across.keeps_one and len(low) == 1)):
@@ -241,6 +241,13 @@ class OfTable(Asking[Forecasts]):
             return super().within(table)
         low, high = np.array(ends, np.float64).T
         return self.bounded(self.answer(self.tied(table)), table, low, high)
+
+
+    @final
+    def approximate(self, table: Forecasts, what: str) -> Result:
+        """The value of tied cells, with a note that no bound is known, and of what."""
+        result = self.answer(self.tied(table))
+        return dataclasses.replace(result, notes=(*result.notes, f"{APPROXIMATE} {what}"))
 
 
 class OfBins(Asking[Summary]):

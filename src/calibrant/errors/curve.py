@@ -122,6 +122,10 @@ class CurveError(OfTable):
         sizes = bins.counts.sum(axis=1)
         return self.combined(summary.about, self.aggregate(distances, bins), sizes, spoken(self.smoother))
 
+    def within(self, table: Forecasts) -> Result:
+        """Of tied cells: which samples are nearest, and so a smooth curve, may depend on their order inside."""
+        return self.approximate(table, "a smooth curve")
+
 
 def _moments(weight: Floats, away: Floats, most: int) -> Floats:
     """The weighted sums of the powers 0 .. most."""

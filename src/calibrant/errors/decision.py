@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,7 @@ from calibrant.errors.statistic import OfEach
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
-from calibrant.selections import Selection, everything
+from calibrant.selections import Mask, Selection, everything
 from calibrant.specification.facts import Facts
 
 
@@ -47,6 +49,15 @@ class NetBenefit(OfEach):
     def part_facts(self) -> Facts:
         """Every sample a true positive, or every sample a false one."""
         return Facts(low=-self._odds, high=1.0, calibrated=None, lower_is_better=False)
+
+    @property
+    def undecided(self) -> Callable[[Ladder], Mask]:
+        """The cell that holds the threshold."""
+        return self._holding
+
+    def _holding(self, ladder: Ladder) -> Mask:
+        cuts = cuts_at(dataclasses.replace(ladder, alike=None), np.array([self.threshold]), "left")
+        return (ladder.ranks[:-1] >= cuts.least) & (ladder.ranks[1:] <= cuts.most)
 
     @property
     def _odds(self) -> float:

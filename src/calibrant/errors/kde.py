@@ -76,6 +76,10 @@ class KDEError(OfTable):
         notes = (_NO_BANDWIDTH,) if np.isnan(values[sizes > 0]).any() else ()
         return self.combined(summary.about, values, sizes, words, details=details, notes=notes)
 
+    def within(self, table: Forecasts) -> Result:
+        """Of tied cells: the bandwidth depends on how what came true scatters inside them, and the rate on both."""
+        return self.approximate(table, "a kernel estimate whose bandwidth depends on the rows")
+
     def _error(self, ladder: Ladder) -> tuple[float, float]:
         """One question's error and bandwidth."""
         values = ladder.values.astype(np.float64)
