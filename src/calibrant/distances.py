@@ -237,9 +237,7 @@ class inter_interval:  # noqa: N801
     def facts(self) -> Facts:
         """What is known of it."""
         facts = _error(max(self.low, 1.0 - self.high), None)
-        return dataclasses.replace(
-            facts, calibrated=math.nan, interval=(self.low, self.high), within=self._between
-        )
+        return dataclasses.replace(facts, calibrated=math.nan, interval=(self.low, self.high), within=self._between)
 
     def _between(self, gaps: Gaps) -> tuple[Floats, Floats]:
         """Outside on either side, the distance rises with that from the interval."""

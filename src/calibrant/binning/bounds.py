@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -44,6 +45,17 @@ class Bracketed(RankBinning, Protocol):
 
     def possible_cuts(self, ladder: Ladder) -> Cuts:
         """Where the sorted samples may be cut."""
+
+
+@runtime_checkable
+class Swept(RankBinning, Protocol):
+    """A binning that can say how many bins the rows may choose where forecasts are in cells."""
+
+    def possible_bins(self, ladder: Ladder) -> tuple[int, int] | None:
+        """The fewest and the most bins; None where cells do not tell."""
+
+    def into(self, n_bins: int) -> RankBinning:
+        """The binning that makes so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +113,10 @@ class Entries:
 
     def at(self, places: Ints) -> Entries:
         """The entries at some places."""
-        plain = (self.hidden, self.counts, self.hits, self.outputs, self.low, self.high)
-        pairs = ((low[places], high[places]) for low, high in (self.spread, self.true_outputs))
-        return Entries(*(column[places] for column in plain), *pairs)
+        columns = (self.counts, self.hits, self.outputs, self.low, self.high)
+        counts, hits, outputs, low, high = (column[places] for column in columns)
+        spread, true = ((least[places], most[places]) for least, most in (self.spread, self.true_outputs))
+        return Entries(self.hidden[places], counts, hits, outputs, low, high, spread, true)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +133,8 @@ class Boxes:
 
         The k smallest of n forecasts in [a, b] with sum P, mean m and squared distances V from it sum to between
         max(k a, P - (n - k) b, k m - sqrt(V k (n - k) / n)) and k m; of y outcomes they have between
-        max(0, k - (n - y)) and min(k, y), tied forecasts k y / n. Where a cut at a value e may lie at several k, those are left out for which
-        k forecasts up to e and n - k above it cannot sum to P.
+        max(0, k - (n - y)) and min(k, y), tied forecasts k y / n. Where a cut at a value e may lie at several k, those
+        are left out for which k forecasts up to e and n - k above it cannot sum to P.
         """
         at = np.minimum(ladder.entry(cuts.least), len(ladder.values) - 1)
         inside = cuts.most <= ladder.ranks[at + 1]
@@ -228,7 +241,7 @@ def variation(low: Floats, high: Floats) -> tuple[float, float]:
     least, near, far = 0.0, float(low[0]), float(high[0])
     most = np.zeros(2)
     ends = np.stack([low, high], axis=1)
-    for here, there in zip(ends[:-1], ends[1:], strict=True):
+    for here, there in pairwise(ends):
         start, stop = float(there[0]), float(there[1])
         if stop < near or start > far:
             step = near - stop if stop < near else start - far
@@ -257,9 +270,7 @@ def _feasible(entry: Entries, least: Floats, most: Floats, edges: Floats) -> Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.ceil(n * (edges - mean - 4 * HALF_UNIT) / (edges - entry.low) - 1e-6)
         high = np.floor(n * (entry.high - mean + 4 * HALF_UNIT) / (entry.high - edges) + 1e-6)
-    low, high = (
-        np.where(entry.hidden & np.isfinite(each), each, end) for each, end in ((low, least), (high, most))
-    )
+    low, high = (np.where(entry.hidden & np.isfinite(each), each, end) for each, end in ((low, least), (high, most)))
     return np.stack([np.clip(low, least, most), np.clip(high, least, most)])
 
 

@@ -141,7 +141,9 @@ class Forecasts(Summary):
 
     def _some(self, entries: Mask) -> Forecasts:
         """Some of the entries."""
-        fields = {name: getattr(self, name) for name in ("values", "counts", "targets", "closed", "marks")} | self._totals
+        fields = {
+            name: getattr(self, name) for name in ("values", "counts", "targets", "closed", "marks")
+        } | self._totals
         starts = np.concatenate([[0], np.cumsum(entries)])[self.starts]
         kept = {name: each[entries] for name, each in fields.items() if each is not None}
         return dataclasses.replace(self, starts=starts, **kept)

@@ -13,12 +13,12 @@ from typing import ClassVar, Literal, Unpack, final
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.bounds import outward
 from calibrant.binning.contract import STREAM, TABLE, Binning, Refinable, bins_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.door.options import DoorOptions
+from calibrant.errors.bounding import bounded, tied, unavailable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.lens import Lens
@@ -32,6 +32,8 @@ from calibrant.summaries import About, S, Summary
 from calibrant.views import View
 
 Reads = tuple[tuple[str, str], ...]
+IN_CELLS = "binning", f"{TABLE} in cells, opened: none"
+"""What is read where forecasts are counted in cells."""
 
 
 class Asking(Metric[S]):
@@ -78,39 +80,7 @@ class Asking(Metric[S]):
 
     def within(self, table: Forecasts) -> Result:
         """What a table in cells tells: a value, and the bounds between which the exact one lies."""
-        raise CalibrationInputError(
-            "metric", "must follow from forecasts in cells", got=self.name, hint="measure the rows themselves"
-        )
-
-    @final
-    def tied(self, table: Forecasts) -> Forecasts:
-        """A table in cells as one of the metric's own, the forecasts of each cell tied at their mean."""
-        name, _ = OfTable.reading
-        reads = tuple(self.reading if choice[0] == name else choice for choice in table.about.reads)
-        return dataclasses.replace(table.at_means(), about=dataclasses.replace(table.about, reads=reads))
-
-    @final
-    def bounded(self, result: Result, table: Forecasts, low: Floats, high: Floats) -> Result:
-        """The result of tied cells with bounds of each question's value."""
-        sizes = np.array([ladder.n for ladder in table.ladders()], np.float64)
-        notes = [*result.notes, *([ALIKE] if any(_alike(ladder) for ladder in table.ladders()) else [])]
-        if (np.isneginf(low) & np.isposinf(high)).any():
-            return dataclasses.replace(result, notes=(*notes, UNDETERMINED))
-        across, facts = facts_of(self.across), self.part_facts
-        if not (across.rises or (across.keeps_one and len(low) == 1)):
-            return Asking.within(self, table)
-        low, high = (np.clip(each, facts.low, facts.high) for each in outward(low, high))
-        ends = outward(*(np.array(self.across(each, sizes)["value"]) for each in (low, high)))
-        ends = np.clip(ends, self.facts.low, self.facts.high)
-        values = np.clip(result.values, low, high) if result.values else np.zeros(0)
-        return dataclasses.replace(
-            result,
-            value=float(np.clip(result.value, *ends)),
-            values=tuple(values.tolist()),
-            notes=(*notes, BOUNDS),
-            bounds=(float(ends[0]), float(ends[1])),
-            part_bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)) if result.values else (),
-        )
+        raise unavailable(self)
 
     @property
     def asks_event(self) -> bool:
@@ -238,16 +208,8 @@ class OfTable(Asking[Forecasts]):
         """The value of tied cells, and between what that of the rows lies."""
         ends = [self.between(ladder) if ladder.n else (math.nan, math.nan) for ladder in table.ladders()]
         if None in ends:
-            return super().within(table)
-        low, high = np.array(ends, np.float64).T
-        return self.bounded(self.answer(self.tied(table)), table, low, high)
-
-
-    @final
-    def approximate(self, table: Forecasts, what: str) -> Result:
-        """The value of tied cells, with a note that no bound is known, and of what."""
-        result = self.answer(self.tied(table))
-        return dataclasses.replace(result, notes=(*result.notes, f"{APPROXIMATE} {what}"))
+            raise unavailable(self)
+        return bounded(self.answer(tied(self, table)), self, table, *np.array(ends, np.float64).T)
 
 
 class OfBins(Asking[Summary]):
@@ -330,8 +292,8 @@ class Pass(Asking[Forecasts]):
     @property
     def reading(self) -> tuple[str, str]:
         """The table, and which of its cells are opened."""
-        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12] if self.opened else "none"
-        return "binning", f"{TABLE} in cells, opened: {known}"
+        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12]
+        return ("binning", f"{TABLE} in cells, opened: {known}") if self.opened else IN_CELLS
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw, in cells."""
@@ -372,30 +334,8 @@ class Pass(Asking[Forecasts]):
         return self.metric.answer(dataclasses.replace(summary, about=about))
 
 
-BOUNDS = "the order of forecasts inside cells was not kept: bounds are of these rows, not of what others would show"
-UNDETERMINED = "undetermined: the order of forecasts inside cells, which was not kept, decides; measure the rows"
-ALIKE = "cells that hold one forecast alone were told by marks: a chance of one in a billion that a cell holds others"
-APPROXIMATE = "approximate: the forecasts of a cell count as their mean; no bound is known of"
-"""Notes on numbers that follow from cells."""
-
-
-def _alike(ladder: Ladder) -> bool:
-    """Whether some cells of several rows are known to hold one forecast alone."""
-    several = np.diff(ladder.ranks) > 1
-    return bool((several & ladder.cells & ~ladder.hidden).any())
-
-
 CLASSES = "classes"
 """The name under which summaries remember the classes, where their order and names matter."""
-
-
-def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
-    """What is known of an estimate of an error that is 0 under calibration and never negative.
-
-    >>> error(order=2.0).sides
-    1
-    """
-    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def _remarks(bins: Bins | None, sizes: Floats) -> list[str]:

@@ -10,19 +10,22 @@ import numpy as np
 
 from calibrant.aggregates import Across, Aggregate, mean, mean_of
 from calibrant.binning import Binning, EqualWidth
-from calibrant.binning.bounds import Boxes, Bracketed, Gaps, variation
-from calibrant.binning.contract import bins_of
+from calibrant.binning.bounds import Boxes, Bracketed, Gaps, Swept, variation
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.distances import Distance, tvd
 from calibrant.errors.asking import OfBins
+from calibrant.errors.bounding import bounded, tied, unavailable
 from calibrant.kernels.totals import Floats, Totals
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.facts import Facts, facts_of
 from calibrant.summaries import About
+
+MOST_OPEN = 128
+"""Numbers of bins over which bounds of a sweep are taken; where more are open, nothing is told."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,23 +83,41 @@ class BinnedError(OfBins):
     def within(self, table: Forecasts) -> Result:
         """Bins of tied cells, and between what the distances of the rows' own bins lie, by what is known of pieces."""
         binning = self.binning
-        if not isinstance(binning, Bracketed):
-            return super().within(table)
-        result = self.of_bins(bins_of(binning, self.tied(table)))
-        ladders = [ladder for ladder in table.ladders() if ladder.n]
-        plain = (dataclasses.replace(ladder, alike=None) for ladder in ladders)
-        if all(Boxes.of(ladder, binning.possible_cuts(ladder)).are_exact for ladder in plain):
+        if not isinstance(binning, Bracketed | Swept):
+            raise unavailable(self)
+        result = self.of_bins(binning.conclude(tied(self, table)))  # type: ignore[arg-type]
+        if isinstance(binning, Bracketed) and _is_exact(binning, table):
             return result
-        if facts_of(self.aggregate).rises is None or _between(self.distance) is None:
-            return super().within(table)
-        ends = [self.between(ladder, binning) if ladder.n else (np.nan, np.nan) for ladder in table.ladders()]
-        return self.bounded(result, table, *np.array(ends).T)
+        ladders = list(table.ladders())
+        chosen = [binning.possible_bins(ladder) for ladder in ladders] if isinstance(binning, Swept) else []
+        ends = [self.over(ladder, binning, *chosen[place : place + 1]) for place, ladder in enumerate(ladders)]
+        if len(chosen) == 1 and chosen[0] is not None:
+            bins = {"n_bins_low": chosen[0][0], "n_bins_high": chosen[0][1]}
+            result = dataclasses.replace(result, details={**result.details, **bins})
+        return bounded(result, self, table, *np.array(ends).T)
+
+    def over(
+        self, ladder: Ladder, binning: Bracketed | Swept, chosen: tuple[int, int] | None = None
+    ) -> tuple[float, float]:
+        """The bounds of one question's value, over all numbers of bins that its rows may choose."""
+        if ladder.n == 0:
+            return np.nan, np.nan
+        if isinstance(binning, Bracketed):
+            return self.between(ladder, binning)
+        if chosen is None or chosen[1] - chosen[0] > MOST_OPEN:
+            return -np.inf, np.inf
+        binnings = map(binning.into, range(chosen[0], chosen[1] + 1))
+        low, high = np.array([self.between(ladder, each) for each in binnings if isinstance(each, Bracketed)]).T
+        return low.min(), high.max()
 
     def between(self, ladder: Ladder, binning: Bracketed) -> tuple[float, float]:
         """The bounds of one question's value when its samples are cut by a binning."""
         boxes = Boxes.of(ladder, binning.possible_cuts(ladder))
         gaps, rises, facts = boxes.gaps, facts_of(self.aggregate).rises, facts_of(self.distance)
-        distances = _between(self.distance)(gaps)
+        within = _between(self.distance)
+        if within is None or rises is None:
+            raise unavailable(self)
+        distances = within(gaps)
         is_open = gaps.few < gaps.many
         if rises == "sum":
             sums = [np.stack([gaps.few, gaps.many]) * each for each in distances]
@@ -125,10 +146,16 @@ class BinnedError(OfBins):
         return np.where(bins.counts > 0, self.distance(bins), 0.0)
 
 
+def _is_exact(binning: Bracketed, table: Forecasts) -> bool:
+    """Whether cells decide all bins, whatever marks say."""
+    ladders = (dataclasses.replace(ladder, alike=None) for ladder in table.ladders() if ladder.n)
+    return all(Boxes.of(ladder, binning.possible_cuts(ladder)).are_exact for ladder in ladders)
+
+
 def _between(distance: Distance) -> Callable[[Gaps], tuple[Floats, Floats]] | None:
     """Between what a distance lies: as it says itself, or as a power of the size of the gap does."""
     facts = facts_of(distance)
     if facts.within is not None or facts.order is None or facts.tends_to is not None:
-        return facts.within
+        return facts.within  # type: ignore[return-value]
     order = facts.order
     return lambda gaps: (np.power(gaps.least, order), np.power(gaps.most, order))

@@ -14,13 +14,14 @@ from calibrant.binning.bounds import HALF_UNIT, Entries, extreme_orders, outward
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.pooling import rising_corners
 from calibrant.binning.running import Ladder
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
+from calibrant.errors.bounding import within_of
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Mask, Selection, everything
-from calibrant.specification.facts import Facts, declare, facts_of
+from calibrant.specification.facts import Facts, declare, error, facts_of
 from calibrant.specification.naming import spoken
 
 Score = Callable[[Floats, Floats], Floats]
@@ -168,10 +169,10 @@ class IsotonicError(OfTable):
 
     def between(self, ladder: Ladder) -> tuple[float, float] | None:
         """The score of the forecasts less that of the best recalibration, each between its bounds."""
-        within = facts_of(self.score).within
-        if within is None:
+        ends = within_of(self.score, ladder)
+        if ends is None:
             return None
-        (low, high), (least, most) = within(ladder), self._best(ladder)
+        (low, high), (least, most) = ends, self._best(ladder)
         return max(low - most, 0.0), max(high - least, 0.0)
 
     def within(self, table: Forecasts) -> Result:

@@ -96,7 +96,7 @@ def _happened(entries: Entries, steep: Range, lean: Range, odds: Range) -> tuple
 
 
 def _summed(entries: Entries, value: Floats, slope: Floats, bend: Range, limits: Range) -> tuple[float, float]:
-    """The sum of a function over the forecasts of entries, of its value and slope at the mean and its second derivative.
+    """The sum of a function over forecasts, by its value and slope at the mean of entries and its second derivative.
 
     No cell exceeds its number of forecasts times the limits of the function.
     """

@@ -14,10 +14,11 @@ import numpy as np
 from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning.contract import STREAM
-from calibrant.door.arrays import Array
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
+from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking
+from calibrant.errors.bounding import bounded, tied, unavailable, within_of
 from calibrant.errors.isotonic import logarithmic_within, quadratic_within
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Totals
@@ -139,15 +140,15 @@ class MeanScore(OfScores[Scores]):
 
     def within(self, table: Forecasts) -> Result:
         """Between what the mean score lies, as the score says; and the middle."""
-        within = facts_of(self.score).within
-        if within is None:
-            return super().within(table)
         ladders = list(table.ladders())
-        low, high = np.array([within(ladder) if ladder.n else (math.nan, math.nan) for ladder in ladders]).T
+        ends = [within_of(self.score, ladder) if ladder.n else (math.nan, math.nan) for ladder in ladders]
+        if None in ends:
+            raise unavailable(self)
+        low, high = np.array(ends, np.float64).T
         with np.errstate(invalid="ignore"):
             values = np.where(low == high, low, low + (high - low) / 2)
         sizes = np.array([ladder.n for ladder in ladders], np.float64)
-        return self.bounded(self.combined(self.tied(table).about, values, sizes, self._known), table, low, high)
+        return bounded(self.combined(tied(self, table).about, values, sizes, self._known), self, table, low, high)
 
     @property
     def _known(self) -> str:

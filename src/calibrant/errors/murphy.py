@@ -12,9 +12,10 @@ from calibrant.binning.bounds import Boxes, Bracketed, outward
 from calibrant.binning.contract import RankBinning
 from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.distances import squared
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.label_binned import require_cuts
 from calibrant.errors.statistic import counted
@@ -23,7 +24,7 @@ from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,6 +88,9 @@ class BrierDecomposition(OfTable):
         result, ends = super().within(table), []
         assert isinstance(self.binning, Bracketed)
         for ladder in table.ladders():
+            if ladder.n == 0:
+                ends.append([np.nan, np.nan])
+                continue
             gaps, base = Boxes.of(ladder, self.binning.possible_cuts(ladder)).gaps, ladder.targets[-1:].value / ladder.n
             near = np.maximum(np.maximum(gaps.rarely - base, base - gaps.often), 0.0)
             far = np.maximum(gaps.often - base, base - gaps.rarely)

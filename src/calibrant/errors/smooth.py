@@ -12,12 +12,12 @@ from calibrant.binning.bounds import HALF_UNIT, Entries
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import number
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
 from calibrant.kernels.totals import Floats
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 
 GRID = 1 << 16
 """Cells of [0, 1] between whose ends residuals are shared."""

@@ -17,6 +17,7 @@ from calibrant.binning.bounds import extreme_orders
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable
+from calibrant.errors.bounding import within_of
 from calibrant.errors.isotonic import quadratic, quadratic_within
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
@@ -213,11 +214,10 @@ class TableStatistic(OfEach):
 
     def between(self, ladder: Ladder) -> tuple[float, float] | None:
         """Of both extreme orders where the order decides, else as the statistic says."""
-        facts = facts_of(self.statistic)
-        if facts.swaps:
+        if facts_of(self.statistic).swaps:
             first, last = (float(self.statistic(table)) for table in extreme_orders(ladder))
             return min(first, last), max(first, last)
-        return None if facts.within is None else facts.within(ladder)
+        return within_of(self.statistic, ladder)
 
     @property
     def words(self) -> str:

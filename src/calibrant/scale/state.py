@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, final
 
-from calibrant.errors.asking import Asking, OfTable, Pass
+from calibrant.errors.asking import IN_CELLS, Asking, OfTable, Pass
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file
 from calibrant.metric import Metric, from_json
@@ -91,19 +91,22 @@ class State:
         """A metric of all rows or of a group: one of the state's own, or another that follows from what it keeps."""
         if not self.groups:
             raise CalibrationInputError("state", "must have rows", got="none")
-        first = first_pass(metric)
-        known = list(readings(self.metrics))
-        if reading(first) not in known:
+        first, known = first_pass(metric), list(readings(self.metrics))
+        in_cells = repr((*metric.reads[:2], IN_CELLS)) if isinstance(metric, Asking) else ""
+        line = reading(first) if reading(first) in known else in_cells
+        if line not in known:
             raise CalibrationInputError(
                 "metric",
                 "must follow from what the state keeps",
                 got=metric.name,
                 hint=f"it has {', '.join(self.metrics)}",
             )
-        place = known.index(reading(first))
+        place = known.index(line)
         groups = self.groups.values() if group is None else [self.groups[group]]
         summary = sum(summaries[place] for summaries in groups)
-        return first.told(summary) if isinstance(first, Pass) else first.conclude(summary)  # type: ignore[arg-type]
+        if isinstance(first, Pass):
+            return first.told(summary)  # type: ignore[arg-type]
+        return first.conclude(summary) if line != in_cells else first.within(summary)  # type: ignore
 
     def __add__(self, other: State | int) -> State:
         if isinstance(other, int) and other == 0:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Never, TypeVar
+from typing import Never, TypeVar
 
 from calibrant.kernels.totals import Floats
 
@@ -77,7 +77,7 @@ class Facts:
     did, would move it (m, 2)."""
     scale: tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]] | None = None
     """The scale on which the statistic is nearly normal: the way there, the way back, the slope of the way there."""
-    within: Callable[..., tuple[Any, Any]] | None = None
+    within: Callable[[Never], tuple[Floats, Floats] | tuple[float, float]] | None = None
     """The least and the largest value where forecasts are counted in cells. Of a distance, given `Gaps` between which
     bins lie, one of each bin; of a statistic or score of a table, given that table."""
     swaps: bool = False
@@ -154,6 +154,15 @@ def declare(facts: Facts) -> Callable[[T], T]:
         return piece
 
     return declared
+
+
+def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
+    """What is known of an estimate of an error that is 0 under calibration and never negative.
+
+    >>> error(order=2.0).sides
+    1
+    """
+    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def as_they_are(facts: Facts) -> Facts:
