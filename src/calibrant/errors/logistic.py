@@ -186,7 +186,8 @@ def line_within(ladder: Ladder) -> tuple[tuple[float, float], tuple[float, float
     gradient, box = slope_bounds(inside, level, rise), np.zeros(2)
     for _ in range(6):
         curvature = least_curvature(inside, level, rise, box)
-        if np.linalg.eigvalsh(curvature)[0] <= 0:
+        least, most = np.linalg.eigvalsh(curvature)
+        if not (box <= REACH).all() or not least > 1e-12 * most:
             break
         inverse = np.linalg.inv(curvature)
         corners = [np.array([first, second]) for first in gradient[0] for second in gradient[1]]

@@ -139,10 +139,10 @@ class MeanScore(OfScores[Scores]):
         return self.combined(summary.about, values, sizes, self._known)
 
     def within(self, table: Forecasts) -> Result:
-        """Between what the mean score lies, as the score says; and the middle."""
+        """Between what the mean score lies, as the score says; and the middle. Of soft labels more would be needed."""
         ladders = list(table.ladders())
         ends = [within_of(self.score, ladder) if ladder.n else (math.nan, math.nan) for ladder in ladders]
-        if None in ends:
+        if None in ends or table.about.soft:
             raise unavailable(self)
         low, high = np.array(ends, np.float64).T
         with np.errstate(invalid="ignore"):

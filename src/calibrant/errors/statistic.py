@@ -217,6 +217,8 @@ class TableStatistic(OfEach):
         if facts_of(self.statistic).swaps:
             first, last = (float(self.statistic(table)) for table in extreme_orders(ladder))
             return min(first, last), max(first, last)
+        if facts_of(self.statistic).of_sums:
+            return (float(self.statistic(ladder)),) * 2
         return within_of(self.statistic, ladder)
 
     @property
