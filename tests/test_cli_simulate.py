@@ -140,7 +140,6 @@ def test_pictures_are_written(run, predictions, monkeypatch, words, suffix):
     [
         (("bias", "-o", "bias.xlsx"), "--output: must end in .csv, .json or .png, .svg, .pdf, got '.xlsx'"),
         (("power", "-o", "power"), "--output: must end in .csv"),
-        (("samples", "-o", "nowhere/samples.csv"), "--output: must be in a folder that exists, got 'nowhere'"),
         (("like", "nowhere.npz", "-o", "like.gif"), "--output: must end in .csv"),
         (("bias", "-m", "ecce"), "did you mean 'ece'"),
         (("bias", "--scores", "bta(2, 1)"), "--scores: is unknown, got 'bta(2, 1)'; did you mean 'beta'?"),

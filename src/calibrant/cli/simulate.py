@@ -14,6 +14,7 @@ from calibrant import simulate as simulation
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import read, reading_options
 from calibrant.cli.measure import metrics_named
+from calibrant.cli.output_files import check_output, is_standard
 from calibrant.cli.simulated_models import SimulatedModel, model_options
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file, write_text
@@ -50,7 +51,7 @@ _SHARED = (
         "outputs",
         multiple=True,
         type=click.Path(),
-        help="Also write .csv, .json, .png, .svg or .pdf.",
+        help="Also write .csv, .json, .png, .svg or .pdf; - is SVG.",
     ),
 )
 
@@ -206,6 +207,8 @@ def like(
       calibrant simulate like predictions.npz
       calibrant simulate like predictions.csv -m ece -m smece --replicates 1000 -o like.png
     """
+    for output in outputs:
+        check_output(output, files)
     metrics = _metrics(names, seed, outputs, ESTIMATORS)
     predictions = read(files, **keys)
     observed = simulation.EmpiricalScores(outcomes_of(predictions)[0])
@@ -221,20 +224,20 @@ def _metrics(
     """The metrics that are asked for; what else cannot be done is refused here, before the work begins."""
     usage(lambda _: check_seed(seed), "")
     for output in outputs:
-        usage(_check_output, output)
-    if any(Path(output).suffix.lower() in PICTURES for output in outputs):
+        usage(_ending, output)
+        check_output(output)
+    if any(_ending(output) in PICTURES for output in outputs):
         import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
     return metrics_named(names) if names else dict(usual or metrics_named(USUAL))
 
 
-def _check_output(output: str) -> None:
-    """Refuse a file that cannot be written."""
-    path = Path(output)
-    if path.suffix.lower() not in (".csv", ".json", *PICTURES):
+def _ending(output: str) -> str:
+    """The ending that says what is written; standard output takes a picture."""
+    ending = ".svg" if is_standard(output) else Path(output).suffix.lower()
+    if ending not in (".csv", ".json", *PICTURES):
         wanted = f"must end in .csv, .json or {', '.join(PICTURES)}"
-        raise CalibrationInputError("--output", wanted, got=repr(path.suffix or output))
-    if not path.parent.is_dir():
-        raise CalibrationInputError("--output", "must be in a folder that exists", got=repr(str(path.parent)))
+        raise CalibrationInputError("--output", wanted, got=repr(ending or output))
+    return ending
 
 
 def _say_how_long(
@@ -266,18 +269,18 @@ def _finish(
     """Print the results, and write them to the files that are asked for."""
     text = to_json({"calibrant": calibrant.__version__, **document})
     spoken = "\n".join(lines).splitlines()
-    click.echo(text if style == "json" else "\n".join(inert(line, 400) for line in spoken))
+    aside = any(map(is_standard, outputs))
+    click.echo(text if style == "json" else "\n".join(inert(line, 400) for line in spoken), err=aside)
     for output in outputs:
-        path = Path(output)
-        suffix = path.suffix.lower()
-        if suffix == ".json":
-            write_text(path, text)
-        elif suffix == ".csv":
-            write_text(path, _csv(document.get("results") or list(document["estimators"].values())))
+        ending = _ending(output)
+        if ending == ".json":
+            write_text(output, text)
+        elif ending == ".csv":
+            write_text(output, _csv(document.get("results") or list(document["estimators"].values())))
         else:
-            with whole_file(path) as file:
-                figure().savefig(file, format=suffix[1:], dpi=150)
-        click.echo(f"written: {inert(output, 400)}", err=style == "json")
+            with whole_file(output) as file:
+                figure().savefig(file, format=ending[1:], dpi=150)
+        click.echo(f"written: {inert(output, 400)}", err=style == "json" or aside)
 
 
 def _csv(records: Records) -> str:

@@ -7,7 +7,6 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import ClassVar, Literal, Unpack, final
 
 import numpy as np
@@ -20,6 +19,7 @@ from calibrant.bins import Bins
 from calibrant.door.options import DoorOptions
 from calibrant.errors.bounding import bounded, tied, unavailable
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.lens import Lens
 from calibrant.metric import Metric, checked

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, final
 
+from calibrant.door.streams import InputFile
 from calibrant.errors.asking import IN_CELLS, Asking, OfTable, Pass
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file
@@ -163,14 +164,15 @@ class State:
         return state
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole or not at all."""
-        with whole_file(Path(path)) as file:
+        """Write the state to a file, whole or not at all; the text "-" is standard output."""
+        with whole_file(path) as file:
             file.write(self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path, pieces: Mapping[str, object] | None = None) -> Self:
-        """The state in a file."""
-        return cls.from_bytes(Path(path).read_bytes(), pieces)
+        """The state in a file, a pipe or standard input ("-")."""
+        with InputFile.of(path).open() as file:
+            return cls.from_bytes(file.read(), pieces)
 
 
 def readings(metrics: Mapping[str, Metric]) -> dict[str, Metric]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve, parted, transformed
 from calibrant.simulate.outcomes import scores_and_hits

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.kernels.caching import cached_property
 from calibrant.simulate.calibration_curves import CalibrationCurve
 from calibrant.simulate.scores import BetaScores
 

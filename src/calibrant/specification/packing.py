@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.specification.strict_json import MALFORMED
 
 MAGIC = b"calibrant summary\x00"
 """How the bytes begin: what they are, and in the last byte the version of their format."""
@@ -60,7 +61,7 @@ def unpacked(data: Any, kinds: Mapping[str, type], magic: bytes = MAGIC) -> Any:
         thing = _Unpacking(body, stop, kinds).read(json.loads(body[start:stop])).canonical()
         same = packed(thing, magic) == body + digest
         fault = next(thing.faults(), None) if same else "another form of their content"
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as reason:
+    except MALFORMED as reason:
         fault = str(reason) or type(reason).__name__
     if fault is not None:
         raise refusal(fault, what)
