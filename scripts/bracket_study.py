@@ -1,10 +1,10 @@
 """How wide are bounds from counts in cells, and do they hold? Writes docs/bracket_study.md and its raw results.
 
-    python scripts/bracket_study.py [--laws 1000] [--data ../shared/data] [--only laws|data]
+    python scripts/bracket_study.py [--laws 0 1000] [--data ../shared/data] [--questions 0 9999]
 
 Each event question is counted in cells and asked for every metric; the value of the rows must lie between the bounds.
 Questions are seeded laws of forecasts and, where the folder is there, the top label and each class of real predictions.
-With --only, the other half of the raw results is kept as it is.
+The raw results of laws and questions that are not in these ranges are kept, so that a long run can be made in parts.
 """
 
 import argparse
@@ -115,8 +115,8 @@ def width(cells):
     return 0.0 if low == high else high - low
 
 
-def asked(kind, y, p):
-    """A line for each line of the table: kind of question, line, widest bounds, misses."""
+def asked(kind, number, y, p):
+    """A row for each line of the table: kind of question and its number, line, widest bounds, misses."""
     predictions = cal.Predictions.from_probs(y, p)
     table = Pass(cal.ADAPTIVE_ECE).summarise(predictions)
     for line, metrics in METRICS.items():
@@ -125,7 +125,7 @@ def asked(kind, y, p):
         wrong = [words for pair in pairs for words in misses(*pair)]
         for words in wrong:
             print(f"MISS {kind}, {line}: {words}", flush=True)
-        yield kind, line, f"{widest:.3g}", len(wrong)
+        yield kind, number, line, f"{widest:.3g}", len(wrong)
 
 
 def events(folder):
@@ -157,8 +157,8 @@ def events(folder):
 def page(rows):
     """The page of all raw results."""
     kinds = {"laws": [row for row in rows if row[0] in LAWS], "data": [row for row in rows if row[0] not in LAWS]}
-    counts = {kind: sum(row[1] == next(iter(METRICS)) for row in each) for kind, each in kinds.items()}
-    wrong = sum(int(row[3]) for row in rows)
+    counts = {kind: sum(row[2] == next(iter(METRICS)) for row in each) for kind, each in kinds.items()}
+    wrong = sum(int(row[4]) for row in rows)
     lines = [
         "# How wide are bounds from counts in cells?",
         "",
@@ -177,7 +177,7 @@ def page(rows):
     for line in METRICS:
         shown, undetermined = [], 0
         for kind in ("data", "laws"):
-            widths = np.array([float(row[2]) for row in kinds[kind] if row[1] == line])
+            widths = np.array([float(row[3]) for row in kinds[kind] if row[2] == line])
             undetermined += int(np.isinf(widths).sum())
             known = np.sort(widths[np.isfinite(widths)])
             places = [known[int(share * (len(known) - 1))] for share in (0.5, 0.9, 1.0)] if len(known) else []
@@ -188,25 +188,26 @@ def page(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--laws", type=int, default=1000)
+    parser.add_argument("--laws", type=int, nargs=2, default=(0, 1000))
+    parser.add_argument("--questions", type=int, nargs=2, default=(0, 9999))
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--only", choices=["laws", "data"])
     options = parser.parse_args()
-    raw = DOCS / "bracket_study.csv"
+    raw, laws, questions = DOCS / "bracket_study.csv", range(*options.laws), range(*options.questions)
     rows = []
-    if options.only and raw.exists():
+    if raw.exists():
         with raw.open(newline="") as file:
-            kept = list(csv.reader(file))[1:]
-        rows = [tuple(row) for row in kept if (row[0] in LAWS) != (options.only == "laws")]
-    if options.only != "data":
-        for seed in range(options.laws):
-            y, p, name = law(seed)
-            rows.extend(asked(name, y, p))
-    if options.only != "laws":
-        for name, y, p in events(options.data):
-            rows.extend(asked(name, y, p))
+            rows = [
+                row for row in list(csv.reader(file))[1:] if int(row[1]) not in (laws if row[0] in LAWS else questions)
+            ]
+    for seed in laws:
+        y, p, name = law(seed)
+        rows.extend(asked(name, seed, y, p))
+    for number, (name, y, p) in enumerate(events(options.data) if questions else []):
+        if number in questions:
+            rows.extend(asked(name, number, y, p))
+    rows.sort(key=lambda row: (row[0] in LAWS, int(row[1])))
     with raw.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([("question", "metric", "width", "misses"), *rows])
+        csv.writer(file, lineterminator="\n").writerows([("question", "number", "metric", "width", "misses"), *rows])
     (DOCS / "bracket_study.md").write_text(page(rows))
 
 

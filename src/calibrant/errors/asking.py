@@ -320,15 +320,14 @@ class Pass(Asking[Forecasts]):
         table = self.own(summary)
         return self.answer(table) if self.refine(table) is self else self.metric.within(table)
 
+    within = told  # type: ignore[assignment]  # mypy minds the name of the argument
+
     def answer(self, summary: Forecasts) -> Result:
         """The metric's own answer."""
         if self.refine(summary) is not self:
-            raise CalibrationInputError(
-                "summary",
-                "must be one of the last pass",
-                got=f"cells in which the order of forecasts matters to {self.name}",
-                hint="another pass is needed: summarise the data with what refine(summary) gives",
-            )
+            got = f"cells in which the order of forecasts matters to {self.name}"
+            hint = "another pass is needed: summarise the data with what refine(summary) gives"
+            raise CalibrationInputError("summary", "must be one of the last pass", got=got, hint=hint)
         reads = tuple(self.metric.reading if choice == self.reading else choice for choice in summary.about.reads)
         about = dataclasses.replace(summary.about, reads=reads)
         return self.metric.answer(dataclasses.replace(summary, about=about))

@@ -105,9 +105,7 @@ class State:
         place = known.index(line)
         groups = self.groups.values() if group is None else [self.groups[group]]
         summary = sum(summaries[place] for summaries in groups)
-        if isinstance(first, Pass):
-            return first.told(summary)  # type: ignore[arg-type]
-        return first.conclude(summary) if line != in_cells else first.within(summary)  # type: ignore
+        return first.within(summary) if line == in_cells else first.conclude(summary)  # type: ignore[attr-defined]
 
     def __add__(self, other: State | int) -> State:
         if isinstance(other, int) and other == 0:
@@ -196,7 +194,7 @@ def first_pass(metric: Metric) -> Metric:
     >>> first_pass(cal.ECE) == cal.ECE, first_pass(cal.AUROC).opened
     (True, ())
     """
-    ordered = isinstance(metric, Asking) and not isinstance(metric, Pass) and metric.reading == OfTable.reading
+    ordered = isinstance(metric, Asking) and metric.reading == OfTable.reading
     return Pass(metric) if ordered else metric  # type: ignore[arg-type]
 
 
