@@ -102,15 +102,19 @@ OFF = {
     "10 classes, one shifted by .8": partial(classes, shift=0.8),
 }
 TESTS = {
-    "calibration_test": lambda p, groups=None: cal.calibration_test(p, n=199, groups=groups).p_value,
-    "cox_test": lambda p, groups=None: cal.cox_test(p, groups=groups).p_value,
-    "spiegelhalter_test": lambda p, groups=None: cal.spiegelhalter_test(p, groups=groups).p_value,
-    "hosmer_lemeshow_test": lambda p, groups=None: cal.hosmer_lemeshow_test(p, groups=groups).p_value,
-    "consistency of ECE": lambda p, groups=None: cal.consistency(cal.ECE, p, n=199, groups=groups).p_value,
+    "calibration_test": partial(cal.calibration_test, n=199),
+    "cox_test": cal.cox_test,
+    "spiegelhalter_test": cal.spiegelhalter_test,
+    "hosmer_lemeshow_test": cal.hosmer_lemeshow_test,
+    "consistency of ECE": partial(cal.consistency, cal.ECE, n=199),
 }
 
 
-def rejections(test, law, n, datasets=ALARMS, seed=0, **options):
-    """How many data sets of a law a test rejects at each level."""
-    p = np.array([test(law(np.random.default_rng([seed, index, n]), n), **options) for index in range(datasets)])
+def rejections(test, law, n, datasets=ALARMS, seed=0, groups=None):
+    """How many data sets of a law a test rejects at each level.
+
+    Every data set has redraws of its own: the same ones for all would make them right or wrong together.
+    """
+    data = (law(np.random.default_rng([seed, index, n]), n) for index in range(datasets))
+    p = np.array([test(some, groups=groups, seed=index).p_value for index, some in enumerate(data)])
     return [int(np.sum(p <= level)) for level in LEVELS]

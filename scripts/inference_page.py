@@ -95,7 +95,17 @@ def verdicts(rows):
 
 def means(rows):
     """Recipe by sort of data: mean coverage, and over all cells."""
-    sorts = ("event, ties", "event, few values", "event", "10 classes", "100 classes", "real", "weights", "groups")
+    sorts = (
+        "event, ties",
+        "event, few values",
+        "event",
+        "10 classes",
+        "100 classes",
+        "real",
+        "weights",
+        "labels",
+        "groups",
+    )
     body = []
     for name in unique(rows, 0):
         own = there([row for row in rows if row[0] == name])

@@ -27,6 +27,7 @@ EVENTS = ["ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "RMSCE", "MCS", "B
 EVENTS += ["SLOPE", "INTERCEPT", "OE_RATIO", "AUROC", "BRIER_SKILL"]
 CLASSES = ["ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "RMSCE", "SCE", "ACE", "MCS", "BRIER", "LOG_LOSS"]
 CLASSES += ["ACCURACY"]
+LABELS = ["ECE", "ADAPTIVE_ECE", "MCS", "BRIER", "LOG_LOSS"]
 SLOW = {"100 classes": ("ACE",)}
 """Recipes that are left out: their cells would take most of the time."""
 COMPARED = (200, 1000)
@@ -43,7 +44,7 @@ def cells():
             sizes = (200, 1000) if "100" in data else (200, 1000, 5000)
         if "groups" in data:
             sizes = (300, 1000, 3000) if "classes" not in data else (1000,)
-        if "weights" in data:
+        if "weights" in data or "labels" in data:
             sizes = (200, 1000)
         yield from ((data, regime, n) for n in sizes)
 
@@ -51,7 +52,8 @@ def cells():
 def recipes(data):
     """The recipes that are asked of some data."""
     several = "classes" in data or data == "real forecasts"
-    return [name for name in (CLASSES if several else EVENTS) if name not in SLOW.get(data, ())]
+    names = LABELS if "labels" in data else CLASSES if several else EVENTS
+    return [name for name in names if name not in SLOW.get(data, ())]
 
 
 def covered(task):
@@ -96,8 +98,8 @@ def holds(interval, target):
 def tested(task):
     """How often a test rejects a law at each level."""
     name, law, n, datasets = task
-    options = {"groups": "group"} if law.startswith("groups") else {}
-    return [name, law, n, datasets, *rejections(TESTS[name], {**CALIBRATED, **OFF}[law], n, datasets, **options)]
+    groups = "group" if law.startswith("groups") else None
+    return [name, law, n, datasets, *rejections(TESTS[name], {**CALIBRATED, **OFF}[law], n, datasets, groups=groups)]
 
 
 def tests(datasets):

@@ -45,9 +45,15 @@ class Sample:
     here: np.ndarray | None = None
     weight: np.ndarray | None = None
     group: np.ndarray | None = None
+    labels: int = 0
+    """Labels a row that happen together: each is an event of the same law."""
 
     def predictions(self, rng):
         """With outcomes drawn by chance."""
+        if self.labels:
+            chances = self.chances.reshape(-1, self.labels)
+            happened = (rng.random((len(chances), 1)) < chances) * 1
+            return cal.Predictions.from_multilabel(happened, self.forecasts.reshape(-1, self.labels))
         columns = {} if self.group is None else {"group": self.group}
         labels = outcomes(self.chances if self.here is None else self.here, rng)
         return cal.Predictions.from_probs(labels, self.forecasts, sample_weight=self.weight, **columns)
@@ -92,6 +98,13 @@ def real(rng, n, slope):
     return Sample(softmax(z), softmax(slope * z))
 
 
+def labels(rng, n, curve, count=4):
+    """Labels of rows, whose forecasts resemble each other."""
+    z = rng.normal(0, 1, (n, 1)) + rng.normal(0, 1, (n, count))
+    p = sigmoid(z).ravel()
+    return Sample(p, CURVES[curve](p), labels=count)
+
+
 def grouped(rng, n, curve, count, effect):
     """Groups whose chances are higher or lower, or sharper or duller, than the curve says; as it says on average."""
     p = rng.random(n).clip(1e-6, 1 - 1e-6)
@@ -119,6 +132,7 @@ LAWS = {
         )
         for curve in ("calibrated", "clearly off")
     },
+    **{("4 labels", curve): partial(labels, curve=curve) for curve in GROUPED},
     **{
         (f"{count} groups, {effect}", curve): partial(grouped, curve=curve, count=count, effect=effect)
         for count in (30, 100, 200)

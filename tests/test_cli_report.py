@@ -34,7 +34,9 @@ def folder(tmp_path_factory):
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     y = (p.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
     for name, sharp in {"new": 1.0, "old": 3.0, "model_a": 1.0, "model_b": 2.0, "predictions": 1.5}.items():
-        np.savez(folder / f"{name}.npz", labels=y, logits=sharp * z, region=np.arange(300) % 2)
+        np.savez(
+            folder / f"{name}.npz", labels=y, logits=sharp * z, region=np.arange(300) % 2, patient=np.arange(300) // 3
+        )
     np.savez(folder / "short.npz", labels=y[:200], logits=z[:200])
     np.savez(
         folder / "hostile.npz",
@@ -100,6 +102,27 @@ def test_the_report_says_its_verdict_and_where_the_page_is(command, tmp_path):
     assert "Calibration of predictions.npz" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_report_ends_with_one_where_a_limit_was_passed_and_the_page_is_written(command, tmp_path):
+    result = cal.ECE(read(tmp_path / "old.npz"), interval=cal.Confidence())
+    for limit, options, code in (
+        (result.value * 1.001, (), 0),
+        (result.value * 0.999, (), 1),
+        (result.interval.low * 1.001, ("--confident",), 0),
+        (result.interval.low * 0.999, ("--confident",), 1),
+    ):
+        ended = command("report", "old.npz", "-q", "-o", "page.html", "--fail-above", f"ece={limit!r}", *options)
+        assert ended.code == code, ended.err
+        assert ("ece of all is" in ended.err) == (code == 1)
+        assert (tmp_path / "page.html").exists()
+    assert command("report", "old.npz", "--fail-above", "nothing=1").code == 2
+
+
+def test_groups_of_rows_are_said_on_the_page(command, tmp_path):
+    assert command("report", "old.npz", "-q", "-o", "page.html", "--groups", "patient").code == 0
+    assert "those of one patient (100 values)" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert command("report", "old.npz", "-q", "--groups", "nobody").code == 3
+
+
 def test_quiet_is_quiet(command, tmp_path):
     ended = command("report", "predictions.npz", "--quiet", "-o", "a.html")
     assert ended == Ended(0, "", "")
@@ -115,7 +138,7 @@ def test_json_has_the_numbers(command):
     ece = document["numbers"][0]
     predictions = read("predictions.npz")
     assert (ece["metric"], ece["value"], ece["rows"]) == ("ECE", cal.ECE(predictions).value, 300)
-    assert ece["p, corrected"] >= 1 / 21
+    assert ece["p, corrected"] >= 1 / 41
 
 
 def test_markdown_is_a_comment_for_a_pull_request(command):

@@ -23,14 +23,13 @@ from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
 from calibrant.report.sections.failures import failures_section
-from calibrant.report.sections.family import family_section, leaving_out
+from calibrant.report.sections.family import family_section
 from calibrant.report.sections.models import lowest, models_section
 from calibrant.report.sections.proper_scores import scores_section
 from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_section
 from calibrant.report.sections.repair import gained, repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
-from calibrant.result import Interval
 from calibrant.table import Table
 from calibrant.text import p_value
 
@@ -422,12 +421,12 @@ def test_numbers_without_interval_are_named_once_with_the_reason(fewer):
     assert sum("no interval is known to cover under soft labels" in text for text in soft) == 1
 
 
-def test_nothing_is_said_of_intervals_that_hold_their_value():
-    result = dataclasses.replace(cal.ECE([1, 0], [0.9, 0.2]), interval=Interval(0.1, 0.2, 0.9, "basic", "exact", 9))
-    assert leaving_out({"a": result}) == []
-    assert leaving_out({"a": dataclasses.replace(result, value=0.3)}) == ["a"]
-    unknown = dataclasses.replace(result, interval=Interval(math.nan, math.nan, 0.9, "basic", "exact", 9))
-    assert leaving_out({"a": unknown, "b": dataclasses.replace(result, interval=None)}) == []
+def test_no_interval_of_the_recalibration_table_leaves_out_its_value():
+    for predictions in (classes(300, 4), drawn(200, power=1.5)):
+        (grid,) = repair_section(Subject(predictions, "m")).grids
+        ends = [row[at : at + 3] for row in grid.rows for at in range(1, len(row), 3)]
+        assert len(ends) == len(grid.rows) * (4 if predictions.n_classes else 3)
+        assert all(low <= value <= high for value, low, high in ends)
 
 
 def test_no_interval_of_an_error_goes_beyond_one(fewer):
@@ -629,7 +628,8 @@ def test_forecasts_that_need_no_help_are_left_alone():
     choice = Subject(drawn(2000), "m").choice
     assert gained(choice).startswith("The calibration test does not reject these forecasts (p = ")
     off = dataclasses.replace(choice, test=dataclasses.replace(choice.test, p_value=0.01))
-    alone = dataclasses.replace(off, table=Table("method", {"as it is": dict(choice.table["as it is"])}))
+    table = Table("method", {"as it is": dict(choice.table["as it is"])})
+    alone = dataclasses.replace(off, table=table, preferred="as it is")
     assert gained(alone).startswith("No method lowers the log loss")
 
 

@@ -55,10 +55,6 @@ class Metric(ABC, Generic[S]):
         """
         return self
 
-    def told(self, summary: S | Literal[0]) -> Result:
-        """What a summary tells: the number that follows from it or, of an early pass, what is known of that number."""
-        return self.conclude(summary)
-
     @property
     def facts(self) -> Facts:
         """What is known of its values; nothing, unless it says so."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import click
 
 import calibrant
 from calibrant.checks import whole
-from calibrant.cli.group import FAILED, stop, usage
+from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.scans import are_many, are_states, listed, loaded, rows_alone, scanned, scanning_options, told
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
@@ -26,7 +26,6 @@ from calibrant.selections import Selection, everything
 from calibrant.specification import spelling
 from calibrant.specification.facts import facts_of
 from calibrant.table import Table, table
-from calibrant.text import inert
 
 USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")
 
@@ -68,9 +67,7 @@ class WithInterval(click.Command):
 @click.option("--groups", metavar="COLUMN", help="Rows of one value of this column belong together.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
 @click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
-@click.option(
-    "--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it, in any row."
-)
+@limit_options
 @click.option("--one-pass", is_flag=True, help="Read many files once; what needs more passes is told from counts.")
 @scanning_options
 @reading_options
@@ -86,6 +83,7 @@ def measure(
     seed: int,
     parts: bool,
     limits: tuple[str, ...],
+    confident: bool,
     one_pass: bool,
     **keys: Any,
 ) -> None:
@@ -99,6 +97,7 @@ def measure(
       calibrant measure predictions.npz -m ece -m sce --by region
       calibrant measure predictions.npz -m 'top_k(5)/kdtree(0.1)/tvd' --format json
       calibrant measure predictions.npz -m ece --fail-above ece=0.05
+      calibrant measure predictions.npz -m ece --fail-above ece=0.05 --confident
       calibrant measure predictions.npz -m ece -m log_loss --interval --null 200
       calibrant measure predictions.npz -m full_ece --interval bootstrap=1000
       calibrant measure labels.npy probabilities.npy
@@ -122,28 +121,30 @@ def measure(
     \b
     Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong input.
     """
-    metrics = metrics_named(names)
+    metrics, thresholds = metrics_named(names), limits_named(limits, confident)
     selected = everything if select is None else usage(_selection, select)
+    if confident and interval is None:
+        interval = "confidence"
     if groups is not None and interval is None and null is None:
-        raise click.UsageError("--groups is for --interval and --null")
+        raise click.UsageError("--groups is for --interval, --null and --confident")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
     beside: dict[str, object] = {}
     if are_states(files) or are_many(files):
         if method is not None or null is not None:
-            raise click.UsageError("--interval and --null need all rows in memory: give one file of predictions")
+            raise click.UsageError("--interval, --null and --confident need one file of predictions, read whole")
         measured, title, beside = _without_rows(files, metrics, selected, by, exact=not one_pass, **keys)
-        thresholds = _limits(limits, measured["all"])
+        thresholds = limits_of(thresholds, {name: result.metric for name, result in measured["all"].items()})
     else:
         predictions = read(files, **rows_alone(keys))
         asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
-        thresholds = _limits(limits, asked)
+        thresholds = limits_of(thresholds, asked)
         measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=groups)
         chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
         title = f"{', '.join(files)}: {described(predictions)}{chosen}"
     show(measured, style, title=title, parts=parts, beside=beside)
-    _enforce(measured, thresholds)
+    enforce(measured.results, thresholds, confident=confident)
 
 
 def _without_rows(
@@ -223,35 +224,3 @@ def metrics_named(names: Sequence[str]) -> dict[str, Metric]:
     for name in names:
         metrics.update(usage(spelling.metrics, name))
     return metrics
-
-
-def _limits(texts: Sequence[str], metrics: Mapping[str, object]) -> dict[str, float]:
-    limits: dict[str, float] = {}
-    plain = {spelling.plain(name): name for name in metrics}
-    for text in texts:
-        name, equals, number = text.rpartition("=")
-        try:
-            limit = float(number)
-        except ValueError:
-            limit = math.nan
-        if not equals or math.isnan(limit):
-            raise click.UsageError(f"--fail-above takes METRIC=LIMIT, got {text!r}; such as --fail-above ece=0.05")
-        if spelling.plain(name) not in plain:
-            raise click.UsageError(
-                f"--fail-above names {name!r}, which is not measured; measured: {', '.join(metrics)}"
-            )
-        known = plain[spelling.plain(name)]
-        limits[known] = min(limit, limits.get(known, math.inf))
-    return limits
-
-
-def _enforce(measured: Table, limits: dict[str, float]) -> None:
-    """Exit 1 where a value is above its limit, or is none."""
-    failed = []
-    for row, results in measured.results.items():
-        for name, limit in limits.items():
-            value = results[name].value
-            if not abs(value) <= limit:
-                failed.append(f"{name} of {inert(row)} is {value:.4f}, above {limit:g}")
-    if failed:
-        stop("; ".join(failed), FAILED)

@@ -14,6 +14,7 @@ import numpy as np
 import calibrant
 from calibrant.cli.group import reading, usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.door.options import OPTIONS
@@ -22,7 +23,7 @@ from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
 from calibrant.files.writing import write_text
 from calibrant.recalibrate import methods
-from calibrant.recalibrate.choice import UNCHANGED, Choice, choose
+from calibrant.recalibrate.choice import UNCHANGED, Choice, choose, compared_by
 from calibrant.recalibrate.fitting.lessons import ModelScores
 from calibrant.recalibrate.identity import Identity
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -123,40 +124,47 @@ def apply_map(
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("-m", "--method", "names", multiple=True, help=f"Methods to compare (default: all that fit): {_METHODS}.")
 @click.option("--cv", "folds", type=int, default=5, show_default=True, help="Folds.")
-@click.option("--interval", "resamples", type=int, default=200, show_default=True, help="Bootstrap resamples.")
 @click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column together.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes folds and intervals repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes the folds repeatable.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("-o", "--output", type=click.Path(), help="Also fit the choice on all rows and save its map.")
+@limit_options
 @reading_options
 def choose_method(
     files: tuple[str, ...],
     names: tuple[str, ...],
     folds: int,
-    resamples: int,
     groups: str | None,
     seed: int,
     style: str,
     output: str | None,
+    limits: tuple[str, ...],
+    confident: bool,
     **keys: Any,
 ) -> None:
     """Compare methods on FILE by log loss, Brier score, ECE and, of classes, SCE on rows they were not fitted on.
 
     The forecasts are changed only if a calibration test rejects at 5 %; otherwise the choice is the identity.
+    --fail-above looks at the choice: is it still off, on rows it was not fitted on?
 
     \b
     Examples:
       calibrant recalibrate choose validation.npz --cv 5
       calibrant recalibrate choose validation.npz -m temperature -m vector -m isotonic -o map.json
+      calibrant recalibrate choose validation.npz --fail-above ece=0.02 --confident
+
+    \b
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read or written.
     """
-    asked = {name: usage(methods.spelled, name) for name in names}
+    asked, thresholds = {name: usage(methods.spelled, name) for name in names}, limits_named(limits, confident)
     if output is not None:
         check_output(output, files)
     show = printer(output)
     predictions = read(files, **keys)
+    thresholds = limits_of(thresholds, compared_by(predictions))
     with warnings.catch_warnings():  # what did not converge is told once, below
         warnings.simplefilter("ignore", CalibrationWarning)
-        choice = choose(predictions, asked or None, folds=folds, resamples=resamples, seed=seed, groups=groups)
+        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=groups)
     if style == "json":
         show(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
     else:
@@ -166,6 +174,7 @@ def choose_method(
         write_text(output, _fitted(candidates[choice.best], predictions).to_json())
         identity = " (the identity, which changes nothing)" if choice.best == UNCHANGED else ""
         click.echo(f"written: {inert(output, 400)}{identity}", err=style == "json" or is_standard(output))
+    enforce({choice.best: choice.table[choice.best]}, thresholds, confident=confident)
 
 
 def _saved(path: str) -> Recalibrator:

@@ -14,10 +14,14 @@ import click
 import calibrant
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
+from calibrant.cli.measure import metrics_named
 from calibrant.cli.output_files import check_output, is_standard
 from calibrant.files.writing import write_text
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import check_seed
 from calibrant.predictions import Predictions
+from calibrant.table import table
 from calibrant.text import inert
 
 DEFAULT = "report.html"
@@ -31,19 +35,24 @@ _ENDINGS = {
 @click.option("-o", "--output", type=click.Path(), help="The page [default: report.html]; .md or .json: that instead.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes intervals and noise floors repeatable.")
+@click.option("--groups", metavar="COLUMN", help="Rows of one value of this column may depend on each other.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
 @click.option(
     "--format", "style", type=click.Choice(["text", "json", "markdown"]), help="What is printed [default: text]."
 )
 @click.option("--markdown", "style", flag_value="markdown", help="The same as --format markdown, for pull requests.")
+@limit_options
 @reading_options
 def report(
     files: tuple[str, ...],
     output: str | None,
     opened: bool,
     seed: int,
+    groups: str | None,
     quiet: bool,
     style: str | None,
+    limits: tuple[str, ...],
+    confident: bool,
     **keys: Any,
 ) -> None:
     """Write one self-contained page about the predictions in FILE; several files are models of the same rows.
@@ -54,24 +63,32 @@ def report(
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
       calibrant report predictions.npz --format markdown -o summary.md
+      calibrant report predictions.npz --groups patient
+      calibrant report predictions.npz --fail-above ece=0.1 --confident
       calibrant report labels.npy probabilities.npy
+
+    --fail-above is held against the first FILE, after the page is written.
 
     \b
     The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Where it is none of
     these, or - (standard output), --format decides, and without it a page is written.
 
     \b
-    Exit status: 0 the page is written, 2 wrong usage, 3 wrong input, 4 the output cannot be written.
+    Exit status: 0 the page is written, 1 it is, and a limit was passed, 2 wrong usage, 3 wrong input, 4 the output
+    cannot be written.
     """
     from calibrant.report import Report
 
     usage(lambda _: check_seed(seed), "")
+    thresholds = limits_named(limits, confident)
+    metrics = metrics_named(list(thresholds))
+    thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
     check_output(target, files)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
     models = {name: read(file, **keys) for name, file in _named(files).items()}
-    page_report = Report.of(models, seed=seed, command=shlex.join(["calibrant", *sys.argv[1:]]))
+    page_report = Report.of(models, seed=seed, groups=groups, command=shlex.join(["calibrant", *sys.argv[1:]]))
     first = next(iter(models.values()))
     form = _form(output, style)
     if form == "html":
@@ -83,6 +100,9 @@ def report(
         click.echo(_in_words(page_report, target, printed, first))
     if opened:
         webbrowser.open(Path(target).resolve().as_uri())
+    if metrics:
+        interval = Confidence(seed=seed, groups=groups) if confident else None
+        enforce(table(first, metrics, interval=interval).results, thresholds, confident=confident)
 
 
 def _form(output: str | None, style: str | None) -> str:

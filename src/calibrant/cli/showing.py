@@ -47,14 +47,18 @@ def _text(table: Table, title: str) -> str:
 
 
 def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]:
-    """A row a metric, with an interval and a noise floor where there are any."""
+    """A row a metric, with bounds, an interval and a noise floor where there are any."""
+    bounded = any(result.bounds is not None for result in results.values())
     level = next((result.interval.level for result in results.values() if result.interval), None)
     floors = any("noise_floor" in result.details for result in results.values())
-    header = ["metric", "value", *([f"{100 * level:g}% interval"] if level else [])]
+    header = ["metric", "value", *(["surely between"] if bounded else [])]
+    header += [f"{100 * level:g}% interval"] if level else []
     header += ["noise floor", "p"] if floors else []
     rows = []
     for name, result in results.items():
         row = [name, f"{result.value:.4f}"]
+        if bounded:
+            row.append("{:.4f} and {:.4f}".format(*result.bounds) if result.bounds else "")
         if level:
             row.append(f"{result.interval.low:.4f} to {result.interval.high:.4f}" if result.interval else "")
         if floors:

@@ -51,7 +51,7 @@ class Recalibrator(ABC):
     costly: ClassVar[bool] = False
     """Whether its cost runs away with rows and classes."""
     later: ClassVar[tuple[str, ...]] = ()
-    """Options that maps of earlier versions do not name: written where they are not the default."""
+    """What maps of earlier versions lack: options, written where they are not the default, and what is learnt."""
     certificate_: Certificate
     classes_: Any
     maps_: dict[Any, Recalibrator]
@@ -284,7 +284,7 @@ class Recalibrator(ABC):
         """What was learnt; of labels, that of each."""
         return {
             "learnt": [each._contents() for each in self.maps_.values()]
-            or {name: saved.plain(getattr(self, name)) for name in self.learns},
+            or {name: saved.plain(learnt) for name in self.learns if (learnt := getattr(self, name)) is not None},
             "certificate": self.certificate_.to_dict(),
             "fitted_on": self._fitted_on,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from calibrant.recalibrate.fitting.possible import require_probabilities
 from calibrant.specification import strict_json
 from calibrant.specification.catalogue import find, is_ours, names
 from calibrant.specification.documents import require_keys, require_seal, seal
+from calibrant.specification.encoding import decode, encode
 from calibrant.specification.naming import qualified
 
 VERSION = 1
@@ -89,14 +91,15 @@ def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
     try:
         require_keys(document, _KEYS, ("calibrant", "version"))
         _require_classes(document["kind"], document["classes"])
-        fitted = kind(**document["options"])
+        fitted = kind(**{name: _piece(value) for name, value in document["options"].items()})
         fitted.maps_ = _maps(kind, document) if document["kind"] == "labels" else {}
         fitted.certificate_ = Certificate.from_dict(document["certificate"])
         fitted.remember(document["classes"], document["kind"] == "event", document["fitted_on"])
         if not fitted.maps_:
-            require_keys(document["learnt"], dict.fromkeys(kind.learns, object))
+            learnt = document["learnt"]
+            require_keys(learnt, {name: object for name in kind.learns if name not in kind.later}, kind.later)
             for name in kind.learns:
-                setattr(fitted, name, _array(document["learnt"][name]))
+                setattr(fitted, name, _array(learnt[name]) if name in learnt else None)
             fitted.require_possible()
             require_probabilities(fitted, 0 if document["kind"] == "event" else len(document["classes"]))
     except strict_json.MALFORMED as reason:
@@ -142,21 +145,27 @@ def options(recalibrator: Any) -> dict[str, Any]:
     >>> options(IsotonicCalibration(smooth=False))
     {'input': 'logits', 'classes': None, 'smooth': False}
     """
-    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later}
-    return {
-        name: option(value) for name, value in recalibrator.get_params().items() if value is not usual.get(name, ...)
-    }
+    known = recalibrator.get_params()
+    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later if name in known}
+    return {name: option(value) for name, value in known.items() if value is not usual.get(name, ...)}
 
 
 def option(value: Any) -> Any:
-    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists.
+    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists, pieces as metrics write them.
 
     >>> option(np.array(["cat", "dog"])), option(np.int64(5)), option(range(2))
     (['cat', 'dog'], 5, [0, 1])
     """
+    if dataclasses.is_dataclass(value):
+        return encode(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return [option(item) for item in value] if isinstance(value, (list, tuple, range)) else value
+
+
+def _piece(value: Any) -> Any:
+    """An option as it was: a piece where one was written."""
+    return decode(value, {}) if isinstance(value, dict) else value
 
 
 def _known(name: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self, final
 
 from calibrant.door.streams import InputFile
-from calibrant.errors.asking import Asking, OfTable, Pass
+from calibrant.errors.asking import IN_CELLS, Asking, OfTable, Pass
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file
 from calibrant.metric import Metric, from_json
@@ -110,24 +110,30 @@ class State:
 
     def result(self, metric: Metric, group: str | None = None) -> Result:
         """A metric of all rows or of a group: one of the state's own, or another that follows from what it keeps."""
-        return first_pass(metric).told(self.summary(metric, group))
+        first, summary = first_pass(metric), self.summary(metric, group)
+        in_cells = self._line(metric) == _in_cells(metric)
+        return first.within(summary) if in_cells else first.conclude(summary)  # type: ignore[attr-defined]
 
     def summary(self, metric: Metric, group: str | None = None) -> Summary:
         """What is kept for a metric, of all rows or of a group."""
         if not self.groups:
             raise CalibrationInputError("state", "must have rows", got="none")
-        first = first_pass(metric)
-        known = list(readings(self.metrics))
-        if reading(first) not in known:
+        place = list(readings(self.metrics)).index(self._line(metric))
+        groups = self.groups.values() if group is None else [self.groups[group]]
+        return sum(summaries[place] for summaries in groups)  # type: ignore[return-value]  # there are some
+
+    def _line(self, metric: Metric) -> str:
+        """The reading from which a metric follows: its own or, where the state has none, counts in cells."""
+        own, known = reading(first_pass(metric)), readings(self.metrics)
+        line = own if own in known else _in_cells(metric)
+        if line not in known:
             raise CalibrationInputError(
                 "metric",
                 "must follow from what the state keeps",
                 got=metric.name,
                 hint=f"it has {', '.join(self.metrics)}",
             )
-        place = known.index(reading(first))
-        groups = self.groups.values() if group is None else [self.groups[group]]
-        return sum(summaries[place] for summaries in groups)  # type: ignore[return-value]  # there are some
+        return line
 
     def __add__(self, other: State | int) -> State:
         if isinstance(other, int) and other == 0:
@@ -222,6 +228,11 @@ def first_pass(metric: Metric) -> Metric:
 def reading(metric: Metric) -> str:
     """What a metric reads, as a line that is equal where summaries add."""
     return repr(metric.reads) if isinstance(metric, Asking) else metric.to_json()
+
+
+def _in_cells(metric: Metric) -> str:
+    """The line of counts in cells of what a metric selects and asks; none where it does neither."""
+    return repr((*metric.reads[:2], IN_CELLS)) if isinstance(metric, Asking) else ""
 
 
 @dataclass(frozen=True, eq=False)

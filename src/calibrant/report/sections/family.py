@@ -13,6 +13,7 @@ from calibrant.report.page import Cell, PageTable, Section
 from calibrant.report.quoting import listed, quoted_p
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
+from calibrant.text import inert
 
 HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p, corrected", "rows", "what it asks")
 
@@ -163,18 +164,6 @@ def row(name: str, result: Result, question: str, fewest: int | None) -> tuple[C
     )
 
 
-def leaving_out(results: dict[str, Result]) -> list[str]:
-    """The names of results whose interval does not hold their value."""
-    intervals = {name: result.interval for name, result in results.items()}
-    return [
-        name
-        for name, between in intervals.items()
-        if between is not None
-        and math.isfinite(between.low)
-        and not between.low - 1e-12 <= results[name].value <= between.high + 1e-12
-    ]
-
-
 def _needs_all(metric: Metric, subject: Subject) -> bool:
     """Whether a metric is refused because the probability of each class is not known."""
     try:
@@ -226,6 +215,11 @@ def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear:
         floors = [f"the noise floor of {name}" for name in floorless]
         paragraphs.append(f"Left out: {listed([*needing, *floors], most=20)} (each {subject.lacking}).")
         left_out = [name for name in left_out if name not in needing]
+    elif subject.groups and floorless and subject.event.soft is None:
+        paragraphs.append(
+            f"{listed(floorless, most=20)}: no noise floor is known where rows of one {inert(subject.groups, 60)} may "
+            "depend on each other."
+        )
     if left_out:
         paragraphs.append(f"Not defined for these data: {listed(left_out, most=20)}.")
     if dear:
