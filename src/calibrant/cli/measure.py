@@ -13,7 +13,16 @@ from calibrant.checks import whole
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
-from calibrant.cli.scans import are_many, are_states, listed, loaded, rows_alone, scanned, scanning_options, told
+from calibrant.cli.scans import (
+    are_many,
+    are_states,
+    listed,
+    loaded,
+    metrics_told,
+    rows_alone,
+    scanned,
+    scanning_options,
+)
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
 from calibrant.door.streams import STANDARD_INPUT
@@ -156,7 +165,7 @@ def _without_rows(
         if by not in (None, state.by):
             hint = f"it tells apart the values of {state.by}" if state.by else "it tells no rows apart"
             raise CalibrationInputError("--by", "must be the column of the state", got=by, hint=hint)
-        asked = _narrowed(metrics, selected) if metrics else told(state, state.metrics)
+        asked = _narrowed(metrics, selected) if metrics else metrics_told(state)
         return state.table(asked), f"{', '.join(files)}: {state.n:,} rows, a state", {}
 
     def asked_of(rows: Predictions) -> dict[str, Metric]:

@@ -110,18 +110,14 @@ def listed(skipped: Sequence[Skipped]) -> list[dict[str, object]]:
     return [{"file": bad.part.path, "reason": bad.reason, "rows": bad.rows} for bad in skipped]
 
 
-def told(state: State, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The metrics that a state tells something about; of the others it is said that it does not."""
-    known: dict[str, Metric] = {}
-    for name, metric in metrics.items():
-        try:
-            state.result(metric)
-            known[name] = metric
-        except CalibrationInputError as error:
-            click.echo(f"not told by a state: {inert(name)}: {inert(str(error), 300)}", err=True)
-    if not known:
+def metrics_told(state: State) -> dict[str, Metric]:
+    """The metrics of a state that it tells something about; of the others it is said that it does not."""
+    results, refusals = state.told()
+    for name, reason in refusals.items():
+        click.echo(f"not told by a state: {inert(name)}: {inert(reason, 300)}", err=True)
+    if not results:
         raise CalibrationInputError("state", "must tell at least one metric", got="none")
-    return known
+    return {name: state.metrics[name] for name in results}
 
 
 @dataclass

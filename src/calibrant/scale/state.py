@@ -85,6 +85,17 @@ class State:
         """
         return {name: self.result(metric) for name, metric in self.metrics.items()}
 
+    def told(self) -> tuple[dict[str, Result], dict[str, str]]:
+        """The results of the metrics of which counts tell something, and why they tell nothing of the others."""
+        results: dict[str, Result] = {}
+        refusals: dict[str, str] = {}
+        for name, metric in self.metrics.items():
+            try:
+                results[name] = self.result(metric)
+            except CalibrationInputError as error:
+                refusals[name] = str(error)
+        return results, refusals
+
     def table(self, metrics: Mapping[str, Metric] | None = None) -> Table:
         """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column.
 
