@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import calibrant as cal
 from calibrant.cli import commands
 from calibrant.files import SHIPPED, read
+from calibrant.scale import State
 from calibrant.specification import spelling
 from typed import Ended, typed
 
@@ -148,6 +149,9 @@ def folder(tmp_path_factory):
     _write_rows(folder / "accents.csv", {"label": [1, 0], "p": [0.7, 0.2], "region": ["café", "猫"]})
     shutil.copy(folder / "probs.npz", folder / "predictions.npz")
     shutil.copy(folder / "wide.csv", folder / "predictions.csv")
+    (folder / "logs").mkdir()
+    shutil.copy(folder / "wide.parquet", folder / "logs" / "monday.parquet")
+    State.of(read(folder / "probs.npz"), {"ece": cal.ECE, "brier": cal.BRIER}).save(folder / "week.state")
     return folder
 
 

@@ -50,7 +50,11 @@ def batches(part: Part, names: Sequence[str] | None = None, forecasts: str = "pr
         return _of_arrow(part, source, names)
     if source.ending in _STREAMED:
         return _of_csv(part, source, names)
-    return iter([("", read_arrays(part.path))])
+    arrays = read_arrays(part.path)
+    if arrays.source.ending == ".npy":
+        hint = "give two NPY files and no others: labels.npy forecasts.npy"
+        raise CalibrationInputError(str(source), "needs its labels", got="one NPY file", hint=hint)
+    return iter([("", arrays)])
 
 
 def rows_of(part: Part) -> int | None:
