@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant import kernels
+from calibrant.binning.bounds import Cuts
 from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
@@ -101,6 +102,10 @@ class EqualMass(AtRanks):
         sums = (Totals.whole(counts), outputs.reshape(v, -1, 1), targets.reshape(v, -1, 1))
         return Bins(view.about, *sums, np.full(v, self.n_bins), low, high)
 
+    def possible_cuts(self, ladder: Ladder) -> Cuts:
+        """The same ranks: their number alone says where they are."""
+        return Cuts.at(self.cuts(ladder))
+
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "equal-mass")
 
@@ -126,11 +131,20 @@ class Quantiles(AtRanks):
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the values at equally spaced ranks cut the sorted samples."""
-        n = ladder.n
-        if n == 0:
+        if ladder.n == 0:
             return np.zeros(self.n_bins + 1, np.int64)
+        return enclosed(ladder.before(self._wanted(ladder.n)), ladder.n)
+
+    def possible_cuts(self, ladder: Ladder) -> Cuts:
+        """A value in a cell cuts before it: between the first of the cell and itself."""
+        wanted, cuts = self._wanted(ladder.n), self.cuts(ladder)
+        most = np.where(ladder.hidden[ladder.entry(wanted)], wanted, cuts[1:-1])
+        return Cuts(cuts, enclosed(most, ladder.n), np.full(len(cuts), np.nan))
+
+    def _wanted(self, n: int) -> Ints:
+        """The ranks of the values at which samples are cut."""
         wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
-        return enclosed(ladder.before(np.minimum(wanted, n - 1)), n)
+        return np.minimum(wanted, n - 1)
 
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "quantile")

@@ -38,6 +38,10 @@ class Ladder:
     true_outputs: Totals | None = None
     squared_outputs: Totals | None = None
     """Where entries may be cells, as in `Forecasts`."""
+    alike: Mask | None = None
+    """Where entries may be cells, which of them hold one forecast alone, as their marks tell."""
+    precisions: tuple[Precision, ...] = ()
+    """Of one question: how finely some forecasts are known, the coarsest first."""
 
     @classmethod
     def of_replicates(cls, values: Array, labels: Ints, precision: Precision) -> Ladder:
@@ -79,6 +83,11 @@ class Ladder:
         return np.zeros(len(self.values), bool) if self.closed is None else self.closed
 
     @property
+    def hidden(self) -> Mask:
+        """Which entries are cells of several forecasts, whose order is not known."""
+        return self.cells if self.alike is None else self.cells & ~self.alike
+
+    @property
     def forecasts(self) -> Floats:
         """The forecast of each entry; the mean forecast of a cell."""
         if self.closed is None:
@@ -110,8 +119,10 @@ class Ladder:
         """The summed forecasts of the first samples, up to each rank."""
         if self._single or self.ties is not None:
             return taken(self.outputs, ranks)
-        entry, _ = self._entries(ranks)
-        return self.outputs[entry] + Totals.of(self.values[entry]).times(ranks - self.ranks[entry])
+        entry, after = self._entries(ranks)
+        is_whole = ranks == self.ranks[after]  # of cells, more than their value is known
+        inside = Totals.of(self.values[entry]).times(np.where(is_whole, 0, ranks - self.ranks[entry]))
+        return self.outputs[entry + is_whole] + inside
 
     def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
         """Size, outputs and targets between neighbouring ranks."""

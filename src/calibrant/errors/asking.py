@@ -12,11 +12,12 @@ from typing import ClassVar, Literal, Unpack, final
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.contract import STREAM, TABLE, AtOnce, Binning, Refinable, bins_of
+from calibrant.binning.contract import STREAM, TABLE
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.door.options import DoorOptions
+from calibrant.errors.bounding import bounded, tied, unavailable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
@@ -31,6 +32,8 @@ from calibrant.summaries import About, S, Summary
 from calibrant.views import View
 
 Reads = tuple[tuple[str, str], ...]
+IN_CELLS = "binning", f"{TABLE} in cells, opened: none"
+"""What is read where forecasts are counted in cells."""
 
 
 class Asking(Metric[S]):
@@ -77,9 +80,7 @@ class Asking(Metric[S]):
 
     def within(self, table: Forecasts) -> Result:
         """What a table in cells tells: a value, and the bounds between which the exact one lies."""
-        raise CalibrationInputError(
-            "metric", "must follow from forecasts in cells", got=self.name, hint="measure the rows themselves"
-        )
+        raise unavailable(self)
 
     @property
     def asks_event(self) -> bool:
@@ -206,58 +207,16 @@ class OfTable(Asking[Forecasts]):
         view.require_event(type(self).__name__, "TopLabel(), OneClass(c) or Classwise()")
         return Forecasts.of(view, type(self).__name__)
 
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """The least and the largest value of a question with samples, some in cells; None where nothing is known."""
+        return None
 
-class OfBins(Asking[Summary]):
-    """A metric that pools answers into bins and gives each question a value from its bins."""
-
-    binning: Binning
-
-    @property
-    def block(self) -> int | None:
-        """As many forecasts as the binning wants to see."""
-        return self.binning.block
-
-    @property
-    def reading(self) -> tuple[str, str]:
-        """What the binning keeps."""
-        return "binning", facts_of(self.binning).reads or identity(self.binning)
-
-    @property
-    def undecided(self) -> Callable[[Ladder], Mask] | None:
-        """What the binning says."""
-        return self.binning.undecided if isinstance(self.binning, Refinable) else None
-
-    def summarise_view(self, view: View) -> Summary:
-        """The binning's summary of what the lens saw."""
-        return self.binning.summarise(view)
-
-    @property
-    def lean(self) -> bool:  # type: ignore[override]  # known of each metric
-        """Fixed edges add up answers as they come."""
-        return facts_of(self.binning).fixed
-
-    def at_once(self, predictions: Predictions) -> Result:
-        """Bins without a summary, where the binning makes them so."""
-        bins = self.binning.at_once(self.view(predictions)) if isinstance(self.binning, AtOnce) else None
-        return super().at_once(predictions) if bins is None else self.of_bins(bins)
-
-    @final
-    def answer(self, summary: Summary) -> Result:
-        """Bins, then the number that follows from them."""
-        return self.of_bins(bins_of(self.binning, summary))
-
-    @abstractmethod
-    def of_bins(self, bins: Bins) -> Result:
-        """The number that follows from bins."""
-
-    @abstractmethod
-    def pooled(self, bins: Bins) -> Floats:
-        """One value a question (v,)."""
-
-    @property
-    def sums_suffice(self) -> bool:
-        """Whether bins need no more than sizes, sums and ends to be pooled: known of pieces that declare facts."""
-        return self.part_facts != UNKNOWN
+    def within(self, table: Forecasts) -> Result:
+        """The value of tied cells, and between what that of the rows lies."""
+        ends = [self.between(ladder) if ladder.n else (math.nan, math.nan) for ladder in table.ladders()]
+        if None in ends:
+            raise unavailable(self)
+        return bounded(self.answer(tied(self, table)), self, table, *np.array(ends, np.float64).T)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -297,8 +256,8 @@ class Pass(Asking[Forecasts]):
     @property
     def reading(self) -> tuple[str, str]:
         """The table, and which of its cells are opened."""
-        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12] if self.opened else "none"
-        return "binning", f"{TABLE} in cells, opened: {known}"
+        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12]
+        return ("binning", f"{TABLE} in cells, opened: {known}") if self.opened else IN_CELLS
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw, in cells."""
@@ -325,15 +284,14 @@ class Pass(Asking[Forecasts]):
         table = self.own(summary)
         return self.answer(table) if self.refine(table) is self else self.metric.within(table)
 
+    within = told  # type: ignore[assignment]  # mypy minds the name of the argument
+
     def answer(self, summary: Forecasts) -> Result:
         """The metric's own answer."""
         if self.refine(summary) is not self:
-            raise CalibrationInputError(
-                "summary",
-                "must be one of the last pass",
-                got=f"cells in which the order of forecasts matters to {self.name}",
-                hint="another pass is needed: summarise the data with what refine(summary) gives",
-            )
+            got = f"cells in which the order of forecasts matters to {self.name}"
+            hint = "another pass is needed: summarise the data with what refine(summary) gives"
+            raise CalibrationInputError("summary", "must be one of the last pass", got=got, hint=hint)
         reads = tuple(self.metric.reading if choice == self.reading else choice for choice in summary.about.reads)
         about = dataclasses.replace(summary.about, reads=reads)
         return self.metric.answer(dataclasses.replace(summary, about=about))
@@ -341,15 +299,6 @@ class Pass(Asking[Forecasts]):
 
 CLASSES = "classes"
 """The name under which summaries remember the classes, where their order and names matter."""
-
-
-def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
-    """What is known of an estimate of an error that is 0 under calibration and never negative.
-
-    >>> error(order=2.0).sides
-    1
-    """
-    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def _remarks(bins: Bins | None, sizes: Floats) -> list[str]:

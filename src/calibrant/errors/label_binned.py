@@ -13,13 +13,13 @@ from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import order
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.facts import Facts, error, facts_of
 
 
 class OfRates(OfTable):

@@ -81,6 +81,18 @@ class Facts:
     did, would move it (m, 2)."""
     scale: tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]] | None = None
     """The scale on which the statistic is nearly normal: the way there, the way back, the slope of the way there."""
+    within: Callable[[Never], tuple[Floats, Floats] | tuple[float, float]] | None = None
+    """The least and the largest value where forecasts are counted in cells. Of a distance, given `Gaps` between which
+    bins lie, one of each bin; of a statistic or score of a table, given that table."""
+    swaps: bool = False
+    """Of a statistic of a table: whether it follows from the order of outcomes alone, and two neighbours that change
+    places so that the one that happened gets the higher forecast move it always up, or always down."""
+    of_sums: bool = False
+    """Of a statistic of a table: whether sums over all samples decide it, so that cells tell it exactly."""
+    rises: str | None = None
+    """Of an aggregate or a rule across questions, where it never falls as parts rise: "sum" where it follows from the
+    sum of distances times sizes, "each" where sizes play no role but that empty bins are left out or count 0,
+    "counted" where they do."""
     keeps_one: bool = False
     """Of a rule across questions: whether one question's value stays as it is."""
 
@@ -150,6 +162,15 @@ def declare(facts: Facts) -> Callable[[T], T]:
         return piece
 
     return declared
+
+
+def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
+    """What is known of an estimate of an error that is 0 under calibration and never negative.
+
+    >>> error(order=2.0).sides
+    1
+    """
+    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def as_they_are(facts: Facts) -> Facts:
