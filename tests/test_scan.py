@@ -364,6 +364,12 @@ def test_what_is_no_source_is_said(tmp_path):
         scan(str(tmp_path / "*.parquet"), {"ece": cal.ECE})
     with pytest.raises(FileNotFoundError):
         scan(tmp_path / "a.parquet", {"ece": cal.ECE})
+    with pytest.raises(cal.CalibrationInputError, match="standard input: can be read once"):
+        scan("-", {"ece": cal.ECE})
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.csv")
+        with pytest.raises(cal.CalibrationInputError, match=r"pipe\.csv: must be a file, got a pipe"):
+            scan(tmp_path / "pipe.csv", {"ece": cal.ECE})
     path = write(tmp_path / "a.parquet", event())
     with pytest.raises(cal.CalibrationInputError, match="must be named once"):
         scan([path, path], {"ece": cal.ECE})
