@@ -80,16 +80,16 @@ def test_each_class_has_bounds_of_its_own(metric):
 
 
 def test_sums_of_outputs_are_compared_with_edges_at_their_grain():
-    """In-top-2 outputs are sums: .1 + .2 lies on the edge .3, which cells of floats do not know."""
+    """In-top-2 outputs are sums: what is 1e-14 beside the edge .7 lies on it, which cells of floats do not know."""
     rng = np.random.default_rng(1)
-    p = np.round(rng.dirichlet(np.ones(4), 500), 1)
-    p[:, 0] = 1 - p[:, 1:].sum(axis=1)
-    p = p[p[:, 0] >= 0]
-    predictions = cal.Predictions.from_probs(rng.integers(0, 4, len(p)), p)
-    for binning in (cal.EqualWidth(10), cal.EqualWidth(10, "left"), cal.EqualWidth(37)):
-        metric = cal.BinnedError(lens=cal.InTopK(2), binning=binning)
-        table = Pass(cal.ADAPTIVE_ECE.replace(lens=cal.InTopK(2))).summarise(predictions)
-        assert study.misses(metric.within(table), metric(predictions)) == []
+    top = np.array([[0.4, 0.3, 0.2, 0.1]]) + rng.choice([-1e-14, 0, 1e-14], (200, 1)) * [1, 0, -1, 0]
+    predictions = cal.Predictions.from_probs(rng.integers(0, 4, 200), top)
+    table = Pass(cal.ADAPTIVE_ECE.replace(lens=cal.InTopK(2))).summarise(predictions)
+    for closed in ("left", "right"):
+        metric = cal.BinnedError(lens=cal.InTopK(2), binning=cal.EqualWidth(10, closed), aggregate=cal.maximum)
+        result = metric.within(table)
+        assert study.misses(result, metric(predictions)) == []
+        assert result.bounds is not None
 
 
 def test_each_precision_compares_with_its_own_edges():
@@ -111,7 +111,8 @@ def test_bins_at_stored_edges_are_exact_to_the_bit(kind, closed):
     rng = np.random.default_rng(2)
     for n_bins in (1, 7, 10, 15, 20, 50, 100):
         edges = np.arange(n_bins + 1) / n_bins
-        p = np.clip(np.concatenate([edges, rng.random(300), edges - 1e-9, edges + 1e-9]), 0, 0.999).astype(kind)
+        near = np.clip(np.concatenate([edges[:-1], rng.random(300), edges - 1e-9, edges + 1e-9]), 0, 0.99)
+        p = np.concatenate([near, 0.991 + 1e-5 * rng.random(20)]).astype(kind)  # the last cell holds several
         table, predictions = in_cells(rng.integers(0, 2, len(p)), p)
         for aggregate in (cal.mean, cal.maximum):
             metric = cal.BinnedError(binning=cal.EqualWidth(n_bins, closed), aggregate=aggregate)
@@ -290,6 +291,19 @@ def test_extreme_orders_keep_soft_labels_and_ties():
     (ladder,) = Pass(metric).summarise(predictions).ladders()
     tables = [table.targets.differences().value.tolist() for table in extreme_orders(ladder)]
     assert tables == [[0.0, 0.75, 1.0, 0.75], [1.0, 0.75, 0.0, 0.75]]
+
+
+def test_a_narrow_kernel_sees_what_a_cell_hides():
+    """Outcomes at both ends of a cell and none in its middle: no sum and no dipole, but a second moment."""
+    number = cells.numbers(np.array([0.4995]))[0]
+    low, high = cells.firsts()[number], cells.lasts()[number]
+    p = np.concatenate([[low, high], np.full(2, (low + high) / 2)])
+    table, predictions = in_cells([1, 1, 0, 0], p)
+    metric = cal.SMECE.replace(bandwidth=0.001)
+    result = assert_within(metric, table, predictions)
+    tied = cal.SMECE.replace(bandwidth=0.001)([1, 1, 0, 0], np.full(4, p.mean()))
+    assert metric(predictions).value > tied.value + 0.01
+    assert result.bounds[1] - result.bounds[0] < 1
 
 
 # ---- marks -----------------------------------------------------------------------------------------------------------

@@ -235,8 +235,8 @@ def variation(low: Floats, high: Floats) -> tuple[float, float]:
     The least: keep the interval of all c with the least sum so far, and move to the nearer end of the next box only
     where they miss each other. The most is taken at ends of boxes.
 
-    >>> variation(np.array([0., 0., 2.]), np.array([0., 1., 3.]))
-    (2.0, 4.0)
+    >>> variation(np.array([0., 0., -1.]), np.array([0., 1., 3.]))
+    (0.0, 3.0)
     """
     least, near, far = 0.0, float(low[0]), float(high[0])
     most = np.zeros(2)

@@ -56,7 +56,7 @@ def logarithmic_within(ladder: Ladder) -> tuple[float, float]:
     >>> import calibrant as cal
     >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([0, 1, 1], [.311, .312, .9]).ladders()
     >>> [round(end, 5) for end in logarithmic_within(ladder)]
-    [0.5476, 0.5476]
+    [0.54754, 0.54754]
     """
     entries = Entries.of(ladder)
     failed, ends = entries.counts - entries.hits, []
