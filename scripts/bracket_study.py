@@ -42,6 +42,12 @@ METRICS = {
     "equal mass 15: debiased": [cal.ECE_DEBIASED],
     "equal mass 100: ECE": [cal.ADAPTIVE_ECE.replace(binning=cal.EqualMass(100))],
     "quantiles 15: ECE": [cal.ECE.replace(binning=cal.Quantiles(15))],
+    "labels in 15 bins": [cal.ECE_LB],
+    "labels in 37 bins, and equal mass 7": [
+        cal.LabelBinnedError(binning=cal.EqualWidth(37), p=2.0),
+        cal.LabelBinnedError(binning=cal.EqualMass(7)),
+        cal.LabelBinnedError(binning=cal.Quantiles(7)),
+    ],
     "sweep": [cal.ECE_SWEEP],
     "KS": [cal.ECCE_MAD],
     "Kuiper": [cal.ECCE_R],
