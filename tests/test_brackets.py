@@ -67,6 +67,16 @@ def test_bounds_hold_under_weights_and_soft_labels(seed):
             assert study.misses(study.told(asked, table), asked(predictions)) == [], metric
 
 
+def test_small_bins_beside_a_heavy_one_keep_their_digits():
+    """Running totals of 6e10 are floats of 1e-5: the gap of a bin of few samples is off by more than its bounds."""
+    rng = np.random.default_rng(13)
+    for _ in range(20):
+        certain, beside = 0.2 + 0.001 * rng.random(3), 12 / 37 + 1e-5 * rng.normal(size=4)
+        p, y = np.concatenate([[0.0612345], certain, beside]), [0, 1, 1, 1, 0, 1, 0, 1]
+        table, predictions = in_cells(y, p, sample_weight=[6 * 10**10, *[1] * 7])
+        assert_within(cal.MCE.replace(binning=cal.EqualWidth(37)), table, predictions)
+
+
 @pytest.mark.parametrize("metric", [cal.ACE, cal.ACE.replace(across=cal.weighted_by_size)])
 def test_each_class_has_bounds_of_its_own(metric):
     rng = np.random.default_rng(0)

@@ -164,6 +164,8 @@ class Boxes:
             np.stack([low[1:] - high[:-1], high[1:] - low[:-1]])
             for low, high in (self.ranks, self.targets, self.excess)
         )
+        room = 8 * HALF_UNIT * max(np.abs(each).max() for each in self.excess)  # large sums are rounded
+        excess = np.stack([excess[0] - room, excess[1] + room])
         counts = np.maximum(counts, 0).astype(np.float64)
         few, many = np.maximum(counts, 1.0)
         low = np.where(excess[0] < 0, excess[0] / few, excess[0] / many)
