@@ -42,6 +42,12 @@ METRICS = {
     "equal mass 15: debiased": [cal.ECE_DEBIASED],
     "equal mass 100: ECE": [cal.ADAPTIVE_ECE.replace(binning=cal.EqualMass(100))],
     "quantiles 15: ECE": [cal.ECE.replace(binning=cal.Quantiles(15))],
+    "labels in 15 bins": [cal.ECE_LB],
+    "labels in 37 bins, and equal mass 7": [
+        cal.LabelBinnedError(binning=cal.EqualWidth(37), p=2.0),
+        cal.LabelBinnedError(binning=cal.EqualMass(7)),
+        cal.LabelBinnedError(binning=cal.Quantiles(7)),
+    ],
     "sweep": [cal.ECE_SWEEP],
     "KS": [cal.ECCE_MAD],
     "Kuiper": [cal.ECCE_R],
@@ -116,16 +122,18 @@ def width(cells):
 
 
 def asked(kind, number, y, p):
-    """A row for each line of the table: kind of question and its number, line, widest bounds, misses."""
+    """A row of the raw results: kind of question and its number, misses, and the widest bounds of each line."""
     predictions = cal.Predictions.from_probs(y, p)
     table = Pass(cal.ADAPTIVE_ECE).summarise(predictions)
+    widths, count = [], 0
     for line, metrics in METRICS.items():
         pairs = [(told(metric, table), metric(predictions)) for metric in metrics]
-        widest = max(width(cells) for cells, _ in pairs)
+        widths.append(f"{max(width(cells) for cells, _ in pairs):.2g}")
         wrong = [words for pair in pairs for words in misses(*pair)]
+        count += len(wrong)
         for words in wrong:
-            print(f"MISS {kind}, {line}: {words}", flush=True)
-        yield kind, number, line, f"{widest:.3g}", len(wrong)
+            print(f"MISS {kind} {number}, {line}: {words}", flush=True)
+    return kind, number, count, *widths
 
 
 def events(folder):
@@ -157,15 +165,14 @@ def events(folder):
 def page(rows):
     """The page of all raw results."""
     kinds = {"laws": [row for row in rows if row[0] in LAWS], "data": [row for row in rows if row[0] not in LAWS]}
-    counts = {kind: sum(row[2] == next(iter(METRICS)) for row in each) for kind, each in kinds.items()}
-    wrong = sum(int(row[4]) for row in rows)
+    wrong = sum(int(row[2]) for row in rows)
     lines = [
         "# How wide are bounds from counts in cells?",
         "",
         "Written by `scripts/bracket_study.py`; do not edit. Raw results: `bracket_study.csv`.",
         "",
-        f"{counts['laws']:,} seeded laws and {counts['data']:,} questions of real predictions were counted in cells.",
-        f"Every metric was told from the cells and measured on the rows: {wrong} values lay outside of their bounds.",
+        f"{len(kinds['laws']):,} seeded laws and {len(kinds['data']):,} questions of real predictions were counted in",
+        f"cells. Every metric was told from the cells and measured on the rows: {wrong} values lay outside of bounds.",
         "",
         "A width is the distance of the bounds; 0 means that cells tell the value exactly, to the bit. Up to 1e-11 is",
         "room for rounding. Widths are about the order of forecasts that was not kept, not about sampling. The laws",
@@ -174,10 +181,10 @@ def page(rows):
         "| metric | real data: median | 90 % | worst | laws: median | 90 % | worst | undetermined |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for line in METRICS:
+    for place, line in enumerate(METRICS, start=3):
         shown, undetermined = [], 0
         for kind in ("data", "laws"):
-            widths = np.array([float(row[3]) for row in kinds[kind] if row[2] == line])
+            widths = np.array([float(row[place]) for row in kinds[kind]])
             undetermined += int(np.isinf(widths).sum())
             known = np.sort(widths[np.isfinite(widths)])
             places = [known[int(share * (len(known) - 1))] for share in (0.5, 0.9, 1.0)] if len(known) else []
@@ -201,13 +208,13 @@ def main():
             ]
     for seed in laws:
         y, p, name = law(seed)
-        rows.extend(asked(name, seed, y, p))
+        rows.append(asked(name, seed, y, p))
     for number, (name, y, p) in enumerate(events(options.data) if questions else []):
         if number in questions:
-            rows.extend(asked(name, number, y, p))
+            rows.append(asked(name, number, y, p))
     rows.sort(key=lambda row: (row[0] in LAWS, int(row[1])))
     with raw.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([("question", "number", "metric", "width", "misses"), *rows])
+        csv.writer(file, lineterminator="\n").writerows([("question", "number", "misses", *METRICS), *rows])
     (DOCS / "bracket_study.md").write_text(page(rows))
 
 

@@ -67,6 +67,16 @@ def test_bounds_hold_under_weights_and_soft_labels(seed):
             assert study.misses(study.told(asked, table), asked(predictions)) == [], metric
 
 
+def test_small_bins_beside_a_heavy_one_keep_their_digits():
+    """Running totals of 6e10 are floats of 1e-5: the gap of a bin of few samples is off by more than its bounds."""
+    rng = np.random.default_rng(13)
+    for _ in range(20):
+        certain, beside = 0.2 + 0.001 * rng.random(3), 12 / 37 + 1e-5 * rng.normal(size=4)
+        p, y = np.concatenate([[0.0612345], certain, beside]), [0, 1, 1, 1, 0, 1, 0, 1]
+        table, predictions = in_cells(y, p, sample_weight=[6 * 10**10, *[1] * 7])
+        assert_within(cal.MCE.replace(binning=cal.EqualWidth(37)), table, predictions)
+
+
 @pytest.mark.parametrize("metric", [cal.ACE, cal.ACE.replace(across=cal.weighted_by_size)])
 def test_each_class_has_bounds_of_its_own(metric):
     rng = np.random.default_rng(0)
@@ -80,16 +90,16 @@ def test_each_class_has_bounds_of_its_own(metric):
 
 
 def test_sums_of_outputs_are_compared_with_edges_at_their_grain():
-    """In-top-2 outputs are sums: .1 + .2 lies on the edge .3, which cells of floats do not know."""
+    """In-top-2 outputs are sums: what is 1e-14 beside the edge .7 lies on it, which cells of floats do not know."""
     rng = np.random.default_rng(1)
-    p = np.round(rng.dirichlet(np.ones(4), 500), 1)
-    p[:, 0] = 1 - p[:, 1:].sum(axis=1)
-    p = p[p[:, 0] >= 0]
-    predictions = cal.Predictions.from_probs(rng.integers(0, 4, len(p)), p)
-    for binning in (cal.EqualWidth(10), cal.EqualWidth(10, "left"), cal.EqualWidth(37)):
-        metric = cal.BinnedError(lens=cal.InTopK(2), binning=binning)
-        table = Pass(cal.ADAPTIVE_ECE.replace(lens=cal.InTopK(2))).summarise(predictions)
-        assert study.misses(metric.within(table), metric(predictions)) == []
+    top = np.array([[0.4, 0.3, 0.2, 0.1]]) + rng.choice([-1e-14, 0, 1e-14], (200, 1)) * [1, 0, -1, 0]
+    predictions = cal.Predictions.from_probs(rng.integers(0, 4, 200), top)
+    table = Pass(cal.ADAPTIVE_ECE.replace(lens=cal.InTopK(2))).summarise(predictions)
+    for closed in ("left", "right"):
+        metric = cal.BinnedError(lens=cal.InTopK(2), binning=cal.EqualWidth(10, closed), aggregate=cal.maximum)
+        result = metric.within(table)
+        assert study.misses(result, metric(predictions)) == []
+        assert result.bounds is not None
 
 
 def test_each_precision_compares_with_its_own_edges():
@@ -111,7 +121,8 @@ def test_bins_at_stored_edges_are_exact_to_the_bit(kind, closed):
     rng = np.random.default_rng(2)
     for n_bins in (1, 7, 10, 15, 20, 50, 100):
         edges = np.arange(n_bins + 1) / n_bins
-        p = np.clip(np.concatenate([edges, rng.random(300), edges - 1e-9, edges + 1e-9]), 0, 0.999).astype(kind)
+        near = np.clip(np.concatenate([edges[:-1], rng.random(300), edges - 1e-9, edges + 1e-9]), 0, 0.99)
+        p = np.concatenate([near, 0.991 + 1e-5 * rng.random(20)]).astype(kind)  # the last cell holds several
         table, predictions = in_cells(rng.integers(0, 2, len(p)), p)
         for aggregate in (cal.mean, cal.maximum):
             metric = cal.BinnedError(binning=cal.EqualWidth(n_bins, closed), aggregate=aggregate)
@@ -292,6 +303,19 @@ def test_extreme_orders_keep_soft_labels_and_ties():
     assert tables == [[0.0, 0.75, 1.0, 0.75], [1.0, 0.75, 0.0, 0.75]]
 
 
+def test_a_narrow_kernel_sees_what_a_cell_hides():
+    """Outcomes at both ends of a cell and none in its middle: no sum and no dipole, but a second moment."""
+    number = cells.numbers(np.array([0.4995]))[0]
+    low, high = cells.firsts()[number], cells.lasts()[number]
+    p = np.concatenate([[low, high], np.full(2, (low + high) / 2)])
+    table, predictions = in_cells([1, 1, 0, 0], p)
+    metric = cal.SMECE.replace(bandwidth=0.001)
+    result = assert_within(metric, table, predictions)
+    tied = cal.SMECE.replace(bandwidth=0.001)([1, 1, 0, 0], np.full(4, p.mean()))
+    assert metric(predictions).value > tied.value + 0.01
+    assert result.bounds[1] - result.bounds[0] < 1
+
+
 # ---- marks -----------------------------------------------------------------------------------------------------------
 
 
@@ -377,4 +401,4 @@ def test_an_empty_question_has_no_bounds():
 @pytest.mark.skipif(not (ROOT.parent / "shared" / "data").is_dir(), reason="other people's predictions are not here")
 def test_bounds_hold_on_real_predictions():
     for number, (name, y, p) in enumerate(itertools.islice(study.events(ROOT.parent / "shared" / "data"), 12)):
-        assert [row for row in study.asked(name, number, y, p) if row[-1]] == []
+        assert study.asked(name, number, y, p)[2] == 0

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,10 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from distributed import Client
+from distributed import Client, KilledWorker
 
 import calibrant as cal
-from calibrant.scale import scan
+from calibrant.scale import dask_cluster, scan
 
 pytestmark = pytest.mark.slow
 
@@ -114,6 +115,15 @@ def test_what_is_wrong_is_named_and_skipped_on_a_cluster_too(cluster, tmp_path):
     scanned = scan(tmp_path, {"ece": cal.ECE}, client=client, deadline=60, skip_bad=True)
     assert [os.path.basename(bad.part.path) for bad in scanned.skipped] == ["1.parquet"]
     assert scanned["ece"].n == 4
+
+
+def test_a_file_that_kills_its_workers_is_named():
+    killed = KilledWorker("/data/a.parquet, row groups 4 to 7 (0f3a)", None, 3)
+    future = SimpleNamespace(status="error", exception=lambda: killed, add_done_callback=lambda call: call(None))
+    with pytest.raises(
+        cal.CalibrationInputError, match=r"a\.parquet, row groups 4 to 7: must be readable.*got 4 workers"
+    ):
+        dask_cluster._wait(future, SimpleNamespace(status="running"), np.inf)
 
 
 @pytest.mark.filterwarnings("ignore")

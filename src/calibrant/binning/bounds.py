@@ -164,6 +164,8 @@ class Boxes:
             np.stack([low[1:] - high[:-1], high[1:] - low[:-1]])
             for low, high in (self.ranks, self.targets, self.excess)
         )
+        room = 8 * HALF_UNIT * max(np.abs(each).max() for each in self.excess)  # large sums are rounded
+        excess = np.stack([excess[0] - room, excess[1] + room])
         counts = np.maximum(counts, 0).astype(np.float64)
         few, many = np.maximum(counts, 1.0)
         low = np.where(excess[0] < 0, excess[0] / few, excess[0] / many)
@@ -235,8 +237,8 @@ def variation(low: Floats, high: Floats) -> tuple[float, float]:
     The least: keep the interval of all c with the least sum so far, and move to the nearer end of the next box only
     where they miss each other. The most is taken at ends of boxes.
 
-    >>> variation(np.array([0., 0., 2.]), np.array([0., 1., 3.]))
-    (2.0, 4.0)
+    >>> variation(np.array([0., 0., -1.]), np.array([0., 1., 3.]))
+    (0.0, 3.0)
     """
     least, near, far = 0.0, float(low[0]), float(high[0])
     most = np.zeros(2)

@@ -111,7 +111,7 @@ class Sweep(ByRank):
         >>> first = cal.ECE_SWEEP.refine()
         >>> (ladder,) = first.summarise([0, 1, 0, 1, 0, 1], [.311, .312, .5, .6, .7, .9]).ladders()
         >>> cal.Sweep().possible_bins(ladder)
-        (2, 2)
+        (3, 3)
         """
         if ladder.n == 0:
             return 1, 1

@@ -132,7 +132,8 @@ class BinnedError(OfBins):
             return self._of_one(low, ladder), self._of_one(high, ladder)
         if is_open.any() and (rises != "each" or facts.low < 0):
             return self.part_facts.low, self.part_facts.high
-        return self._of_each(distances[0], gaps.few), self._of_each(distances[1], gaps.many)
+        low = self._of_each(distances[0], gaps.few) if gaps.few.any() else self.part_facts.low
+        return low, self._of_each(distances[1], gaps.many)
 
     def _of_one(self, distance: float, ladder: Ladder) -> float:
         """The aggregate of a question with one bin."""

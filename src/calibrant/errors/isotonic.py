@@ -59,7 +59,7 @@ def logarithmic_within(ladder: Ladder) -> tuple[float, float]:
     >>> import calibrant as cal
     >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([0, 1, 1], [.311, .312, .9]).ladders()
     >>> [round(end, 5) for end in logarithmic_within(ladder)]
-    [0.5476, 0.5476]
+    [0.54754, 0.54754]
     """
     entries = Entries.of(ladder)
     failed, ends = entries.counts - entries.hits, []
@@ -180,13 +180,18 @@ class IsotonicError(OfTable):
 
     def within(self, table: Forecasts) -> Result:
         """The value with its bounds, and those of the discrimination as details."""
-        result = super().within(table)
-        best = np.array([self._best(ladder) if ladder.n else (np.nan, np.nan) for ladder in table.ladders()])
-        sizes = np.array([ladder.n for ladder in table.ladders()], np.float64)
-        unc = result.details["uncertainty"]
-        low, high = outward(*(np.array(unc - self.across(each, sizes)["value"]) for each in (best[:, 1], best[:, 0])))
+        result, ladders = super().within(table), list(table.ladders())
+        ends = np.array([self._discriminates(ladder) if ladder.n else (np.nan, np.nan) for ladder in ladders]).T
+        sizes = np.array([ladder.n for ladder in ladders], np.float64)
+        low, high = outward(*(np.array(self.across(each, sizes)["value"]) for each in ends))
         details = {**result.details, "discrimination_low": max(float(low), 0.0), "discrimination_high": float(high)}
         return dataclasses.replace(result, details=details)
+
+    def _discriminates(self, ladder: Ladder) -> tuple[float, float]:
+        """Between what the score that the base rate loses to the best recalibration lies."""
+        base = ladder.targets[-1:].value / ladder.n
+        flat, (least, most) = float(self.score(base, base)[0]), self._best(ladder)
+        return max(flat - most, 0.0), max(flat - least, 0.0)
 
     def _best(self, ladder: Ladder) -> tuple[float, float]:
         """Between what the score of the best recalibration lies.

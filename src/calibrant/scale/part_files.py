@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from calibrant.door.streams import InputFile
+from calibrant.door.streams import STANDARD_INPUT, InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.parquet import open_parquet
 
@@ -87,7 +88,13 @@ def _is_read(path: Path) -> bool:
 
 
 def _part(path: str) -> Part:
+    if path in STANDARD_INPUT:
+        raise CalibrationInputError("standard input", "can be read once", hint="save it to a file first")
     status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise CalibrationInputError(
+            path, "must be a file", got="a pipe or device", hint="save its content to a file first"
+        )
     pairs = (folder.split("=", 1) for folder in Path(path).parts[:-1] if "=" in folder)
     values = tuple((name, unquote(value)) for name, value in pairs)
     return Part(path, status.st_size, status.st_mtime_ns, values=values)
