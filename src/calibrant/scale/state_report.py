@@ -22,7 +22,7 @@ from calibrant.text import inert
 _CANNOT = (
     "A state keeps counts, not rows. It cannot show what needs rows: whether the error is more than noise (p-values, "
     "noise floors), confidence intervals of errors, recalibration, single samples, or groups that were not named when "
-    "it was made. Run `calibrant report` on a file of predictions for those."
+    "it was made. For those, write a report of a file of predictions."
 )
 
 
@@ -101,7 +101,7 @@ def _diagram(drawn: Result | None) -> Section:
     """The reliability diagram of a result's bins, or why there is none."""
     title = "Reliability"
     if drawn is None:
-        reason = "No metric of this state has exact bins of one event; keep ECE, as `calibrant state` does without -m."
+        reason = "No metric of this state has exact bins of one event; keep ECE in it."
         return Section("reliability", title, (reason,))
     bins = drawn.bins
     assert bins is not None
@@ -121,7 +121,8 @@ def _diagram(drawn: Result | None) -> Section:
     caption = (
         f"{drawn.n:,} rows, {drawn.choices}. Grey bars: {words[1]}; the black stroke is its 90% interval (Wilson). The "
         f"hatched part is the gap to the mean {words[0]}: {over} where the {words[0]} is above what came true, {under} "
-        "where it is below. Counts are exact."
+        "where it is below. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples "
+        "(normal approximation). Counts are exact."
     )
     grid = PageTable(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")
     return Section("reliability", title, (), (PageFigure("reliability-figure", picture, caption, grid),))
