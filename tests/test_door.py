@@ -1174,16 +1174,16 @@ def peak_of(call, *arguments, **keywords):
 
 @pytest.mark.parametrize("make", [Predictions.from_probs, Predictions.from_logits])
 def test_a_matrix_passes_the_door_without_a_copiedwhere_none_is_wanted(make):
-    forecasts = np.full((20_000, 50), 0.02, np.float32)
-    labels = np.zeros(20_000, int)
+    forecasts = np.full((100_000, 50), 0.02, np.float32)
+    labels = np.zeros(100_000, int)
     assert np.shares_memory(make(labels, forecasts, copy=False).values, forecasts)
     assert peak_of(make, labels, forecasts, copy=False) < forecasts.nbytes
 
 
 @pytest.mark.parametrize("copied", [True, False])
 def test_the_likeliest_class_is_found_without_a_copy(copied):
-    forecasts = np.full((20_000, 50), 0.02, np.float32)
-    made = Predictions.from_probs(np.zeros(20_000, int), forecasts, copy=copied)
+    forecasts = np.full((100_000, 50), 0.02, np.float32)
+    made = Predictions.from_probs(np.zeros(100_000, int), forecasts, copy=copied)
     assert peak_of(made.leaders, 1) < 0.5 * forecasts.nbytes
 
 
@@ -1197,8 +1197,8 @@ CONVERTED = {
 
 @pytest.mark.parametrize("case", CONVERTED)
 def test_a_matrix_is_copied_once_at_most(case):
-    forecasts = CONVERTED[case](np.full((20_000, 50), 0.02, np.float32))
-    assert peak_of(Predictions.from_logits, np.zeros(20_000, int), forecasts) < 1.5 * forecasts.nbytes
+    forecasts = CONVERTED[case](np.full((100_000, 50), 0.02, np.float32))
+    assert peak_of(Predictions.from_logits, np.zeros(100_000, int), forecasts) < 1.5 * forecasts.nbytes
 
 
 def test_rows_that_are_left_out_are_not_copied():
