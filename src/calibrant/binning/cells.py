@@ -100,10 +100,10 @@ def marks(p: Array) -> Ints:
     return np.stack([number, number * number % MODULUS], axis=-1)
 
 
-def alike(counts: Ints, totals: Ints) -> Mask:
-    """Which groups of so many forecasts hold one forecast alone, as their marks tell.
+def alike(counts: Array, totals: Ints) -> Mask:
+    """Which groups of so many forecasts, counted in any whole type, hold one forecast alone, as their marks tell.
 
-    >>> alike(np.array([2]), marks(np.array([0.3, 0.31])).sum(axis=0)[None] % MODULUS).tolist()
+    >>> alike(np.array([2], np.uint8), marks(np.array([0.3, 0.31])).sum(axis=0)[None] % MODULUS).tolist()
     [False]
     """
-    return (counts % MODULUS * totals[:, 1] - totals[:, 0] * totals[:, 0]) % MODULUS == 0
+    return (counts.astype(np.int64) % MODULUS * totals[:, 1] - totals[:, 0] * totals[:, 0]) % MODULUS == 0
