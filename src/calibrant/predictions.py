@@ -60,7 +60,8 @@ class Predictions(Checked):
         Arrays are copied, so that later changes of them change nothing here, and a buffer can be
         used again for the next batch. With `copy=False` no more is copied than a conversion needs:
         forecasts and columns then change with the arrays that were given. Memory maps (`np.memmap`)
-        and Arrow buffers are never copied.
+        and Arrow buffers are never copied, nor are tensors on a device (of torch): these are checked and
+        reduced where they are, and only totals come back. So they must not be changed while the predictions are used.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
@@ -97,7 +98,7 @@ class Predictions(Checked):
         door = Door(y_true, logits, ("y_true", "logits"), class_axis, missing, sample_weight)
         forecasts, truth = door.logits(normalize), door.labels(classes, ignore_index)
         kind = partial(Classes if door.width else OneEvent, logits=True)
-        return cls._through(door, kind, (forecasts, {}), truth, columns, copy, logits)
+        return cls._through(door, kind, forecasts, truth, columns, copy, logits)
 
     @classmethod
     def from_confidence(
@@ -183,7 +184,7 @@ class Predictions(Checked):
         """
         flag(logits, "logits", "forecasts come second, whatever they are")
         door = Door(y_true, y_proba, ("y_true", "y_proba"), None, missing, sample_weight, whole=False)
-        forecasts = (door.logits(), {}) if logits else door.probabilities()
+        forecasts = door.logits() if logits else door.probabilities()
         kind, truth = partial(Labels, logits=bool(logits)), as_label_rows(door, classes)
         return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 

@@ -16,6 +16,9 @@ TOLERANCE = 1e-6
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 
+IN_FLOAT32 = "exponentiated in float32 on the device: probabilities are within 1e-6 of those computed on the host"
+"""What is said of rows of logits on a device."""
+
 
 def event_labels(
     labels: Array, keys: tuple[Any, ...] | None, parameter: str, layout: Layout
@@ -30,6 +33,8 @@ def event_labels(
         )
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
+    if _are_in_range(labels, 2):
+        return labels, None
     _refuse_missing(labels, parameter, layout)
     wrong = np.flatnonzero((labels < 0) | (labels > 1))
     if wrong.size:
@@ -57,6 +62,8 @@ def class_labels(
         )
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
+    if _are_in_range(labels, width):
+        return labels, None
     _refuse_missing(labels, parameter, layout)
     broken = np.flatnonzero(np.isinf(labels) | (labels != np.floor(labels)))
     if broken.size:
@@ -89,12 +96,15 @@ def check_probabilities(
 
     Hints are given for forecasts only: labels are no logits, and no option normalises them.
     """
-    rows = values.ndim == 2
-    low, high, *sums = kernels.row_extremes(values) if rows else (values.min(initial=1), values.max(initial=0))
-    if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
-        refuse_broken(values, parameter, layout, advice)
+    low, high, *sums = _extremes(values)
+    tolerance = max(ROW_TOLERANCE, 2.0**-bits)
+    wrong = not (low >= -TOLERANCE and high <= 1 + TOLERANCE)  # NaN compares false
+    uneven = whole and len(values) > 0 and any(abs(total - 1) > tolerance for total in sums)
+    values = np.asarray(values) if wrong or uneven else values  # the words are made on the host
+    if wrong:
+        _refuse_broken(values, parameter, layout, advice)
         _refuse_outside(values, parameter, layout, _what_are_these(values, whole) if forecasts else None)
-    if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
+    if uneven:
         totals = values.sum(axis=1)
         row = int(np.argmax(np.abs(totals - 1)))
         raise CalibrationInputError(
@@ -107,7 +117,33 @@ def check_probabilities(
     return bool(low < 0 or high > 1)
 
 
-def refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
+def _extremes(values: Array) -> tuple[float, ...]:
+    """The smallest and the largest value, and of rows the smallest and the largest sum."""
+    if values.ndim == 2:
+        return kernels.beside(values).row_extremes(values)
+    if isinstance(values, np.ndarray):
+        return values.min(initial=1), values.max(initial=0)
+    return kernels.beside(values).row_extremes(values[:, None])[:2]
+
+
+def check_logits(values: Array, parameter: str, layout: Layout, advice: str) -> dict[str, Ints]:
+    """Refuse what is not finite; say which rows will be computed with in float32, as is done on a device."""
+    there = isinstance(values, np.ndarray)
+    ends = (values.min(), values.max()) if there else kernels.beside(values).logit_extremes(values)
+    if not np.isfinite(ends).all():
+        _refuse_broken(np.asarray(values), parameter, layout, advice)
+    return {} if there or values.ndim == 1 or values.dtype == np.float64 else {IN_FLOAT32: np.ones(len(values), int)}
+
+
+def clipped(values: Array) -> tuple[Array, Ints]:
+    """Probabilities moved into [0, 1], and which rows had others."""
+    if not isinstance(values, np.ndarray):
+        return kernels.beside(values).clipped(values)
+    rows = values.reshape(len(values), -1)
+    return np.clip(values, 0.0, 1.0), ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
+
+
+def _refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
     """Refuse nan and infinities, by the first of them; advice is for nan."""
     broken = np.argwhere(~np.isfinite(values))
     if len(broken):
@@ -161,6 +197,14 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
     check_probabilities(soft, parameter, layout, forecasts=False)
     soft = np.clip(soft, 0.0, 1.0)
     return (soft.argmax(axis=1), None) if np.all((soft == 0) | (soft == 1)) else (None, soft)
+
+
+def _are_in_range(labels: Array, width: int) -> bool:
+    """Whether whole numbers on a device are class indices; of others the checks on the host say what is wrong."""
+    if isinstance(labels, np.ndarray):
+        return False
+    low, high = kernels.beside(labels).whole_extremes(labels)
+    return bool(low >= 0 and high < width)
 
 
 def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:

@@ -106,6 +106,10 @@ class MeanScore(OfScores[Scores]):
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
+        if not isinstance(view.outputs, np.ndarray) and view.keep is view.group is view.weight is None:
+            summary = _summed_beside(view, self.score(view))
+            if summary is not None:
+                return summary
         scores = self.scores(view)
         finite = np.isfinite(scores)
         kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
@@ -135,6 +139,15 @@ class MeanScore(OfScores[Scores]):
         return self.combined(summary.about, values, sizes, known)
 
 
+def _summed_beside(view: View, scores: Array) -> Scores | None:
+    """Scores (n, v) that are on a device, summed there; None where the host must say what is wrong, or sum them."""
+    sums = None if isinstance(scores, np.ndarray) else kernels.beside(scores).score_totals(scores)
+    if sums is None:
+        return None
+    hi, lo, infinite = sums
+    return Scores(view.about, Totals.normal(hi, lo), Totals.whole(len(scores) + 0 * infinite), Totals.whole(infinite))
+
+
 def _score(high: float, *, lower_is_better: bool | None) -> Facts:
     """What is known of a score of at least 0, of which a calibrated model may have any mean."""
     return Facts("score", "MeanScore", low=0.0, high=high, sides=2, calibrated=None, lower_is_better=lower_is_better)
@@ -151,7 +164,7 @@ def brier_score(view: View) -> Array:
     >>> round(cal.BRIER([1, 0], [.9, .2]).value, 10), round(cal.BRIER([1], [[.1, .9]]).value, 10)
     (0.025, 0.02)
     """
-    return kernels.brier(view.outputs, view.targets)
+    return kernels.beside(view.outputs).brier(view.outputs, view.targets)
 
 
 @declare(_score(math.inf, lower_is_better=True))

@@ -4,7 +4,12 @@ What goes through the seam is arrays, numbers, words, tuples of these, and None 
 end is a module with these functions. Each gives the same whole numbers, and floats that agree to 1e-12.
 """
 
+import importlib
+import sys
 from types import ModuleType
+from typing import Any
+
+from numpy import ndarray
 
 from calibrant.kernels import numpy
 from calibrant.kernels.numpy import (
@@ -37,6 +42,7 @@ from calibrant.kernels.numpy import (
 __all__ = [
     "apart",
     "backends",
+    "beside",
     "brier",
     "column_sums",
     "distances",
@@ -70,3 +76,15 @@ def backends() -> dict[str, ModuleType]:
     ['numpy']
     """
     return {"numpy": numpy}
+
+
+def beside(array: Any) -> ModuleType:
+    """The functions that serve an array where it is: on a device those of `calibrant.kernels.torch`, else these.
+
+    >>> from numpy import zeros
+    >>> beside(zeros(1)).__name__
+    'calibrant.kernels'
+    """
+    if isinstance(array, ndarray):
+        return sys.modules[__name__]
+    return importlib.import_module("calibrant.kernels.torch")

@@ -1,0 +1,119 @@
+"""Walks over the rows of a tensor in torch's operations: what Triton's kernels do in one pass, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from calibrant.kernels.tensors import widened
+
+BLOCK = 1 << 24
+"""Entries that are worked on at once."""
+ONE = 0x3FF0_0000_0000_0000
+"""The bits of 1.0 in float64."""
+ROWS = 2047
+"""Rows of units (at most 2^52 each) that an int64 can add up."""
+
+
+def blocks(values: Any) -> Iterator[slice]:
+    """Slices of rows that make blocks of at most BLOCK entries.
+
+    >>> list(blocks(torch.zeros(3, 1 << 24)))[-1]
+    slice(2, 3, None)
+    """
+    n, *others = values.shape
+    step = max(1, BLOCK // max(1, torch.Size(others).numel()))
+    yield from (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def units(values: Any) -> Any:
+    """round(p * 2^52) for p in [0, 1]: the significand bits of 1 + p.
+
+    >>> units(torch.tensor([0.5, 1.0])).tolist() == [1 << 51, 1 << 52]
+    True
+    """
+    return (values.double() + 1.0).view(torch.int64) - ONE
+
+
+def tops(values: Any) -> tuple[Any, Any, Any, Any]:
+    """The smallest and the largest entry of each row, the first place of this, and the sum, all but the place float32.
+
+    >>> [part.tolist() for part in tops(torch.tensor([[0.25, 0.5, 0.25]]))]
+    [[0.25], [0.5], [1], [1.0]]
+    """
+    parts = []
+    for rows in blocks(values):
+        block = widened(values[rows])
+        top, place = block.max(dim=1)
+        parts.append((block.amin(dim=1), top, place, block.sum(dim=1)))
+    return tuple(map(torch.cat, zip(*parts, strict=True)))
+
+
+def exponentials(logits: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """The smallest and the largest logit of each row, its first place, and sums over the others, in float64: of
+    exp(z - largest), and of its square.
+
+    >>> [part.tolist() for part in exponentials(torch.tensor([[0.0, 0.0, -800.0]]))[2:]]
+    [[0], [1.0], [1.0]]
+    """
+    parts = []
+    for rows in blocks(logits):
+        block = widened(logits[rows])
+        top, place = block.max(dim=1)
+        raised = torch.exp(block - top[:, None]).scatter_(1, place[:, None], 0.0)
+        sums = raised.sum(dim=1, dtype=torch.float64), raised.square().sum(dim=1, dtype=torch.float64)
+        parts.append((block.amin(dim=1), top, place, *sums))
+    return tuple(map(torch.cat, zip(*parts, strict=True)))
+
+
+def squares(values: Any) -> Any:
+    """Sums over each row of squares in units, each square rounded once.
+
+    >>> squares(torch.tensor([[0.5, 0.5]])).item() == 1 << 51
+    True
+    """
+    return torch.cat([units(values[rows].double().square()).sum(dim=1) for rows in blocks(values)])
+
+
+def add_columns(table: Any, values: Any, edges: Any, right_closed: bool) -> None:
+    """Add counts and sums in two limbs of every (column, bin) to the first three rows of a table.
+
+    All entries of a column go to its first bin at once, then the few beyond the first edge to theirs.
+
+    >>> table = torch.zeros((3, 4), dtype=torch.int64)
+    >>> add_columns(table, torch.tensor([[0.25, 0.75], [0.5, 1.0]]), torch.tensor([0.5]), True)
+    >>> table[0].tolist(), (table[1] >> 26).tolist()
+    ([2, 0, 0, 2], [0, 0, 0, 1])
+    """
+    bins = len(edges) + 1
+    for rows in blocks(values):
+        block = widened(values[rows])
+        beyond = block > edges[0] if right_closed else block >= edges[0]
+        whole = units(torch.where(beyond, 0.0, block))
+        table[0, ::bins] += len(block) - beyond.sum(dim=0)
+        table[1, ::bins] += (whole >> 26).sum(dim=0)
+        table[2, ::bins] += (whole & (1 << 26) - 1).sum(dim=0)
+        row, column = beyond.nonzero(as_tuple=True)
+        moved = block[row, column]
+        cells = column * bins + torch.bucketize(moved, edges, right=not right_closed)
+        unit = units(moved)
+        parts = torch.stack((torch.ones_like(unit), unit >> 26, unit & (1 << 26) - 1))
+        table[:3].index_add_(1, cells, parts)
+
+
+def tempered(logits: Any, top: Any, inverse: float) -> Any:
+    """Sums over each row, in float64: of exp(u * inverse) with u = z - top, of this times u, and times u squared.
+
+    >>> tempered(torch.tensor([[0.0, 0.0]]), torch.tensor([0.0]), 1.0).tolist()
+    [[2.0], [0.0], [0.0]]
+    """
+    parts = []
+    for rows in blocks(logits):
+        shifted = widened(logits[rows]) - top[rows, None]
+        raised = torch.exp(shifted * inverse)
+        weighed = raised * shifted
+        sums = [part.sum(dim=1, dtype=torch.float64) for part in (raised, weighed, weighed * shifted)]
+        parts.append(torch.stack(sums))
+    return torch.cat(parts, dim=1)
