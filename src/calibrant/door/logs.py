@@ -132,6 +132,8 @@ class Softmax:
 
 def sigmoid(logits: Array) -> Floats:
     """1 / (1 + exp(-z)), without overflow at either end."""
+    if not isinstance(logits, np.ndarray):
+        return kernels.beside(logits).sigmoid(logits)
     scores = np.exp(-np.abs(logits, dtype=np.float64))
     return np.where(logits >= 0, 1.0, scores) / (1.0 + scores)
 

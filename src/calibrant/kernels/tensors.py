@@ -30,6 +30,7 @@ OPERATORS: dict[Any, Callable[..., Any]] = {
     np.add: operator.add,
     np.subtract: operator.sub,
     np.multiply: operator.mul,
+    np.matmul: lambda left, right: left.double() @ right.double(),
 }
 
 
@@ -101,10 +102,18 @@ class DeviceArray(NDArrayOperatorsMixin):
         return self.reshape(-1)
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        """The numbers in another type; in an order of memory, on the host."""
-        if options:
+        """Whole numbers in another type; floats on the host, since who converts those will compute with them."""
+        if options or self.tensor.dtype.is_floating_point:
             return self.host.astype(dtype, **options)
         return DeviceArray(self.tensor.to(getattr(torch, np.dtype(dtype).name)))
+
+    def min(self, axis: int | None = None) -> Any:
+        """The smallest of all, or along an axis."""
+        return DeviceArray(self.tensor.amin(dim=axis)) if axis is not None else fetched(widened(self.tensor.amin()))[()]
+
+    def max(self, axis: int | None = None) -> Any:
+        """The largest of all, or along an axis."""
+        return DeviceArray(self.tensor.amax(dim=axis)) if axis is not None else fetched(widened(self.tensor.amax()))[()]
 
     def any(self, axis: int) -> DeviceArray:
         """Whether any along an axis is true."""

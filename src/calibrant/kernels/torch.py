@@ -143,6 +143,11 @@ def softmax(logits: DeviceArray, top: DeviceArray, rest: DeviceArray) -> DeviceA
     return Softmaxed(logits, logits.shape) if logits.known else DeviceArray(_raised(logits, top, rest))
 
 
+def sigmoid(logits: DeviceArray) -> DeviceArray:
+    """1 / (1 + exp(-z)) in float64."""
+    return DeviceArray(torch.sigmoid(logits.tensor.double()))
+
+
 def row_sums(values: DeviceArray) -> DeviceArray:
     """Sums of rows of probabilities, exact in units and at most 1: no order of classes matters."""
     if values.shape[1] == 1:
