@@ -1,0 +1,94 @@
+"""Triton's kernels, run by its interpreter: the numbers of torch's operations. No GPU is needed."""
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined
+
+from calibrant.kernels import fused, rowwise  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the interpreter subtracts infinities in NumPy
+SHAPES = [(1, 1), (5, 3), (3, 70), (40, 16)]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.fixture(params=[64, 4096], autouse=True)
+def widest(request, monkeypatch):
+    """Rows in one tile, and rows that are walked along."""
+    monkeypatch.setattr(fused, "WIDEST", request.param)
+
+
+def logits(shape, dtype):
+    torch.manual_seed(0)
+    rows = 3 * torch.randn(shape)
+    rows[0] = rows[0, 0]
+    return rows.to(dtype)
+
+
+def probabilities(shape, dtype):
+    rows = torch.softmax(logits(shape, torch.float32), dim=1).to(dtype)
+    rows[-1] = 0.0
+    rows[-1, -1] = 1.0
+    return rows
+
+
+def carried(table):
+    return torch.stack((table[0], table[1] + (table[2] >> 26), table[2] & (1 << 26) - 1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_walk_along_rows_of_probabilities(shape, dtype):
+    values = probabilities(shape, dtype)
+    low, top, place, total = fused.tops(values)
+    expected = rowwise.tops(values)
+    assert torch.equal(low, expected[0])
+    assert torch.equal(top, expected[1])
+    assert torch.equal(place, expected[2])
+    assert torch.allclose(total, expected[3], rtol=0, atol=1e-6)  # float32, in another order
+    assert torch.equal(fused.squares(values), rowwise.squares(values))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_walk_along_rows_of_logits(shape, dtype):
+    values = logits(shape, dtype)
+    parts, expected = fused.exponentials(values), rowwise.exponentials(values)
+    assert all(map(torch.equal, parts[:3], expected[:3]))
+    for part, other in zip(parts[3:], expected[3:], strict=True):
+        assert torch.allclose(part, other, rtol=1e-6, atol=1e-12)  # float32
+    sums = fused.tempered(values, expected[1], 0.7), rowwise.tempered(values, expected[1], 0.7)
+    assert torch.allclose(*sums, rtol=1e-6, atol=1e-6)  # float32
+
+
+@pytest.mark.parametrize("right_closed", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_walk_down_columns(dtype, right_closed):
+    values = probabilities((300, 5), dtype)
+    values[:40, 2] = 0.25
+    edges = torch.tensor([0.125, 0.25, 0.5])
+    tables = torch.zeros((2, 3, 20), dtype=torch.int64)
+    for table, module in zip(tables, (fused, rowwise), strict=True):
+        module.add_columns(table, values, edges, right_closed)
+    assert torch.equal(*map(carried, tables))
+
+
+def test_what_is_not_finite_is_seen():
+    values = logits((6, 70), torch.float32)
+    values[1, 3], values[2, 4], values[3, 5] = torch.nan, torch.inf, -torch.inf
+    low, top, _, rest, _ = fused.exponentials(values)
+    assert rest[1].isnan()
+    assert top[2] == torch.inf
+    assert low[3] == -torch.inf
+    assert fused.tops(values)[3][1].isnan()
+
+
+def test_operations_have_a_fallback_without_a_gpu():
+    values = probabilities((5, 3), torch.float32)
+    assert torch.equal(fused.operations.squares(values), rowwise.squares(values))
+    table = torch.zeros((3, 6), dtype=torch.int64)
+    fused.operations.add_columns(table, values, torch.tensor([0.5]), True)
+    assert table[0].sum() == values.numel()
