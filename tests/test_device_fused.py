@@ -1,12 +1,17 @@
-"""Triton's kernels, run by its interpreter: the numbers of torch's operations. No GPU is needed."""
+"""Triton's kernels give the numbers of torch's operations: on a GPU, or else run by Triton's interpreter."""
 
 import os
+import sys
 
 import pytest
 
 torch = pytest.importorskip("torch")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("Triton was imported without its interpreter", allow_module_level=True)
+    os.environ["TRITON_INTERPRET"] = "1"  # read where Triton is imported
 pytest.importorskip("triton")
-os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined
 
 from calibrant.kernels import fused, rowwise  # noqa: E402
 
@@ -25,11 +30,11 @@ def logits(shape, dtype):
     torch.manual_seed(0)
     rows = 3 * torch.randn(shape)
     rows[0] = rows[0, 0]
-    return rows.to(dtype)
+    return rows.to(DEVICE, dtype)
 
 
 def probabilities(shape, dtype):
-    rows = torch.softmax(logits(shape, torch.float32), dim=1).to(dtype)
+    rows = torch.softmax(logits(shape, torch.float32), dim=1).to(DEVICE, dtype)
     rows[-1] = 0.0
     rows[-1, -1] = 1.0
     return rows
@@ -69,8 +74,8 @@ def test_the_walk_along_rows_of_logits(shape, dtype):
 def test_the_walk_down_columns(dtype, right_closed):
     values = probabilities((300, 5), dtype)
     values[:40, 2] = 0.25
-    edges = torch.tensor([0.125, 0.25, 0.5])
-    tables = torch.zeros((2, 3, 20), dtype=torch.int64)
+    edges = torch.tensor([0.125, 0.25, 0.5], device=DEVICE)
+    tables = torch.zeros((2, 3, 20), dtype=torch.int64, device=DEVICE)
     for table, module in zip(tables, (fused, rowwise), strict=True):
         module.add_columns(table, values, edges, right_closed)
     assert torch.equal(*map(carried, tables))
@@ -87,7 +92,7 @@ def test_what_is_not_finite_is_seen():
 
 
 def test_operations_have_a_fallback_without_a_gpu():
-    values = probabilities((5, 3), torch.float32)
+    values = probabilities((5, 3), torch.float32).cpu()
     assert torch.equal(fused.operations.squares(values), rowwise.squares(values))
     table = torch.zeros((3, 6), dtype=torch.int64)
     fused.operations.add_columns(table, values, torch.tensor([0.5]), True)

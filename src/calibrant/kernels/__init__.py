@@ -42,7 +42,6 @@ from calibrant.kernels.numpy import (
 __all__ = [
     "apart",
     "backends",
-    "beside",
     "brier",
     "column_sums",
     "distances",
