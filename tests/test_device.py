@@ -122,6 +122,38 @@ def test_the_table_of_forecasts_is_that_of_the_host(binning, dtype, fetches):
         assert metric(there).value == metric(host).value
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n_bins", [1, 7, 15, N + 50])
+def test_columns_are_cut_at_ranks_without_being_sorted(n_bins, dtype, fetches):
+    host, there = both(dtype=dtype)
+    metric = cal.ACE.replace(binning=cal.EqualMass(n_bins))
+    summary = metric.summarise(there)
+    fetches.clear()
+    first, second = metric.conclude(summary), metric(host)
+    assert same_bins(first.bins, second.bins)
+    for name in ("low", "high", "requested"):
+        assert np.array_equal(getattr(first.bins, name), getattr(second.bins, name), equal_nan=True)
+    assert (len(fetches) == 2) == (dtype is not torch.float64)
+
+
+def test_unsorted_columns_are_a_table_for_all_else(fetches):
+    host, there = both()
+    expected = cal.ACE.summarise(host)
+    unsorted = cal.ACE.summarise(there)
+    assert unsorted.to_bytes() == expected.to_bytes()
+    assert cal.Summary.from_bytes(unsorted.to_bytes()).to_bytes() == expected.to_bytes()
+    halves = [(part[:100], part[100:]) for part in (there, host)]
+    for sides in ((0, 0), (0, 1), (1, 0)):
+        total = sum(cal.ACE.summarise(halves[side][half]) for half, side in enumerate(sides))
+        assert total.to_bytes() == expected.to_bytes()
+    sweep = cal.ACE.replace(binning=cal.Sweep(cal.EqualMass()))
+    assert sweep.conclude(unsorted).value == sweep(host).value
+    current = cal.ACE.refine()
+    while (following := current.refine(cells := current.summarise(there))) != current:
+        current = following
+    assert current.conclude(cells).value == cal.ACE(host).value
+
+
 @pytest.mark.parametrize("name", cal.RECIPES)
 def test_every_recipe_has_the_number_of_the_host(name, fetches):
     host, there = both()

@@ -13,7 +13,7 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read where Triton is imported
 pytest.importorskip("triton")
 
-from calibrant.kernels import fused, rowwise  # noqa: E402
+from calibrant.kernels import along_rows, down_columns, fused, rowwise  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the interpreter subtracts infinities in NumPy
 SHAPES = [(1, 1), (5, 3), (3, 70), (40, 16)]
@@ -23,7 +23,8 @@ DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 @pytest.fixture(params=[64, 4096], autouse=True)
 def widest(request, monkeypatch):
     """Rows in one tile, and rows that are walked along."""
-    monkeypatch.setattr(fused, "WIDEST", request.param)
+    monkeypatch.setattr(along_rows, "WIDEST", request.param)
+    return request.param
 
 
 def logits(shape, dtype):
@@ -48,24 +49,24 @@ def carried(table):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_walk_along_rows_of_probabilities(shape, dtype):
     values = probabilities(shape, dtype)
-    low, top, place, total = fused.tops(values)
+    low, top, place, total = along_rows.tops(values)
     expected = rowwise.tops(values)
     assert torch.equal(low, expected[0])
     assert torch.equal(top, expected[1])
     assert torch.equal(place, expected[2])
     assert torch.allclose(total, expected[3], rtol=0, atol=1e-6)  # float32, in another order
-    assert torch.equal(fused.squares(values), rowwise.squares(values))
+    assert torch.equal(along_rows.squares(values), rowwise.squares(values))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_walk_along_rows_of_logits(shape, dtype):
     values = logits(shape, dtype)
-    parts, expected = fused.exponentials(values), rowwise.exponentials(values)
+    parts, expected = along_rows.exponentials(values), rowwise.exponentials(values)
     assert all(map(torch.equal, parts[:3], expected[:3]))
     for part, other in zip(parts[3:], expected[3:], strict=True):
         assert torch.allclose(part, other, rtol=1e-6, atol=1e-12)  # float32
-    sums = fused.tempered(values, expected[1], 0.7), rowwise.tempered(values, expected[1], 0.7)
+    sums = along_rows.tempered(values, expected[1], 0.7), rowwise.tempered(values, expected[1], 0.7)
     assert torch.allclose(*sums, rtol=1e-6, atol=1e-6)  # float32
 
 
@@ -76,7 +77,7 @@ def test_the_walk_down_columns(dtype, right_closed):
     values[:40, 2] = 0.25
     edges = torch.tensor([0.125, 0.25, 0.5], device=DEVICE)
     tables = torch.zeros((2, 3, 20), dtype=torch.int64, device=DEVICE)
-    for table, module in zip(tables, (fused, rowwise), strict=True):
+    for table, module in zip(tables, (down_columns, rowwise), strict=True):
         module.add_columns(table, values, edges, right_closed)
     assert torch.equal(*map(carried, tables))
 
@@ -84,11 +85,34 @@ def test_the_walk_down_columns(dtype, right_closed):
 def test_what_is_not_finite_is_seen():
     values = logits((6, 70), torch.float32)
     values[1, 3], values[2, 4], values[3, 5] = torch.nan, torch.inf, -torch.inf
-    low, top, _, rest, _ = fused.exponentials(values)
+    low, top, _, rest, _ = along_rows.exponentials(values)
     assert rest[1].isnan()
     assert top[2] == torch.inf
     assert low[3] == -torch.inf
-    assert fused.tops(values)[3][1].isnan()
+    assert along_rows.tops(values)[3][1].isnan()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (300, 70)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_walk_down_columns_for_ranks(dtype, shape):
+    values = probabilities(shape, dtype)
+    thresholds = values[:3].float().T.contiguous()
+    thresholds[0] = torch.inf
+    assert torch.equal(down_columns.up_to(values, thresholds), rowwise.up_to(values, thresholds))
+    parts, expected = down_columns.below(values, thresholds), rowwise.below(values, thresholds)
+    assert torch.equal(parts[0], expected[0])
+    assert torch.equal(*(sums[0] + (sums[1] >> 26) for sums in (parts[1], expected[1])))
+    assert torch.equal(*(sums[1] & (1 << 26) - 1 for sums in (parts[1], expected[1])))
+    assert torch.equal(parts[2], expected[2])
+
+
+@pytest.mark.parametrize("launch", [along_rows.tops, along_rows.exponentials, along_rows.squares])
+def test_launches_are_operations_of_torch(launch, widest):
+    """Of which no two outputs share memory."""
+    values = probabilities((5, 3), torch.float32)
+    operation = torch.library.triton_op(f"calibrant_tests::{launch.__name__}{widest}", launch, mutates_args=())
+    parts, expected = operation(values), launch(values)
+    assert torch.equal(parts[0], expected[0])
 
 
 def test_operations_have_a_fallback_without_a_gpu():

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
+from calibrant.binning.unsorted import Unsorted, cut_at_ranks, suits
 from calibrant.bins import Bins
 from calibrant.checks import whole
 from calibrant.kernels.totals import Ints
@@ -26,11 +27,13 @@ class ByRank(ABC):
     block: ClassVar[None] = None
 
     def summarise(self, view: View) -> Forecasts:
-        """The table of distinct forecasts."""
-        return Forecasts.of(view, type(self).__name__)
+        """The table of distinct forecasts; of many questions on a device, what will make it."""
+        return Unsorted(view) if suits(view) else Forecasts.of(view, type(self).__name__)
 
     def conclude(self, summary: Forecasts) -> Bins:
         """Cut each question's samples."""
+        if isinstance(summary, Unsorted) and self.facts.cuts == "ranks":
+            return cut_at_ranks(summary.view, self.cuts(summary.counted))
         return summary.cut(self.cuts)
 
     @abstractmethod

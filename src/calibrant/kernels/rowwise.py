@@ -103,6 +103,43 @@ def add_columns(table: Any, values: Any, edges: Any, right_closed: bool) -> None
         table[:3].index_add_(1, cells, parts)
 
 
+def up_to(values: Any, thresholds: Any) -> Any:
+    """How many values of each column lie at or below each of its thresholds (width, r).
+
+    >>> up_to(torch.tensor([[0.25], [0.5]]), torch.tensor([[0.25, 1.0]])).tolist()
+    [[1, 2]]
+    """
+    counts = torch.zeros(thresholds.shape, dtype=torch.int64, device=values.device)
+    for rows in blocks(values):
+        block = widened(values[rows])
+        for place, threshold in enumerate(thresholds.unbind(dim=1)):
+            counts[:, place] += (block <= threshold).sum(dim=0)
+    return counts
+
+
+def below(values: Any, thresholds: Any) -> tuple[Any, Any, Any]:
+    """How many values of each column lie below each of its thresholds (width, r), their sum in units in two limbs
+    (2, width, r), and the largest of them; minus infinity where there is none.
+
+    >>> [part.tolist() for part in below(torch.tensor([[0.25], [0.5]]), torch.tensor([[0.5]]))]
+    [[[1]], [[[16777216]], [[0]]], [[0.25]]]
+    """
+    counts = torch.zeros(thresholds.shape, dtype=torch.int64, device=values.device)
+    sums = torch.zeros((2, *thresholds.shape), dtype=torch.int64, device=values.device)
+    largest = torch.full_like(thresholds, -torch.inf)
+    for rows in blocks(values):
+        block = widened(values[rows])
+        unit = units(block)
+        for place, threshold in enumerate(thresholds.unbind(dim=1)):
+            there = block < threshold
+            counts[:, place] += there.sum(dim=0)
+            sums[0, :, place] += ((unit >> 26) * there).sum(dim=0)
+            sums[1, :, place] += ((unit & (1 << 26) - 1) * there).sum(dim=0)
+            top = torch.where(there, block, -torch.inf).amax(dim=0)
+            largest[:, place] = torch.maximum(largest[:, place], top)
+    return counts, sums, largest
+
+
 def tempered(logits: Any, top: Any, inverse: float) -> Any:
     """Sums over each row, in float64: of exp(u * inverse) with u = z - top, of this times u, and times u squared.
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from calibrant.kernels import rowwise
+from calibrant.kernels import columns, rowwise
 from calibrant.kernels.rowwise import blocks, units
 from calibrant.kernels.tensors import DeviceArray, fetched, placed, widened
 
@@ -170,7 +170,7 @@ def scalar_totals(
     table = torch.zeros((5, groups * v * bins), dtype=torch.int64, device=outputs.tensor.device)
     truth, edges = placed(outputs, targets), placed(outputs, inner)
     plain = keep is None and group is None and not grain and truth.ndim == 1 and 0 < len(inner) <= MOST_EDGES
-    columns = torch.arange(v, device=truth.device) * bins
+    homes = torch.arange(v, device=truth.device) * bins
     if v >= 16 and plain:
         serving(outputs.tensor).add_columns(table, outputs.tensor, edges, closed == "right")
         hit = (truth >= 0).long()
@@ -179,11 +179,22 @@ def scalar_totals(
         table[3].index_add_(0, place * bins + codes, hit << 26)
     else:
         for rows in blocks(outputs):
-            cells = _codes(outputs.tensor[rows], edges, closed, grain) + columns
+            cells = _codes(outputs.tensor[rows], edges, closed, grain) + homes
             cells = cells if group is None else cells + (placed(outputs, group)[rows] * (v * bins))[:, None]
             _add(table, cells, outputs.tensor[rows], truth[rows], None if keep is None else placed(outputs, keep)[rows])
     size, *limbs = fetched(table)
     return size, *_carried(*limbs[:2]), *_carried(*limbs[2:])
+
+
+def at_ranks(values: DeviceArray, targets: Any, ranks: Ints) -> tuple[NDArray[Any], Ints]:
+    """Of every column, the forecast at each rank and the largest below it, and counts and sums of what lies below.
+
+    Forecasts are (2, v, r). Whole numbers are (6, v, r): how many lie below the forecast at the rank, how many at or
+    below it, how many of both came true (`targets` is the column that did, or -1), and the sum of those below in two
+    limbs. Values are in [0, 1] and have at most 32 bits; ranks count from 0, and n is beyond all.
+    """
+    forecasts, whole = columns.at_ranks(values.tensor, placed(values, targets), ranks, serving(values.tensor))
+    return fetched(forecasts), fetched(whole)
 
 
 def distinct(values: DeviceArray, hits: Any) -> tuple[NDArray[Any], Ints, Ints]:
