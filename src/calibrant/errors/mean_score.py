@@ -106,7 +106,8 @@ class MeanScore(OfScores[Scores]):
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
-        if not isinstance(view.outputs, np.ndarray) and view.keep is view.group is view.weight is None:
+        plain = view.keep is None and view.group is None and view.weight is None
+        if plain and not isinstance(view.outputs, np.ndarray):
             summary = _summed_beside(view, self.score(view))
             if summary is not None:
                 return summary

@@ -20,8 +20,8 @@ DOWN = 16
 """Its rows."""
 STEPS = 16
 """How many such tiles are below each other: fewer than 2048 rows of units fit an int64."""
-RANKED = (128, 64)
-"""Rows and columns of a tile that is compared with thresholds."""
+COUNTED, SUMMED = (128, 64), (64, 64)
+"""Rows and columns of a tile that is compared with thresholds, and whose units are summed, too."""
 LOW = tl.constexpr((1 << 26) - 1)
 
 
@@ -143,7 +143,7 @@ def add_columns(table: torch.Tensor, values: torch.Tensor, edges: torch.Tensor, 
 def up_to(values: torch.Tensor, thresholds: torch.Tensor) -> torch.Tensor:
     """As `rowwise.up_to`."""
     counts = torch.zeros((thresholds.shape[1], values.shape[1]), dtype=torch.int32, device=values.device)
-    _descend(_up_to, values, thresholds, counts)
+    _descend(_up_to, COUNTED, values, thresholds, counts)
     return counts.T.long()
 
 
@@ -151,14 +151,16 @@ def below(values: torch.Tensor, thresholds: torch.Tensor) -> tuple[torch.Tensor,
     """As `rowwise.below`."""
     sums = torch.zeros((3, thresholds.shape[1], values.shape[1]), dtype=torch.int64, device=values.device)
     largest = torch.full(sums.shape[1:], -1, dtype=torch.int32, device=values.device)
-    _descend(_below, values, thresholds, *sums.unbind(), largest)
+    _descend(_below, SUMMED, values, thresholds, *sums.unbind(), largest)
     floats = torch.where(largest < 0, -torch.inf, largest.view(torch.float32))
     return sums[0].T.clone(), sums[1:].transpose(1, 2).clone(), floats.T.clone()
 
 
-def _descend(kernel: Any, values: torch.Tensor, thresholds: torch.Tensor, *others: torch.Tensor) -> None:
+def _descend(
+    kernel: Any, tile: tuple[int, int], values: torch.Tensor, thresholds: torch.Tensor, *others: torch.Tensor
+) -> None:
     """Launch a kernel that compares the columns of tiles with their thresholds, rank by rank."""
-    (n, width), (depth, block) = values.shape, RANKED
+    (n, width), (depth, block) = values.shape, tile
     aligned = math.gcd(width, ALIGNMENT)
     with torch.cuda.device_of(values):
         wrap_triton(kernel)[(triton.cdiv(width, block), triton.cdiv(n, depth))](

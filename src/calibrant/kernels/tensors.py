@@ -62,7 +62,8 @@ class DeviceArray(NDArrayOperatorsMixin):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the host copy."""
-        return np.dtype(str(widened(self.tensor[:0]).dtype).removeprefix("torch."))
+        dtype = torch.float32 if self.tensor.dtype in HALVES else self.tensor.dtype
+        return np.dtype(str(dtype).removeprefix("torch."))
 
     @property
     def ndim(self) -> int:
