@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from calibrant.kernels import tensors  # noqa: E402 - needs torch
 from calibrant.kernels import torch as backend  # noqa: E402
 from calibrant.kernels.tensors import DeviceArray  # noqa: E402
+from calibrant.lenses.lens import view_of  # noqa: E402
 
 N, K = 300, 20
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
@@ -68,7 +69,7 @@ def forecasts(kind="probs", dtype=torch.float32, n=N):
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     p[::11] = np.eye(K)[rng.integers(0, K, len(p[::11]))]
-    p[1::11] = np.repeat([0.1, 0.0], 10)
+    p[1::11] = np.repeat([0.1, 0.0, -0.0], [10, 5, 5])
     return labels, torch.tensor(p).to(dtype)
 
 
@@ -216,6 +217,21 @@ def test_what_is_wrong_is_said_in_the_words_of_the_host(fault, fetches):
     assert str(reason.value) == str(expected.value)
 
 
+def test_nan_is_seen_where_the_extremes_of_rows_pass_it_over(fetches, monkeypatch):
+    """As those of Triton's kernels do: the sum of the row is nan."""
+    labels, values = forecasts()
+    values[5, 2] = torch.nan
+    walk = backend.rowwise.tops
+
+    def passing_over(rows):
+        low, top, place, _ = walk(rows.nan_to_num(0.0))
+        return low, top, place, rows.sum(dim=1)
+
+    monkeypatch.setattr(backend.rowwise, "tops", passing_over)
+    with pytest.raises(cal.CalibrationInputError, match="must be finite, got nan at row 5, column 2"):
+        cal.ECE(far(labels), far(values))
+
+
 @pytest.mark.parametrize("label", [-1, K, 255])
 def test_labels_out_of_range_are_named_as_on_the_host(label, fetches):
     labels, values = forecasts()
@@ -334,6 +350,18 @@ def test_what_a_device_cannot_do_is_done_on_the_host(fetches):
     assert cal.ECE(there[::-1]).value == cal.ECE(host[::-1]).value
 
 
+def test_a_lens_of_ones_own_may_give_arrays_of_the_host(fetches):
+    def lens(predictions):
+        outputs = np.asarray(predictions.confidence)[:, None, None] ** 2
+        return view_of(predictions, outputs, predictions.labels % 2 - 1, "one's own", None)
+
+    host, there = both()
+    for binning in (cal.EqualWidth(), cal.EqualMass()):
+        metric = cal.BinnedError(lens=lens, binning=binning)
+        assert isinstance(lens(there).targets, np.ndarray)
+        assert metric.summarise(there).to_bytes() == metric.summarise(host).to_bytes()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 def test_a_temperature_is_fitted_on_the_device(dtype, fetches):
     labels, values = forecasts("logits", dtype)
@@ -347,7 +375,7 @@ def test_a_temperature_is_fitted_on_the_device(dtype, fetches):
     assert certificates[0].accuracy_after == certificates[1].accuracy_after
 
 
-@pytest.mark.parametrize("method", ["VectorScaling", "IsotonicCalibration", "HistogramBinning"])
+@pytest.mark.parametrize("method", ["VectorScaling", "PlattScaling", "HistogramBinning"])
 def test_other_methods_learn_on_the_host(method, fetches):
     labels, values = forecasts("logits")
     fits = [getattr(cal, method)().fit(x, y) for x, y in ((far(values), far(labels)), (values, labels))]

@@ -97,14 +97,11 @@ def check_probabilities(
     Hints are given for forecasts only: labels are no logits, and no option normalises them.
     """
     low, high, *sums = _extremes(values)
-    tolerance = max(ROW_TOLERANCE, 2.0**-bits)
-    wrong = not (low >= -TOLERANCE and high <= 1 + TOLERANCE)  # NaN compares false
-    uneven = whole and len(values) > 0 and any(abs(total - 1) > tolerance for total in sums)
-    values = np.asarray(values) if wrong or uneven else values  # the words are made on the host
-    if wrong:
+    if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
+        values = np.asarray(values)  # the words are made on the host
         _refuse_broken(values, parameter, layout, advice)
         _refuse_outside(values, parameter, layout, _what_are_these(values, whole) if forecasts else None)
-    if uneven:
+    if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
         totals = values.sum(axis=1)
         row = int(np.argmax(np.abs(totals - 1)))
         raise CalibrationInputError(

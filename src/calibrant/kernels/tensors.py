@@ -131,6 +131,9 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.host)
 
+    def __float__(self) -> float:
+        return float(self.host)
+
     def __bool__(self) -> bool:
         return bool(self.host)
 
