@@ -353,7 +353,7 @@ def test_what_a_device_cannot_do_is_done_on_the_host(fetches):
 def test_a_lens_of_ones_own_may_give_arrays_of_the_host(fetches):
     def lens(predictions):
         outputs = np.asarray(predictions.confidence)[:, None, None] ** 2
-        return view_of(predictions, outputs, predictions.labels % 2 - 1, "one's own", None)
+        return view_of(predictions, outputs, (predictions.labels < K // 2) * 1 - 1, "one's own", None)
 
     host, there = both()
     for binning in (cal.EqualWidth(), cal.EqualMass()):

@@ -199,9 +199,9 @@ def at_ranks(values: DeviceArray, targets: Any, ranks: Ints) -> tuple[NDArray[An
 
 def distinct(values: DeviceArray, hits: Any) -> tuple[NDArray[Any], Ints, Ints]:
     """Distinct values of at least 0 in order, their counts and hits: these ride in the lowest bit of one sort."""
-    numbers = widened(values.tensor).contiguous() + 0.0  # -0.0 becomes 0.0
+    numbers = widened(values.tensor).contiguous()
     whole = torch.int64 if numbers.dtype is torch.float64 else torch.int32
-    keys = torch.sort((numbers.view(whole) << 1) | placed(values, hits).to(whole)).values
+    keys = torch.sort((numbers.view(whole) << 1) | placed(values, hits).to(whole)).values  # -0.0 becomes 0.0
     levels, counts = torch.unique_consecutive(keys >> 1, return_counts=True)
     running = torch.cumsum(keys & 1, 0, dtype=torch.int64)
     positives = torch.diff(running[counts.cumsum(0) - 1], prepend=running[:1] * 0)
