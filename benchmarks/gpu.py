@@ -78,6 +78,8 @@ def unequal(there, host, exact):
     bound = 1e-12 if exact or there.values.dtype == np.float64 else 1e-6
     for lens in LENSES:
         for binning in BINNINGS:
+            if binning == BINNINGS[-1] and there.n_classes > 100 and lens not in (cal.TopLabel(), cal.Classwise()):
+                continue  # thousands of tables, one after the other
             metric = cal.BinnedError(lens=lens, binning=binning)
             first, second = metric.summarise(there), metric.summarise(host)
             if exact and not same_totals(first, second):
@@ -142,7 +144,7 @@ def in_plain_operations(run):
     """The same run without Triton's kernels."""
 
     def plain():
-        serving, backend.serving = backend.serving, lambda tensor: rowwise
+        serving, backend.serving = backend.serving, lambda tensor, doubles=False: rowwise
         try:
             return run()
         finally:
@@ -200,7 +202,7 @@ def main():
         foreign.stays = lambda tensor: True
     name = torch.cuda.get_device_name() if device == "cuda" else "the host"
     print(f"calibrant {cal.__version__}, torch {torch.__version__}, Python {platform.python_version()}, {name}")
-    wrong = list(differences(device))
+    wrong = [*differences(device), *in_plain_operations(lambda: list(differences(device)))()]
     print(*wrong, f"{len(wrong)} differences from the host\n", sep="\n")
 
     y, z = logits_of(options.rows, options.classes, device)

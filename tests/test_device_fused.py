@@ -82,6 +82,27 @@ def test_the_walk_down_columns(dtype, right_closed):
     assert torch.equal(*map(carried, tables))
 
 
+@pytest.mark.parametrize("right_closed", [True, False])
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64], ids=str)
+def test_the_walk_over_events(dtype, right_closed):
+    values = probabilities((300, 5), torch.float32)[:, 2].to(dtype)  # not contiguous
+    values[:40] = 0.25
+    truth = (torch.arange(300, device=DEVICE) % 3 == 0).long() - 1
+    edges = torch.tensor([0.125, 0.25, 0.5], device=DEVICE, dtype=torch.promote_types(dtype, torch.float32))
+    tables = torch.zeros((2, 5, 4), dtype=torch.int64, device=DEVICE)
+    for table, module in zip(tables, (down_columns, rowwise), strict=True):
+        module.add_events(table, values, truth, edges, right_closed)
+    assert torch.equal(*map(carried, tables))
+    assert torch.equal(*(table[3:] for table in tables))
+
+
+def test_rows_that_are_not_contiguous_are_walked_along():
+    values = probabilities((40, 16), torch.float32)[::2]
+    assert torch.equal(along_rows.squares(values), rowwise.squares(values))
+    thresholds = values[:3].T.contiguous()
+    assert torch.equal(down_columns.up_to(values, thresholds), rowwise.up_to(values, thresholds))
+
+
 def test_what_is_not_finite_is_seen():
     values = logits((6, 70), torch.float32)
     values[1, 3], values[2, 4], values[3, 5] = torch.nan, torch.inf, -torch.inf

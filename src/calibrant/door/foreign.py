@@ -48,7 +48,8 @@ def beside_forecasts(values: Any, labels: Any) -> Any:
 
 def stays(tensor: Any) -> bool:
     """Whether a tensor's numbers are reduced where they are."""
-    return tensor.device.type not in ("cpu", "meta") and not tensor.is_complex()
+    elsewhere = tensor.device.type not in ("cpu", "meta", "mps")  # the last has no float64
+    return elsewhere and not tensor.is_complex()
 
 
 def home_of(data: Any) -> str:

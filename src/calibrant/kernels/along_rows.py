@@ -160,12 +160,13 @@ def squares(values: torch.Tensor) -> torch.Tensor:
 def tempered(logits: torch.Tensor, top: torch.Tensor, inverse: float) -> torch.Tensor:
     """As `rowwise.tempered`, raised in float32."""
     totals = logits.new_empty((3, len(logits)), dtype=torch.float64)
-    _walk(_tempered, logits, top, inverse, totals)
+    _walk(_tempered, logits, top.contiguous(), inverse, totals)
     return totals
 
 
 def _walk(kernel: Any, values: torch.Tensor, *others: Any) -> None:
     """Launch a kernel that walks along rows: several short ones in a tile, or a long one tile by tile."""
+    values = values.contiguous()
     n, width = values.shape
     block = min(triton.next_power_of_2(width), WIDEST)
     rows, aligned = max(1, TILE // block), math.gcd(width, ALIGNMENT)

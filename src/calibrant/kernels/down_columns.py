@@ -20,6 +20,8 @@ DOWN = 16
 """Its rows."""
 STEPS = 16
 """How many such tiles are below each other: fewer than 2048 rows of units fit an int64."""
+EVENTS = 256
+"""Events of a tile."""
 COUNTED, SUMMED = (128, 64), (64, 64)
 """Rows and columns of a tile that is compared with thresholds, and whose units are summed, too."""
 LOW = tl.constexpr((1 << 26) - 1)
@@ -66,6 +68,26 @@ def _add_columns(
     tl.atomic_add(table + home, counts.to(tl.int64), mask=columns < width)
     tl.atomic_add(table + cells + home, units >> 26, mask=columns < width)
     tl.atomic_add(table + 2 * cells + home, units & LOW, mask=columns < width)
+
+
+@triton.jit
+def _add_events(table, values, truth, edges, n, bins, right: tl.constexpr, block: tl.constexpr, most: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    value = tl.load(values + rows, mask=rows < n, other=0.0)
+    value = value if value.dtype == tl.float64 else value.to(tl.float32)
+    hit = tl.load(truth + rows, mask=rows < n, other=-1) >= 0
+    code = tl.where(rows < n, 0, most)  # beyond all bins
+    for place in range(bins - 1):
+        edge = tl.load(edges + place)
+        code += (value > edge if right else value >= edge).to(tl.int32)
+    places = tl.arange(0, most)
+    there = (places[:, None] == code[None, :]).to(tl.int64)
+    units = tl.sum(there * ((value.to(tl.float64) + 1.0).to(tl.int64, bitcast=True) - ONE)[None, :], axis=1)
+    hits = tl.sum(there * hit.to(tl.int64)[None, :], axis=1)
+    tl.atomic_add(table + places, tl.sum(there, axis=1), mask=places < bins)
+    tl.atomic_add(table + bins + places, units >> 26, mask=places < bins)
+    tl.atomic_add(table + 2 * bins + places, units & LOW, mask=places < bins)
+    tl.atomic_add(table + 3 * bins + places, hits << 26, mask=places < bins)
 
 
 @triton.jit
@@ -126,7 +148,7 @@ def add_columns(table: torch.Tensor, values: torch.Tensor, edges: torch.Tensor, 
     with torch.cuda.device_of(values):
         wrap_triton(_add_columns)[grid](
             table,
-            values,
+            values.contiguous(),
             edges,
             n,
             width // aligned,
@@ -137,6 +159,25 @@ def add_columns(table: torch.Tensor, values: torch.Tensor, edges: torch.Tensor, 
             tile_rows=DOWN,
             block=COLUMNS,
             depth=STEPS,
+        )
+
+
+def add_events(
+    table: torch.Tensor, values: torch.Tensor, truth: torch.Tensor, edges: torch.Tensor, right_closed: bool
+) -> None:
+    """As `rowwise.add_events`."""
+    bins = len(edges) + 1
+    with torch.cuda.device_of(values):
+        wrap_triton(_add_events)[(triton.cdiv(len(values), EVENTS),)](
+            table,
+            values.contiguous(),
+            truth.contiguous(),
+            edges.contiguous(),
+            len(values),
+            bins,
+            right=right_closed,
+            block=EVENTS,
+            most=triton.next_power_of_2(bins),
         )
 
 
@@ -164,7 +205,7 @@ def _descend(
     aligned = math.gcd(width, ALIGNMENT)
     with torch.cuda.device_of(values):
         wrap_triton(kernel)[(triton.cdiv(width, block), triton.cdiv(n, depth))](
-            values,
+            values.contiguous(),
             thresholds.T.contiguous(),
             *others,
             n,

@@ -7,7 +7,7 @@ from torch.library import triton_op
 
 from calibrant.kernels import rowwise
 from calibrant.kernels.along_rows import exponentials, squares, tempered, tops
-from calibrant.kernels.down_columns import add_columns, below, up_to
+from calibrant.kernels.down_columns import add_columns, add_events, below, up_to
 
 
 def _operation(launch: Any, **options: Any) -> Any:
@@ -19,6 +19,6 @@ def _operation(launch: Any, **options: Any) -> Any:
 
 operations = SimpleNamespace(
     **{launch.__name__: _operation(launch) for launch in (tops, exponentials, squares, tempered, up_to, below)},
-    add_columns=_operation(add_columns, changes=("table",)),
+    **{launch.__name__: _operation(launch, changes=("table",)) for launch in (add_columns, add_events)},
 )
 """The launches as operations of torch."""

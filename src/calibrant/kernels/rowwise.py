@@ -13,8 +13,12 @@ BLOCK = 1 << 24
 """Entries that are worked on at once."""
 ONE = 0x3FF0_0000_0000_0000
 """The bits of 1.0 in float64."""
-ROWS = 2047
-"""Rows of units (at most 2^52 each) that an int64 can add up."""
+LOW = (1 << 26) - 1
+"""The bits of a low limb."""
+LANES = 1 << 10
+"""Copies of a small table that are added to side by side, so that few additions wait for each other."""
+SMALL = 1 << 20
+"""Cells of all copies of a table together, at most."""
 
 
 def blocks(values: Any) -> Iterator[slice]:
@@ -77,6 +81,44 @@ def squares(values: Any) -> Any:
     return torch.cat([units(values[rows].double().square()).sum(dim=1) for rows in blocks(values)])
 
 
+def add_cells(table: Any, cells: Any, outputs: Any, truth: Any, keep: Any) -> None:
+    """Add every entry of a block (n, v) to its cell of a table: counts, and outputs and targets in two limbs each.
+
+    `truth` is the column that came true (-1: none), or soft labels (n, v). Entries that are not kept are added as 0.
+
+    >>> table = torch.zeros((5, 2), dtype=torch.int64)
+    >>> add_cells(table, torch.tensor([[0], [1]]), torch.tensor([[0.0], [1.0]]), torch.tensor([-1, 0]), None)
+    >>> (table[[0, 1, 3]] >> torch.tensor([[0], [26], [26]])).tolist()
+    [[1, 1], [0, 1], [0, 1]]
+    """
+    width = table.shape[1]
+    lanes = max(1, min(LANES, SMALL // width))
+    there = torch.ones_like(cells) if keep is None else keep.long()
+    target = (truth[:, None] == torch.arange(cells.shape[1], device=cells.device)).long() << 52
+    target = units(truth) if truth.ndim > 1 else target
+    output = units(outputs)
+    parts = torch.stack((there, output >> 26, output & LOW, target >> 26, target & LOW)).reshape(5, -1)
+    parts = parts if keep is None else parts * there.reshape(-1)
+    lane = torch.arange(cells.numel(), device=cells.device) % lanes * width
+    wide = torch.zeros((5, lanes * width), dtype=torch.int64, device=cells.device)
+    wide.scatter_add_(1, (cells.reshape(-1) + lane).expand(5, -1), parts)
+    table += wide.reshape(5, lanes, width).sum(dim=1)
+
+
+def add_events(table: Any, values: Any, truth: Any, edges: Any, right_closed: bool) -> None:
+    """Add events (n,) to the bins of a table, as `add_cells` does; `truth` is 0 where one came true, else -1.
+
+    >>> table = torch.zeros((5, 2), dtype=torch.int64)
+    >>> add_events(table, torch.tensor([0.5, 1.0]), torch.tensor([-1, 0]), torch.tensor([0.5]), True)
+    >>> table[0].tolist(), (table[3] >> 26).tolist()
+    ([1, 1], [0, 1])
+    """
+    for rows in blocks(values):
+        block = widened(values[rows, None])
+        cells = torch.bucketize(block.contiguous(), edges.to(block.dtype), right=not right_closed)
+        add_cells(table, cells, block, truth[rows], None)
+
+
 def add_columns(table: Any, values: Any, edges: Any, right_closed: bool) -> None:
     """Add counts and sums in two limbs of every (column, bin) to the first three rows of a table.
 
@@ -94,12 +136,12 @@ def add_columns(table: Any, values: Any, edges: Any, right_closed: bool) -> None
         whole = units(torch.where(beyond, 0.0, block))
         table[0, ::bins] += len(block) - beyond.sum(dim=0)
         table[1, ::bins] += (whole >> 26).sum(dim=0)
-        table[2, ::bins] += (whole & (1 << 26) - 1).sum(dim=0)
+        table[2, ::bins] += (whole & LOW).sum(dim=0)
         row, column = beyond.nonzero(as_tuple=True)
         moved = block[row, column]
         cells = column * bins + torch.bucketize(moved, edges, right=not right_closed)
         unit = units(moved)
-        parts = torch.stack((torch.ones_like(unit), unit >> 26, unit & (1 << 26) - 1))
+        parts = torch.stack((torch.ones_like(unit), unit >> 26, unit & LOW))
         table[:3].index_add_(1, cells, parts)
 
 
@@ -134,7 +176,7 @@ def below(values: Any, thresholds: Any) -> tuple[Any, Any, Any]:
             there = block < threshold
             counts[:, place] += there.sum(dim=0)
             sums[0, :, place] += ((unit >> 26) * there).sum(dim=0)
-            sums[1, :, place] += ((unit & (1 << 26) - 1) * there).sum(dim=0)
+            sums[1, :, place] += ((unit & LOW) * there).sum(dim=0)
             top = torch.where(there, block, -torch.inf).amax(dim=0)
             largest[:, place] = torch.maximum(largest[:, place], top)
     return counts, sums, largest

@@ -19,10 +19,6 @@ from calibrant.kernels.rowwise import blocks, units
 from calibrant.kernels.tensors import DeviceArray, fetched, placed, widened
 
 Ints = NDArray[np.int64]
-LANES = 1 << 10
-"""Copies of a small table that are added to side by side, so that few additions wait for each other."""
-SMALL = 1 << 20
-"""Cells of all copies of a table together, at most."""
 MOST_EDGES = 64
 """Inner edges that the fused kernel compares one by one."""
 _LOW = (1 << 26) - 1
@@ -40,13 +36,13 @@ def _fused() -> Any:
     return operations
 
 
-def serving(tensor: Any) -> Any:
-    """What serves a tensor: Triton's kernels on a GPU, but for float64; torch's operations elsewhere.
+def serving(tensor: Any, *, doubles: bool = False) -> Any:
+    """What serves a tensor: Triton's kernels on a GPU (most are not for float64); torch's operations elsewhere.
 
     >>> serving(torch.zeros(1)).__name__
     'calibrant.kernels.rowwise'
     """
-    kernels = _fused() if tensor.is_cuda and tensor.dtype is not torch.float64 else None
+    kernels = _fused() if tensor.is_cuda and (doubles or tensor.dtype is not torch.float64) else None
     return rowwise if kernels is None else kernels
 
 
@@ -170,18 +166,21 @@ def scalar_totals(
     table = torch.zeros((5, groups * v * bins), dtype=torch.int64, device=outputs.tensor.device)
     truth, edges = placed(outputs, targets), placed(outputs, inner)
     plain = keep is None and group is None and not grain and truth.ndim == 1 and 0 < len(inner) <= MOST_EDGES
-    homes = torch.arange(v, device=truth.device) * bins
-    if v >= 16 and plain:
+    if v == 1 and plain:
+        serving(outputs.tensor, doubles=True).add_events(table, outputs.tensor[:, 0], truth, edges, closed == "right")
+    elif v >= 16 and plain:
         serving(outputs.tensor).add_columns(table, outputs.tensor, edges, closed == "right")
         hit = (truth >= 0).long()
         place = truth.clamp(min=0).long()
         codes = _codes(outputs.tensor.gather(1, place[:, None]), edges, closed, grain)[:, 0]
         table[3].index_add_(0, place * bins + codes, hit << 26)
     else:
+        homes = torch.arange(v, device=truth.device) * bins
         for rows in blocks(outputs):
             cells = _codes(outputs.tensor[rows], edges, closed, grain) + homes
             cells = cells if group is None else cells + (placed(outputs, group)[rows] * (v * bins))[:, None]
-            _add(table, cells, outputs.tensor[rows], truth[rows], None if keep is None else placed(outputs, keep)[rows])
+            kept = None if keep is None else placed(outputs, keep)[rows]
+            rowwise.add_cells(table, cells, outputs.tensor[rows], truth[rows], kept)
     size, *limbs = fetched(table)
     return size, *_carried(*limbs[:2]), *_carried(*limbs[2:])
 
@@ -315,22 +314,6 @@ def _codes(values: Any, edges: Any, closed: str, grain: float) -> Any:
     """The number of inner edges that lie below each value (at or below it, when bins are left-closed)."""
     values = torch.round(values.double() * grain) if grain else widened(values)
     return torch.bucketize(values.contiguous(), edges.to(values.dtype), right=closed != "right")
-
-
-def _add(table: Any, cells: Any, outputs: Any, truth: Any, keep: Any) -> None:
-    """Every entry of a block goes to its cell; those that are not kept are added as nothing."""
-    width = table.shape[1]
-    lanes = max(1, min(LANES, SMALL // width))
-    there = torch.ones_like(cells) if keep is None else keep.long()
-    target = (truth[:, None] == torch.arange(cells.shape[1], device=cells.device)).long() << 52
-    target = units(truth) if truth.ndim > 1 else target
-    output = units(outputs)
-    parts = torch.stack((there, output >> 26, output & _LOW, target >> 26, target & _LOW)).reshape(5, -1)
-    parts = parts if keep is None else parts * there.reshape(-1)
-    lane = torch.arange(cells.numel(), device=cells.device) % lanes * width
-    wide = torch.zeros((5, lanes * width), dtype=torch.int64, device=cells.device)
-    wide.scatter_add_(1, (cells.reshape(-1) + lane).expand(5, -1), parts)
-    table += wide.reshape(5, lanes, width).sum(dim=1)
 
 
 def _carried(hi: Ints, lo: Ints) -> tuple[Ints, Ints]:
