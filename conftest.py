@@ -8,7 +8,9 @@ import pytest
 collect_ignore = ["docs/gallery", "docs/examples"]
 if not find_spec("torch"):
     collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/networks"]
-    collect_ignore += [f"src/calibrant/kernels/{name}.py" for name in ("columns", "rowwise", "tensors", "torch")]
+    collect_ignore += [
+        f"src/calibrant/kernels/{name}.py" for name in ("order_statistics", "rowwise", "tensors", "torch")
+    ]
 if not find_spec("triton"):
     collect_ignore += [f"src/calibrant/kernels/{name}.py" for name in ("along_rows", "down_columns", "fused")]
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from calibrant.kernels import columns, rowwise
+from calibrant.kernels import order_statistics, rowwise
 from calibrant.kernels.rowwise import blocks, units
 from calibrant.kernels.tensors import DeviceArray, fetched, placed, widened
 
@@ -192,7 +192,7 @@ def at_ranks(values: DeviceArray, targets: Any, ranks: Ints) -> tuple[NDArray[An
     below it, how many of both came true (`targets` is the column that did, or -1), and the sum of those below in two
     limbs. Values are in [0, 1] and have at most 32 bits; ranks count from 0, and n is beyond all.
     """
-    forecasts, whole = columns.at_ranks(values.tensor, placed(values, targets), ranks, serving(values.tensor))
+    forecasts, whole = order_statistics.at_ranks(values.tensor, placed(values, targets), ranks, serving(values.tensor))
     return fetched(forecasts), fetched(whole)
 
 
