@@ -224,8 +224,8 @@ def test_nan_is_seen_where_the_extremes_of_rows_pass_it_over(fetches, monkeypatc
     walk = backend.rowwise.tops
 
     def passing_over(rows):
-        low, top, place, _ = walk(rows.nan_to_num(0.0))
-        return low, top, place, rows.sum(dim=1)
+        (low, top, _), place = walk(rows.nan_to_num(0.0))
+        return torch.stack((low, top, rows.sum(dim=1))), place
 
     monkeypatch.setattr(backend.rowwise, "tops", passing_over)
     with pytest.raises(cal.CalibrationInputError, match="must be finite, got nan at row 5, column 2"):

@@ -1,4 +1,8 @@
-"""Triton's kernels along the rows of a tensor on a GPU: one walk, with the whole numbers of `rowwise`."""
+"""Triton's kernels along the rows of a tensor on a GPU: one walk, with the whole numbers of `rowwise`.
+
+A warp takes a row, or several short ones: what is reduced along a row then stays within the warp, and many rows are on
+their way from memory at once. Where rows are few, more warps share one.
+"""
 
 import math
 from typing import Any
@@ -10,101 +14,133 @@ from torch.library import wrap_triton
 
 from calibrant.kernels import rowwise
 
-TILE = 2048
-"""Entries of a tile of several short rows."""
-WIDEST = 4096
-"""Columns of a tile; longer rows are walked along."""
+WIDEST = 1024
+"""Columns of a tile for each warp; longer rows are walked along."""
+RESIDENT = 4096
+"""Warps that keep a GPU busy."""
+SCORES = 1024
+"""Scores of a tile."""
 ALIGNMENT = 16
 """Entries at whose multiples rows begin, at best: then several are loaded at once."""
 ONE = tl.constexpr(rowwise.ONE)
+LIMB = tl.constexpr(float(1 << 26))
+WHOLE = tl.constexpr(float(1 << 52))
+"""A number to which whole numbers alone can be added: the sum is rounded to one."""
 
 
 @triton.jit
-def _tops(
-    values, low, top, place, total, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
-):
+def _tile(values, rows, start, width, block: tl.constexpr, whole: tl.constexpr, other: tl.constexpr):
+    """Entries of rows from a column on, these columns, and which of them there are; all, where a tile is whole."""
+    columns = start + tl.arange(0, block)
+    inside = whole | (columns < width)[None, :]
+    spot = values + rows[:, None] * width + columns[None, :]
+    if whole:
+        value = tl.load(spot, eviction_policy="evict_first")
+    else:
+        value = tl.load(spot, mask=(columns < width)[None, :], other=other, eviction_policy="evict_first")
+    return value.to(tl.float32), columns, inside
+
+
+@triton.jit
+def _top(values, rows, start, width, least, most, first, total, block: tl.constexpr, whole: tl.constexpr):
+    value, columns, inside = _tile(values, rows, start, width, block, whole, float("-inf"))
+    total += tl.sum(tl.where(inside, value, 0.0), axis=1)
+    least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
+    highest = tl.max(value, axis=1)
+    rises = highest > most
+    if tl.max(rises.to(tl.int32), axis=0) > 0:
+        there = tl.where(value == highest[:, None], columns[None, :], width - 1)
+        first = tl.where(rises, tl.min(there, axis=1), first)
+        most = tl.maximum(most, highest)
+    return least, most, first, total
+
+
+@triton.jit
+def _tops(values, numbers, place, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr):
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
-    rows = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
-    lanes = tl.arange(0, block)
-    least = tl.full((tile_rows, block), float("inf"), tl.float32)
-    most = tl.full((tile_rows, block), float("-inf"), tl.float32)
-    sums = tl.zeros((tile_rows, block), tl.float32)
-    first = tl.zeros((tile_rows, block), tl.int32)
-    for start in range(0, width, block):
-        columns = start + lanes
-        inside = (rows < n)[:, None] & (columns < width)[None, :]
-        value = tl.load(values + rows[:, None] * width + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        sums += value
-        least = tl.minimum(least, tl.where(inside, value, float("inf")))
-        greater = inside & (value > most)
-        first = tl.where(greater, columns[None, :], first)
-        most = tl.where(greater, value, most)
-    largest = tl.max(most, axis=1)
-    candidates = tl.where(most == largest[:, None], first, width - 1)
-    tl.store(low + rows, tl.min(least, axis=1), mask=rows < n)
-    tl.store(top + rows, largest, mask=rows < n)
-    tl.store(place + rows, tl.min(candidates, axis=1).to(tl.int64), mask=rows < n)
-    tl.store(total + rows, tl.sum(sums, axis=1), mask=rows < n)
+    places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+    rows = tl.minimum(places, n - 1)
+    least = tl.full((tile_rows,), float("inf"), tl.float32)
+    most = tl.full((tile_rows,), float("-inf"), tl.float32)
+    total = tl.zeros((tile_rows,), tl.float32)
+    first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
+    for start in range(0, width - block + 1, block):
+        least, most, first, total = _top(values, rows, start, width, least, most, first, total, block, True)
+    if width % block > 0:
+        start = width - width % block
+        least, most, first, total = _top(values, rows, start, width, least, most, first, total, block, False)
+    tl.store(numbers + places, least, mask=places < n)
+    tl.store(numbers + n + places, most, mask=places < n)
+    tl.store(numbers + 2 * n + places, total, mask=places < n)
+    tl.store(place + places, first.to(tl.int64), mask=places < n)
+
+
+@triton.jit
+def _raise(logits, rows, start, width, least, most, first, sums, pairs, block: tl.constexpr, whole: tl.constexpr):
+    value, columns, inside = _tile(logits, rows, start, width, block, whole, float("-inf"))
+    least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
+    highest = tl.max(value, axis=1)
+    rises = highest > most
+    if tl.max(rises.to(tl.int32), axis=0) > 0:
+        there = tl.where(value == highest[:, None], columns[None, :], width - 1)
+        first = tl.where(rises, tl.min(there, axis=1), first)
+        scale = tl.exp(most - highest).to(tl.float64)  # 0 of the first tile
+        sums = tl.where(rises, (sums + 1.0) * scale, sums)
+        pairs = tl.where(rises, (pairs + 1.0) * scale * scale, pairs)
+        most = tl.maximum(most, highest)
+        value = tl.where(rises[:, None] & (columns[None, :] == first[:, None]), float("-inf"), value)
+    raised = tl.exp(value - most[:, None])
+    sums += tl.sum(raised, axis=1).to(tl.float64)
+    pairs += tl.sum(raised * raised, axis=1).to(tl.float64)
+    return least, most, first, sums, pairs
 
 
 @triton.jit
 def _exponentials(
-    logits,
-    low,
-    top,
-    place,
-    rest,
-    squares,
-    n,
-    parts,
-    aligned: tl.constexpr,
-    tile_rows: tl.constexpr,
-    block: tl.constexpr,
+    logits, numbers, place, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
 ):
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
-    rows = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
-    lanes = tl.arange(0, block)
-    least = tl.full((tile_rows, block), float("inf"), tl.float32)
-    most = tl.full((tile_rows, block), float("-inf"), tl.float32)
-    sums = tl.zeros((tile_rows, block), tl.float32)  # over the others than the largest of a lane, relative to it
-    pairs = tl.zeros((tile_rows, block), tl.float32)
-    first = tl.zeros((tile_rows, block), tl.int32)
-    for start in range(0, width, block):
-        columns = start + lanes
-        inside = (rows < n)[:, None] & (columns < width)[None, :]
-        place_in = logits + rows[:, None] * width + columns[None, :]
-        value = tl.load(place_in, mask=inside, other=float("-inf")).to(tl.float32)
-        raised = tl.where(inside, tl.exp(-tl.abs(value - most)), 0.0)
-        greater = value > most
-        sums = tl.where(greater, (sums + 1.0) * raised, sums + raised)
-        pairs = tl.where(greater, (pairs + 1.0) * raised * raised, pairs + raised * raised)
-        first = tl.where(greater, columns[None, :], first)
-        most = tl.maximum(most, value)
-        least = tl.minimum(least, tl.where(inside, value, float("inf")))
-    largest = tl.max(most, axis=1)
-    where = tl.min(tl.where(most == largest[:, None], first, width - 1), axis=1)
-    scale = tl.exp(most - largest[:, None])
-    leading = (most == largest[:, None]) & (first == where[:, None])
-    sums = tl.where(leading, sums, (sums + 1.0) * scale)
-    pairs = tl.where(leading, pairs, (pairs + 1.0) * scale * scale)
-    tl.store(low + rows, tl.min(least, axis=1), mask=rows < n)
-    tl.store(top + rows, largest, mask=rows < n)
-    tl.store(place + rows, where.to(tl.int64), mask=rows < n)
-    tl.store(rest + rows, tl.sum(sums, axis=1).to(tl.float64), mask=rows < n)
-    tl.store(squares + rows, tl.sum(pairs, axis=1).to(tl.float64), mask=rows < n)
+    places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+    rows = tl.minimum(places, n - 1)
+    least = tl.full((tile_rows,), float("inf"), tl.float32)
+    most = tl.full((tile_rows,), float("-inf"), tl.float32)
+    sums = tl.zeros((tile_rows,), tl.float64)  # over the others than the largest so far, relative to it
+    pairs = tl.zeros((tile_rows,), tl.float64)
+    first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
+    for start in range(0, width - block + 1, block):
+        least, most, first, sums, pairs = _raise(
+            logits, rows, start, width, least, most, first, sums, pairs, block, True
+        )
+    if width % block > 0:
+        start = width - width % block
+        least, most, first, sums, pairs = _raise(
+            logits, rows, start, width, least, most, first, sums, pairs, block, False
+        )
+    tl.store(numbers + places, least.to(tl.float64), mask=places < n)
+    tl.store(numbers + n + places, most.to(tl.float64), mask=places < n)
+    tl.store(numbers + 2 * n + places, sums, mask=places < n)
+    tl.store(numbers + 3 * n + places, pairs, mask=places < n)
+    tl.store(place + places, first.to(tl.int64), mask=places < n)
 
 
 @triton.jit
-def _squares(values, sums, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr):
+def _squared_errors(
+    values, truth, scores, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
+):
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
-    rows = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
-    total = tl.zeros((tile_rows, block), tl.int64)
+    places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+    rows = tl.minimum(places, n - 1)
+    total = tl.zeros((tile_rows,), tl.int64)
     for start in range(0, width, block):
-        columns = start + tl.arange(0, block)
-        inside = (rows < n)[:, None] & (columns < width)[None, :]
-        value = tl.load(values + rows[:, None] * width + columns[None, :], mask=inside, other=0.0).to(tl.float64)
-        total += (value * value + 1.0).to(tl.int64, bitcast=True) - ONE
-    tl.store(sums + rows, tl.sum(total, axis=1), mask=rows < n)
+        value, _, _ = _tile(values, rows, start, width, block, False, 0.0)
+        double = value.to(tl.float64)
+        total += tl.sum((double * double + 1.0).to(tl.int64, bitcast=True) - ONE, axis=1)
+    label = tl.load(truth + rows)
+    true = tl.load(values + rows * width + label, mask=label >= 0, other=0.0).to(tl.float32).to(tl.float64)
+    missed = (true - 1.0) * (true - 1.0)
+    change = (missed + 1.0).to(tl.int64, bitcast=True) - (true * true + 1.0).to(tl.int64, bitcast=True)
+    total += tl.where(label >= 0, change, 0)
+    tl.store(scores + places, total.to(tl.float64) / WHOLE, mask=places < n)
 
 
 @triton.jit
@@ -112,49 +148,60 @@ def _tempered(
     logits, top, inverse, totals, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
 ):
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
-    rows = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
-    largest = tl.load(top + rows, mask=rows < n, other=0.0)
-    total = tl.zeros((tile_rows, block), tl.float32)
-    mean = tl.zeros((tile_rows, block), tl.float32)
-    square = tl.zeros((tile_rows, block), tl.float32)
+    places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+    rows = tl.minimum(places, n - 1)
+    largest = tl.load(top + rows).to(tl.float32)
+    total = tl.zeros((tile_rows,), tl.float64)
+    mean = tl.zeros((tile_rows,), tl.float64)
+    square = tl.zeros((tile_rows,), tl.float64)
     for start in range(0, width, block):
-        columns = start + tl.arange(0, block)
-        inside = (rows < n)[:, None] & (columns < width)[None, :]
-        value = tl.load(logits + rows[:, None] * width + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        value, _, inside = _tile(logits, rows, start, width, block, False, 0.0)
         shifted = value - largest[:, None]
         raised = tl.where(inside, tl.exp(shifted * inverse), 0.0)
-        total += raised
-        mean += raised * shifted
-        square += raised * shifted * shifted
-    tl.store(totals + rows, tl.sum(total, axis=1).to(tl.float64), mask=rows < n)
-    tl.store(totals + n + rows, tl.sum(mean, axis=1).to(tl.float64), mask=rows < n)
-    tl.store(totals + 2 * n + rows, tl.sum(square, axis=1).to(tl.float64), mask=rows < n)
+        total += tl.sum(raised, axis=1).to(tl.float64)
+        mean += tl.sum(raised * shifted, axis=1).to(tl.float64)
+        square += tl.sum(raised * shifted * shifted, axis=1).to(tl.float64)
+    tl.store(totals + places, total, mask=places < n)
+    tl.store(totals + n + places, mean, mask=places < n)
+    tl.store(totals + 2 * n + places, square, mask=places < n)
 
 
-def tops(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+@triton.jit
+def _add_scores(table, scores, largest, n, block: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    score = tl.load(scores + rows, mask=rows < n, other=0.0)
+    finite = tl.abs(score) < float("inf")
+    scaled = tl.where(finite, score, 0.0) * LIMB
+    high = tl.floor(scaled)
+    low = ((scaled - high) * LIMB + WHOLE) - WHOLE
+    lawful = (score > float("-inf")) & (tl.abs(scaled) * n < largest * LIMB)
+    tl.atomic_add(table, tl.sum(high.to(tl.int64), axis=0))
+    tl.atomic_add(table + 1, tl.sum(low.to(tl.int64), axis=0))
+    tl.atomic_add(table + 2, tl.sum((finite == 0).to(tl.int64), axis=0))
+    tl.atomic_add(table + 3, tl.sum((lawful == 0).to(tl.int64), axis=0))
+
+
+def tops(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """As `rowwise.tops`."""
-    low, top, total = (values.new_empty(len(values), dtype=torch.float32) for _ in range(3))
+    numbers = values.new_empty((3, len(values)), dtype=torch.float32)
     place = values.new_empty(len(values), dtype=torch.int64)
-    _walk(_tops, values, low, top, place, total)
-    return low, top, place, total
+    _walk(_tops, values, numbers, place)
+    return numbers, place
 
 
-def exponentials(
-    logits: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+def exponentials(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """As `rowwise.exponentials`, raised in float32."""
-    low, top = (logits.new_empty(len(logits), dtype=torch.float32) for _ in range(2))
+    numbers = logits.new_empty((4, len(logits)), dtype=torch.float64)
     place = logits.new_empty(len(logits), dtype=torch.int64)
-    rest, pairs = (logits.new_empty(len(logits), dtype=torch.float64) for _ in range(2))
-    _walk(_exponentials, logits, low, top, place, rest, pairs)
-    return low, top, place, rest, pairs
+    _walk(_exponentials, logits, numbers, place)
+    return numbers, place
 
 
-def squares(values: torch.Tensor) -> torch.Tensor:
-    """As `rowwise.squares`."""
-    sums = values.new_empty(len(values), dtype=torch.int64)
-    _walk(_squares, values, sums)
-    return sums
+def squared_errors(values: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    """As `rowwise.squared_errors`."""
+    scores = values.new_empty(len(values), dtype=torch.float64)
+    _walk(_squared_errors, values, truth.contiguous(), scores, fusion=False)  # a square is rounded before it is added
+    return scores
 
 
 def tempered(logits: torch.Tensor, top: torch.Tensor, inverse: float) -> torch.Tensor:
@@ -164,14 +211,28 @@ def tempered(logits: torch.Tensor, top: torch.Tensor, inverse: float) -> torch.T
     return totals
 
 
-def _walk(kernel: Any, values: torch.Tensor, *others: Any) -> None:
+def add_scores(table: torch.Tensor, scores: torch.Tensor, largest: float) -> None:
+    """As `rowwise.add_scores`, of one question."""
+    with torch.cuda.device_of(scores):
+        launched(_add_scores)[(triton.cdiv(len(scores), SCORES),)](
+            table, scores.contiguous(), largest, len(scores), block=SCORES
+        )
+
+
+def launched(kernel: Any) -> Any:
+    """A kernel as it is launched: as a part of a graph while torch compiles one, else directly."""
+    return wrap_triton(kernel) if torch.compiler.is_compiling() else kernel
+
+
+def _walk(kernel: Any, values: torch.Tensor, *others: Any, fusion: bool = True) -> None:
     """Launch a kernel that walks along rows: several short ones in a tile, or a long one tile by tile."""
     values = values.contiguous()
     n, width = values.shape
-    block = min(triton.next_power_of_2(width), WIDEST)
-    rows, aligned = max(1, TILE // block), math.gcd(width, ALIGNMENT)
+    warps = min(8, max(1, triton.next_power_of_2(min(RESIDENT // max(1, n), width // WIDEST) + 1) // 2))
+    block = min(triton.next_power_of_2(width), WIDEST * warps)
+    rows, aligned = max(1, WIDEST // block), math.gcd(width, ALIGNMENT)
     with torch.cuda.device_of(values):
-        wrap_triton(kernel)[(triton.cdiv(n, rows),)](
+        launched(kernel)[(triton.cdiv(n, rows),)](
             values,
             *others,
             n,
@@ -179,5 +240,6 @@ def _walk(kernel: Any, values: torch.Tensor, *others: Any) -> None:
             aligned=aligned,
             tile_rows=rows,
             block=block,
-            num_warps=8 if block == WIDEST else 4,
+            num_warps=warps,
+            enable_fp_fusion=fusion,
         )

@@ -41,26 +41,27 @@ def units(values: Any) -> Any:
     return (values.double() + 1.0).view(torch.int64) - ONE
 
 
-def tops(values: Any) -> tuple[Any, Any, Any, Any]:
-    """The smallest and the largest entry of each row, the first place of this, and the sum, all but the place float32.
+def tops(values: Any) -> tuple[Any, Any]:
+    """The smallest and the largest entry of each row and its sum (3, n), and the first place of the largest.
 
     >>> [part.tolist() for part in tops(torch.tensor([[0.25, 0.5, 0.25]]))]
-    [[0.25], [0.5], [1], [1.0]]
+    [[[0.25], [0.5], [1.0]], [1]]
     """
     parts = []
     for rows in blocks(values):
         block = widened(values[rows])
         top, place = block.max(dim=1)
-        parts.append((block.amin(dim=1), top, place, block.sum(dim=1)))
-    return tuple(map(torch.cat, zip(*parts, strict=True)))
+        parts.append((torch.stack((block.amin(dim=1), top, block.sum(dim=1))), place))
+    numbers, places = zip(*parts, strict=True)
+    return torch.cat(numbers, dim=1), torch.cat(places)
 
 
-def exponentials(logits: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """The smallest and the largest logit of each row, its first place, and sums over the others, in float64: of
-    exp(z - largest), and of its square.
+def exponentials(logits: Any) -> tuple[Any, Any]:
+    """The smallest and the largest logit of each row, and sums over the others than the largest, of exp(z - largest)
+    and of its square, all in float64 (4, n); and the first place of the largest.
 
-    >>> [part.tolist() for part in exponentials(torch.tensor([[0.0, 0.0, -800.0]]))[2:]]
-    [[0], [1.0], [1.0]]
+    >>> [part.tolist() for part in exponentials(torch.tensor([[0.0, 0.0, -800.0]]))]
+    [[[-800.0], [0.0], [1.0], [1.0]], [0]]
     """
     parts = []
     for rows in blocks(logits):
@@ -68,17 +69,38 @@ def exponentials(logits: Any) -> tuple[Any, Any, Any, Any, Any]:
         top, place = block.max(dim=1)
         raised = torch.exp(block - top[:, None]).scatter_(1, place[:, None], 0.0)
         sums = raised.sum(dim=1, dtype=torch.float64), raised.square().sum(dim=1, dtype=torch.float64)
-        parts.append((block.amin(dim=1), top, place, *sums))
-    return tuple(map(torch.cat, zip(*parts, strict=True)))
+        parts.append((torch.stack((block.amin(dim=1).double(), top.double(), *sums)), place))
+    numbers, places = zip(*parts, strict=True)
+    return torch.cat(numbers, dim=1), torch.cat(places)
 
 
-def squares(values: Any) -> Any:
-    """Sums over each row of squares in units, each square rounded once.
+def squared_errors(values: Any, truth: Any) -> Any:
+    """Squares of each row less its truth (the column that came true; -1: none), each rounded once to units, summed.
 
-    >>> squares(torch.tensor([[0.5, 0.5]])).item() == 1 << 51
+    >>> squared_errors(torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([1, -1])).tolist()
+    [0.5, 0.5]
+    """
+    sums = torch.cat([units(values[rows].double().square()).sum(dim=1) for rows in blocks(values)])
+    true = values.gather(1, truth.clamp(min=0)[:, None])[:, 0].double()
+    change = units((true - 1.0).square()) - units(true.square())
+    return (sums + torch.where(truth >= 0, change, 0)).double() * 2.0**-52
+
+
+def add_scores(table: Any, scores: Any, largest: float) -> None:
+    """Add sums in two limbs of the finite scores (n, v) of each question to a table (4, v), and how many are infinite,
+    and how many are no numbers, minus infinity, or so large that n of them would have a sum beyond the largest.
+
+    >>> table = torch.zeros((4, 1), dtype=torch.int64)
+    >>> add_scores(table, torch.tensor([[1.5], [torch.inf]], dtype=torch.float64), 4.0)
+    >>> table[:, 0].tolist() == [3 << 25, 0, 1, 0]
     True
     """
-    return torch.cat([units(values[rows].double().square()).sum(dim=1) for rows in blocks(values)])
+    finite = torch.isfinite(scores)
+    scaled = torch.where(finite, scores, 0.0) * float(1 << 26)
+    high = torch.floor(scaled)
+    low = torch.round((scaled - high) * float(1 << 26))
+    lawful = (scores > -torch.inf) & (scaled.abs() * len(scores) < largest * (1 << 26))
+    table += torch.stack((high.long().sum(0), low.long().sum(0), (~finite).sum(0), (~lawful).sum(0)))
 
 
 def add_cells(table: Any, cells: Any, outputs: Any, truth: Any, keep: Any) -> None:
@@ -190,7 +212,8 @@ def tempered(logits: Any, top: Any, inverse: float) -> Any:
     """
     parts = []
     for rows in blocks(logits):
-        shifted = widened(logits[rows]) - top[rows, None]
+        block = widened(logits[rows])
+        shifted = block - top[rows, None].to(block.dtype)
         raised = torch.exp(shifted * inverse)
         weighed = raised * shifted
         sums = [part.sum(dim=1, dtype=torch.float64) for part in (raised, weighed, weighed * shifted)]

@@ -6,7 +6,8 @@ has an entry for each row stays on the device.
 
 from __future__ import annotations
 
-from functools import cache
+import importlib
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,11 +30,7 @@ _LARGEST = float(1 << 36)
 @cache
 def _fused() -> Any:
     """The kernels in Triton, where it is installed."""
-    if find_spec("triton") is None:
-        return None
-    from calibrant.kernels.fused import operations
-
-    return operations
+    return importlib.import_module("calibrant.kernels.fused") if find_spec("triton") else None
 
 
 def serving(tensor: Any, *, doubles: bool = False) -> Any:
@@ -42,17 +39,16 @@ def serving(tensor: Any, *, doubles: bool = False) -> Any:
     >>> serving(torch.zeros(1)).__name__
     'calibrant.kernels.rowwise'
     """
-    kernels = _fused() if tensor.is_cuda and (doubles or tensor.dtype is not torch.float64) else None
-    return rowwise if kernels is None else kernels
+    fused = _fused() if tensor.is_cuda and (doubles or tensor.dtype is not torch.float64) else None
+    if fused is None:
+        return rowwise
+    return fused.operations if torch.compiler.is_compiling() else fused.launches
 
 
 def row_extremes(values: DeviceArray) -> tuple[float, float, float, float]:
     """The smallest and the largest entry of a matrix, and the smallest and the largest sum of a row; nan if any is."""
-    rows = _tops(values)
-    least, most = torch.aminmax(rows["total"])
-    ends = (rows["low"].amin() + 0.0 * least, rows["top"].amax(), least, most)  # nan of a sum is nan of its entries
-    low, high, least, most = torch.stack(ends).tolist()
-    return low, high, least, most
+    (low, _, least), (_, high, most) = _ends(_tops(values))
+    return (low, high, least, most) if least == least else (least, least, least, least)  # sums see what is nan
 
 
 def logit_extremes(logits: DeviceArray) -> tuple[float, float]:
@@ -60,10 +56,14 @@ def logit_extremes(logits: DeviceArray) -> tuple[float, float]:
     if logits.ndim == 1:
         low, high = torch.stack(torch.aminmax(logits.tensor)).tolist()
         return low, high
-    rows = _exponentials(logits)
-    ends = torch.stack((rows["low"].amin(), rows["top"].amax(), rows["rest"].amax().to(rows["top"].dtype)))
-    low, high, rest = ends.tolist()
-    return (low, high) if rest == rest else (rest, rest)
+    (low, *_), (_, high, rest, _) = _ends(_exponentials(logits))
+    return (low, high) if rest == rest else (rest, rest)  # sums see what is nan
+
+
+def _ends(numbers: Any) -> list[list[float]]:
+    """The smallest and the largest along the rows of a few numbers each."""
+    ends: list[list[float]] = torch.stack(torch.aminmax(numbers, dim=1)).tolist()
+    return ends
 
 
 def whole_extremes(labels: DeviceArray) -> tuple[int, int]:
@@ -75,8 +75,9 @@ def whole_extremes(labels: DeviceArray) -> tuple[int, int]:
 def leaders(scores: DeviceArray, k: int) -> DeviceArray:
     """The k largest columns of each row, largest first; ties go to the lowest column."""
     if k == 1:
-        place = (scores.known if "place" in scores.known else _tops(scores))["place"]
-        return DeviceArray(place[:, None])
+        if "place" not in scores.known:
+            _tops(scores)
+        return DeviceArray(scores.known["place"][:, None])
     parts = [
         torch.sort(scores.tensor[rows], dim=1, descending=True, stable=True).indices[:, :k] for rows in blocks(scores)
     ]
@@ -91,8 +92,8 @@ def clipped(values: DeviceArray) -> tuple[DeviceArray, Ints]:
 
 def normalisers(logits: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     """The maximum of each row, and the sum of exp(z - maximum) over the other classes."""
-    rows = _exponentials(logits)
-    return DeviceArray(rows["top"].double()), DeviceArray(rows["rest"])
+    _, top, rest, _ = _exponentials(logits)
+    return DeviceArray(top), DeviceArray(rest)
 
 
 class Softmaxed(DeviceArray):
@@ -164,7 +165,7 @@ def scalar_totals(
     """Counts, and outputs and targets in two limbs each, of every (question, bin) for events of fixed edges."""
     v, bins = outputs.shape[1], len(inner) + 1
     table = torch.zeros((5, groups * v * bins), dtype=torch.int64, device=outputs.tensor.device)
-    truth, edges = placed(outputs, targets), placed(outputs, inner)
+    truth, edges = placed(outputs, targets), _kept(inner.tobytes(), inner.dtype.name, outputs.tensor.device)
     plain = keep is None and group is None and not grain and truth.ndim == 1 and 0 < len(inner) <= MOST_EDGES
     if v == 1 and plain:
         serving(outputs.tensor, doubles=True).add_events(table, outputs.tensor[:, 0], truth, edges, closed == "right")
@@ -217,10 +218,7 @@ def brier(outputs: DeviceArray, targets: Any) -> DeviceArray:
         return DeviceArray(_brier_of_logits(outputs.logits, truth)[:, None])
     tensor, (n, v, d) = outputs.tensor, outputs.shape
     if v == 1 and d > 1 and truth.ndim == 1:
-        sums = serving(tensor).squares(tensor[:, 0])
-        true = tensor[:, 0].gather(1, truth.clamp(min=0)[:, None])[:, 0].double()
-        change = torch.round((true - 1.0).square() * 2.0**52) - torch.round(true.square() * 2.0**52)
-        return DeviceArray(((sums + torch.where(truth >= 0, change, 0.0).long()).double() * 2.0**-52)[:, None])
+        return DeviceArray(serving(tensor).squared_errors(tensor[:, 0], truth)[:, None])
     sums = torch.empty((n, v), dtype=torch.int64, device=tensor.device)
     for rows in blocks(outputs):
         block = tensor[rows].double()
@@ -237,10 +235,12 @@ def brier(outputs: DeviceArray, targets: Any) -> DeviceArray:
 def true_logs(outputs: DeviceArray, targets: Any) -> DeviceArray:
     """Logarithms (n, v) of the probability of what happened; 0 where no coordinate of a question (d > 1) did."""
     tensor, truth, (n, v, d) = outputs.tensor, placed(outputs, targets).long(), outputs.shape
-    first = tensor[:, :, 0].double()
-    logs = torch.log1p(-first) if d == 1 else torch.zeros_like(first)
     place = truth.clamp(min=0)[:, None]
     happened = tensor.reshape(n, v * d).gather(1, place).double().log()
+    if v == 1 and d > 1:
+        return DeviceArray(torch.where(truth[:, None] >= 0, happened, 0.0))
+    first = tensor[:, :, 0].double()
+    logs = torch.log1p(-first) if d == 1 else torch.zeros_like(first)
     question = place // d
     return DeviceArray(logs.scatter(1, question, torch.where(truth[:, None] >= 0, happened, logs.gather(1, question))))
 
@@ -258,15 +258,11 @@ def score_totals(scores: DeviceArray) -> tuple[Ints, Ints, Ints] | None:
 
     None where a score is no number or minus infinity, or where the sums would leave their range.
     """
-    numbers = scores.tensor.double()
-    finite = torch.isfinite(numbers)
-    scaled = torch.where(finite, numbers, 0.0) * float(1 << 26)
-    hi = torch.floor(scaled)
-    lo = torch.round((scaled - hi) * float(1 << 26))
-    lawful = (numbers > -torch.inf).all() & ((scaled.abs().amax() * len(scores)) < _LARGEST * (1 << 26))
-    sums = torch.stack((hi.long().sum(0), lo.long().sum(0), (~finite).sum(0), lawful.long().expand(scores.shape[1])))
-    high, low, infinite, fits = fetched(sums)
-    return (*_carried(high, low), infinite) if fits.all() else None
+    numbers, (_, v) = scores.tensor.double(), scores.shape
+    table = torch.zeros((4, v), dtype=torch.int64, device=numbers.device)
+    (serving(numbers, doubles=True) if v == 1 else rowwise).add_scores(table, numbers, _LARGEST)
+    high, low, infinite, unlawful = fetched(table)
+    return None if unlawful.any() else (*_carried(high, low), infinite)
 
 
 def tempered(logits: DeviceArray, labels: Any, inverse: float, *, slopes: bool = True) -> tuple[DeviceArray, ...]:
@@ -274,28 +270,28 @@ def tempered(logits: DeviceArray, labels: Any, inverse: float, *, slopes: bool =
 
     Exponentiated in float32 unless logits are float64.
     """
-    top = _exponentials(logits)["top"]
+    _, top, _, _ = _exponentials(logits)
     total, first, second = serving(logits.tensor).tempered(logits.tensor, top, inverse)
-    true = (logits.tensor.gather(1, placed(logits, labels).long()[:, None])[:, 0] - top).double()
+    true = logits.tensor.gather(1, placed(logits, labels).long()[:, None])[:, 0].double() - top
     mean = first / total
     return tuple(map(DeviceArray, (total.log() - inverse * true, mean - true, second / total - mean.square())))
 
 
-def _tops(values: DeviceArray) -> dict[str, Any]:
-    """The smallest and the largest of each row, the first place of this, and the sum of the row."""
-    if "total" not in values.known:
-        parts = serving(values.tensor).tops(values.tensor)
-        values.known |= dict(zip(("low", "top", "place", "total"), parts, strict=True))
-    return values.known
+def _tops(values: DeviceArray) -> Any:
+    """The smallest and the largest entry of each row and its sum (3, n); the place of the largest is kept, too."""
+    if "tops" not in values.known:
+        numbers, place = serving(values.tensor).tops(values.tensor)
+        values.known |= {"tops": numbers.T, "place": place}
+    return values.known["tops"].T
 
 
-def _exponentials(logits: DeviceArray) -> dict[str, Any]:
-    """The smallest and the largest of each row, the first place of this, and the sums of exp(z - largest) and its
-    square over the other classes."""
-    if "rest" not in logits.known:
-        parts = serving(logits.tensor).exponentials(logits.tensor)
-        logits.known |= dict(zip(("low", "top", "place", "rest", "squares"), parts, strict=True))
-    return logits.known
+def _exponentials(logits: DeviceArray) -> Any:
+    """The smallest and the largest logit of each row, and the sums of exp(z - largest) and of its square over the other
+    classes (4, n); the place of the largest is kept, too."""
+    if "exponentials" not in logits.known:
+        numbers, place = serving(logits.tensor).exponentials(logits.tensor)
+        logits.known |= {"exponentials": numbers.T, "place": place}
+    return logits.known["exponentials"].T
 
 
 def _raised(logits: DeviceArray, top: DeviceArray, rest: DeviceArray) -> Any:
@@ -304,10 +300,17 @@ def _raised(logits: DeviceArray, top: DeviceArray, rest: DeviceArray) -> Any:
 
 
 def _brier_of_logits(logits: DeviceArray, truth: Any) -> Any:
-    rows, (top, rest) = _exponentials(logits), normalisers(logits)
-    true = _raised(DeviceArray(logits.tensor.gather(1, truth.clamp(min=0)[:, None])), top, rest)[:, 0]
-    squares = (1.0 + rows["squares"]) / (1.0 + rest.tensor).square()
+    _, top, rest, pairs = _exponentials(logits)
+    place = truth.clamp(min=0)[:, None]
+    true = _raised(DeviceArray(logits.tensor.gather(1, place)), DeviceArray(top), DeviceArray(rest))[:, 0]
+    squares = (1.0 + pairs) / (1.0 + rest).square()
     return torch.where(truth >= 0, (squares - true.square()).clamp(min=0.0) + (1.0 - true).square(), squares)
+
+
+@lru_cache(maxsize=64)
+def _kept(numbers: bytes, dtype: str, device: Any) -> Any:
+    """A few numbers as a tensor, which stays on its device: most metrics have the same edges."""
+    return torch.tensor(np.frombuffer(numbers, dtype), device=device)
 
 
 def _codes(values: Any, edges: Any, closed: str, grain: float) -> Any:
