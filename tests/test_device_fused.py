@@ -112,7 +112,7 @@ def test_rows_that_are_not_contiguous_are_walked_along():
     values = probabilities((40, 16), torch.float32)[::2]
     assert torch.equal(along_rows.tops(values)[1], rowwise.tops(values)[1])
     thresholds = values[:3].T.contiguous()
-    assert torch.equal(down_columns.up_to(values, thresholds), rowwise.up_to(values, thresholds))
+    assert torch.equal(down_columns.below(values, thresholds)[1], rowwise.below(values, thresholds)[1])
 
 
 def test_what_is_not_finite_is_seen():
@@ -131,12 +131,22 @@ def test_the_walk_down_columns_for_ranks(dtype, shape):
     values = probabilities(shape, dtype)
     thresholds = values[:3].float().T.contiguous()
     thresholds[0] = torch.inf
-    assert torch.equal(down_columns.up_to(values, thresholds), rowwise.up_to(values, thresholds))
-    parts, expected = down_columns.below(values, thresholds), rowwise.below(values, thresholds)
-    assert torch.equal(parts[0], expected[0])
-    assert torch.equal(*(sums[0] + (sums[1] >> 26) for sums in (parts[1], expected[1])))
-    assert torch.equal(*(sums[1] & (1 << 26) - 1 for sums in (parts[1], expected[1])))
-    assert torch.equal(parts[2], expected[2])
+    (sums, largest), (expected, tops) = down_columns.below(values, thresholds), rowwise.below(values, thresholds)
+    assert torch.equal(*(part[0] + (part[1] >> 26) for part in (sums, expected)))
+    assert torch.equal(*(part[1] & (1 << 26) - 1 for part in (sums, expected)))
+    assert torch.equal(largest, tops)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (300, 70)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_walk_down_columns_for_digits(dtype, shape):
+    values = probabilities(shape, dtype)
+    values[-1, 0] = -0.0
+    prefixes = (values[:4].float().T + 0.0).contiguous().view(torch.int32).sort(dim=1).values >> 20
+    for wanted, shift, bits in ((prefixes[:, :1] * 0, 24, 6), (prefixes, 14, 6), (prefixes, 16, 4)):
+        counts = [module.counted_digits(values, wanted, shift, bits) for module in (down_columns, rowwise)]
+        assert torch.equal(*counts)
+        assert counts[0].sum() > 0
 
 
 @pytest.mark.parametrize("launch", [along_rows.tops, along_rows.exponentials])

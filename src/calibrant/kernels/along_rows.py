@@ -175,10 +175,10 @@ def _add_scores(table, scores, largest, n, block: tl.constexpr):
     high = tl.floor(scaled)
     low = ((scaled - high) * LIMB + WHOLE) - WHOLE
     lawful = (score > float("-inf")) & (tl.abs(scaled) * n < largest * LIMB)
-    tl.atomic_add(table, tl.sum(high.to(tl.int64), axis=0))
-    tl.atomic_add(table + 1, tl.sum(low.to(tl.int64), axis=0))
-    tl.atomic_add(table + 2, tl.sum((finite == 0).to(tl.int64), axis=0))
-    tl.atomic_add(table + 3, tl.sum((lawful == 0).to(tl.int64), axis=0))
+    tl.atomic_add(table, tl.sum(high.to(tl.int64), axis=0), sem="relaxed")
+    tl.atomic_add(table + 1, tl.sum(low.to(tl.int64), axis=0), sem="relaxed")
+    tl.atomic_add(table + 2, tl.sum((finite == 0).to(tl.int64), axis=0), sem="relaxed")
+    tl.atomic_add(table + 3, tl.sum((lawful == 0).to(tl.int64), axis=0), sem="relaxed")
 
 
 def tops(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

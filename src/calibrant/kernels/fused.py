@@ -7,9 +7,9 @@ from torch.library import triton_op
 
 from calibrant.kernels import rowwise
 from calibrant.kernels.along_rows import add_scores, exponentials, squared_errors, tempered, tops
-from calibrant.kernels.down_columns import add_columns, add_events, below, up_to
+from calibrant.kernels.down_columns import add_columns, add_events, below, counted_digits
 
-PURE = (tops, exponentials, squared_errors, tempered, up_to, below)
+PURE = (tops, exponentials, squared_errors, tempered, counted_digits, below)
 ADDING = (add_columns, add_events, add_scores)
 
 

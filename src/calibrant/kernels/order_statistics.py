@@ -1,4 +1,4 @@
-"""Columns of a tensor at ranks: what lies below the forecast at each rank, found by halving, without sorting."""
+"""Columns of a tensor at ranks: what lies below the forecast at each rank, found digit by digit, without sorting."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import torch
 
 from calibrant.kernels.tensors import widened
 
-ONE = 0x3F80_0000
-"""The bits of 1.0 in float32."""
-ZEROS = {torch.float16: 13, torch.bfloat16: 16}
-"""Significand bits that are 0 where halves are widened."""
+MANY, FEW = (12, 6, 6, 6), (6, 6, 6, 6, 6)
+"""How many of the 30 bits of floats up to 1.0 are found at a time, in columns of many samples or of few."""
+LONG = 4096
+"""Samples that are many: the first table has so many counts a column."""
+TOGETHER = 64
+"""Ranks that are found together, since each has a table of counts."""
 
 
 def at_ranks(values: Any, targets: Any, ranks: Any, kernels: Any) -> tuple[Any, Any]:
     """Forecasts (2, v, r) and whole numbers (6, v, r) as `calibrant.kernels.torch.at_ranks` gives them.
 
-    `kernels` has the two walks down the columns, `up_to` and `below`.
+    `kernels` has the two walks down the columns, `counted_digits` and `below`.
 
     >>> from calibrant.kernels import rowwise
     >>> forecasts, whole = at_ranks(torch.tensor([[0.25], [0.75]]), torch.tensor([0, -1]), [1, 2], rowwise)
@@ -25,25 +27,36 @@ def at_ranks(values: Any, targets: Any, ranks: Any, kernels: Any) -> tuple[Any, 
     ([[[0.75, inf]], [[0.25, 0.75]]], [[[1, 2]], [[2, 2]], [[1, 1]], [[1, 1]]])
     """
     places = torch.as_tensor(ranks, device=values.device).expand(values.shape[1], -1)
-    at = _forecasts(values, places, kernels)
-    below, sums, largest = kernels.below(values, at)
-    whole = torch.stack((below, kernels.up_to(values, at), *_hits(values, targets.long(), at), *sums))
+    parts = [_forecasts(values, some, kernels) for some in places.split(TOGETHER, dim=1)]
+    at, below, through = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))
+    sums, largest = kernels.below(values, at)
+    whole = torch.stack((below, through, *_hits(values, targets.long(), at), *sums))
     return torch.stack((at, largest)).double(), whole
 
 
-def _forecasts(values: Any, places: Any, kernels: Any) -> Any:
-    """The forecast at each rank of each column: the smallest of which more than so many lie at or below it.
+def _forecasts(values: Any, places: Any, kernels: Any) -> tuple[Any, Any, Any]:
+    """The forecast at each rank of each column, how many values lie below it, and how many at or below it.
 
-    Floats of at least 0 are in the order of their bits, among which the one is found by halving.
+    Floats of at least 0 are in the order of their bits. Of these the highest are found first, from counts of what
+    stands there; then the next, among the values that have the bits that were found.
     """
-    zeros = ZEROS.get(values.dtype, 0)
-    low = torch.zeros(places.shape, dtype=torch.int32, device=values.device)
-    high = torch.full_like(low, ONE >> zeros)
-    for _ in range((ONE >> zeros).bit_length()):
-        middle = (low + high) >> 1
-        enough = kernels.up_to(values, (middle << zeros).view(torch.float32)) > places
-        low, high = torch.where(enough, low, torch.minimum(middle + 1, high)), torch.where(enough, middle, high)
-    return torch.where(places < len(values), (high << zeros).view(torch.float32), torch.inf)
+    n, shift = len(values), 30
+    sought = places.clamp(max=n - 1).int()
+    prefixes, slots = torch.zeros_like(sought[:, :1]), torch.zeros_like(places)
+    for bits in MANY if n >= LONG else FEW:
+        shift -= bits
+        counts = kernels.counted_digits(values, prefixes, shift, bits).flatten(1)
+        running = counts.cumsum(1, dtype=torch.int32)
+        homes = slots << bits
+        sought = sought + running.gather(1, homes) - counts.gather(1, homes)
+        cells = torch.searchsorted(running, sought, right=True)
+        same = counts.gather(1, cells)
+        sought = sought + same - running.gather(1, cells)
+        prefixes = ((prefixes.gather(1, slots) << bits) + (cells - homes)).int()
+        slots = torch.searchsorted(prefixes, prefixes)
+    beyond, below = places >= n, places - sought
+    at = torch.where(beyond, torch.inf, prefixes.view(torch.float32))
+    return at, torch.where(beyond, n, below), torch.where(beyond, n, below + same)
 
 
 def _hits(values: Any, truth: Any, at: Any) -> tuple[Any, Any]:

@@ -167,28 +167,36 @@ def add_columns(table: Any, values: Any, edges: Any, right_closed: bool) -> None
         table[:3].index_add_(1, cells, parts)
 
 
-def up_to(values: Any, thresholds: Any) -> Any:
-    """How many values of each column lie at or below each of its thresholds (width, r).
+def counted_digits(values: Any, prefixes: Any, shift: int, bits: int) -> Any:
+    """How often each number of so many bits, beyond so many lower ones, occurs in each column (width, s, 2^bits):
+    among the values (in [0, 1]) whose higher bits are one of the column's s prefixes, which ascend.
 
-    >>> up_to(torch.tensor([[0.25], [0.5]]), torch.tensor([[0.25, 1.0]])).tolist()
-    [[1, 2]]
+    Values of a prefix that stands several times are counted at the first.
+
+    >>> counted_digits(torch.tensor([[0.0], [1.0], [1.0]]), torch.tensor([[0]], dtype=torch.int32), 29, 1).tolist()
+    [[[1, 2]]]
     """
-    counts = torch.zeros(thresholds.shape, dtype=torch.int64, device=values.device)
+    width, slots = prefixes.shape
+    counts = torch.zeros(width * slots << bits, dtype=torch.int32, device=values.device)
+    homes = torch.arange(width, device=values.device)[:, None] * slots
     for rows in blocks(values):
-        block = widened(values[rows])
-        for place, threshold in enumerate(thresholds.unbind(dim=1)):
-            counts[:, place] += (block <= threshold).sum(dim=0)
-    return counts
+        whole = (widened(values[rows]).T + 0.0).contiguous().view(torch.int32)  # -0.0 becomes 0.0
+        prefix = whole >> (shift + bits)
+        slot = torch.searchsorted(prefixes, prefix)
+        there = prefixes.gather(1, slot.clamp(max=slots - 1)) == prefix
+        cells = ((homes + slot) << bits) + ((whole >> shift) & ((1 << bits) - 1))
+        cells = cells[there]
+        counts.index_add_(0, cells, torch.ones_like(cells, dtype=torch.int32))
+    return counts.reshape(width, slots, 1 << bits)
 
 
-def below(values: Any, thresholds: Any) -> tuple[Any, Any, Any]:
-    """How many values of each column lie below each of its thresholds (width, r), their sum in units in two limbs
-    (2, width, r), and the largest of them; minus infinity where there is none.
+def below(values: Any, thresholds: Any) -> tuple[Any, Any]:
+    """Of the values of each column that lie below each of its thresholds (width, r), the sum in units in two limbs
+    (2, width, r), and the largest; minus infinity where there is none.
 
     >>> [part.tolist() for part in below(torch.tensor([[0.25], [0.5]]), torch.tensor([[0.5]]))]
-    [[[1]], [[[16777216]], [[0]]], [[0.25]]]
+    [[[[16777216]], [[0]]], [[0.25]]]
     """
-    counts = torch.zeros(thresholds.shape, dtype=torch.int64, device=values.device)
     sums = torch.zeros((2, *thresholds.shape), dtype=torch.int64, device=values.device)
     largest = torch.full_like(thresholds, -torch.inf)
     for rows in blocks(values):
@@ -196,12 +204,11 @@ def below(values: Any, thresholds: Any) -> tuple[Any, Any, Any]:
         unit = units(block)
         for place, threshold in enumerate(thresholds.unbind(dim=1)):
             there = block < threshold
-            counts[:, place] += there.sum(dim=0)
             sums[0, :, place] += ((unit >> 26) * there).sum(dim=0)
             sums[1, :, place] += ((unit & LOW) * there).sum(dim=0)
             top = torch.where(there, block, -torch.inf).amax(dim=0)
             largest[:, place] = torch.maximum(largest[:, place], top)
-    return counts, sums, largest
+    return sums, largest
 
 
 def tempered(logits: Any, top: Any, inverse: float) -> Any:
