@@ -1,23 +1,31 @@
 """Laws of data sets whose calibration is known, and how often a test rejects them.
 
-    from calibration_laws import CALIBRATED, OFF, rejections
-    rejections(lambda p: cal.calibration_test(p, n=199).p_value, CALIBRATED["weights"], n=300, datasets=500)
+    from calibration_laws import CALIBRATED, OFF, TESTS, rejections
+    rejections(TESTS["calibration_test"], CALIBRATED["weights 1 to 5"], n=300, datasets=500)
 
 A law is a function of a generator and a number of rows; laws of grouped rows have a column "group".
 """
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 import calibrant as cal
+from calibrant.files.reading import SHIPPED, read_scores
 
 LEVELS = (0.01, 0.05, 0.1)
-CLASSES = 10
+ALARMS = 500
+"""Data sets of each sort over which alarms are counted."""
 
 
 def sigmoid(z):
     return 1 / (1 + np.exp(-z))
+
+
+@cache
+def real_logits():
+    """The logits of a real network, as shipped."""
+    return np.asarray(read_scores(SHIPPED / "fashion_mnist_test.npz")[0], np.float64)
 
 
 def event(rng, n, curve=sigmoid, decimals=16, weights=None):
@@ -25,7 +33,7 @@ def event(rng, n, curve=sigmoid, decimals=16, weights=None):
     z = rng.normal(0, 1.5, n)
     p = sigmoid(z).round(decimals)
     truth = p if curve is sigmoid else np.clip(curve(z), 0, 1)
-    weight = None if weights is None else rng.integers(1, weights + 1, n)
+    weight = None if weights is None else weights(rng, n)
     return cal.Predictions.from_probs((rng.random(n) < truth).astype(int), p, sample_weight=weight)
 
 
@@ -35,11 +43,22 @@ def beta(rng, n, a, b):
     return cal.Predictions.from_probs((rng.random(n) < p).astype(int), p)
 
 
-def classes(rng, n, slope=1.0):
-    """Logits of standard deviation 2 of ten classes; the truth follows the softmax of slope times them."""
-    z = rng.normal(0, 2, (n, CLASSES))
-    gumbel = -np.log(-np.log(rng.random(z.shape)))
-    return cal.Predictions.from_logits((slope * z + gumbel).argmax(axis=1), z)
+def classes(rng, n, slope=1.0, width=10, shift=0.0):
+    """Logits of standard deviation 2 of some classes; the truth follows the softmax of slope times them, the first
+    one's shifted."""
+    z = rng.normal(0, 2, (n, width))
+    return cal.Predictions.from_logits(drawn(rng, slope * z + shift * (np.arange(width) == 0)), z)
+
+
+def drawn(rng, logits):
+    """Classes that follow the softmax of logits."""
+    return (logits - np.log(-np.log(rng.random(logits.shape)))).argmax(axis=1)
+
+
+def real(rng, n):
+    """Rows of a real network's forecasts, with labels drawn from them."""
+    z = real_logits()[rng.integers(0, len(real_logits()), n)]
+    return cal.Predictions.from_logits(drawn(rng, z), z)
 
 
 def labels(rng, n, count=4):
@@ -63,8 +82,11 @@ CALIBRATED = {
     "likely": partial(beta, a=8, b=0.2),
     "rare": partial(beta, a=0.3, b=6),
     "ties": partial(event, decimals=1),
-    "weights": partial(event, weights=5),
-    "top label": classes,
+    "weights 1 to 5": partial(event, weights=lambda rng, n: rng.integers(1, 6, n)),
+    "skewed weights": partial(event, weights=lambda rng, n: rng.lognormal(0, 1, n)),
+    "10 classes": classes,
+    "100 classes": partial(classes, width=100),
+    "real forecasts": real,
     "labels": labels,
     "groups, no effect": partial(grouped, effect="none"),
     "groups, shifts": grouped,
@@ -76,18 +98,23 @@ OFF = {
     "shift .4": partial(event, curve=lambda z: sigmoid(z + 0.4)),
     "wave": partial(event, curve=lambda z: sigmoid(z) + 0.09 * np.sin(4 * np.pi * sigmoid(z))),
     "local": partial(event, curve=lambda z: sigmoid(z) - 0.15 * (np.abs(sigmoid(z) - 0.7) < 0.1)),
-    "top label, slope .85": partial(classes, slope=0.85),
+    "10 classes, slope .85": partial(classes, slope=0.85),
+    "10 classes, one shifted by .8": partial(classes, shift=0.8),
 }
 TESTS = {
-    "calibration_test": lambda p, groups=None: cal.calibration_test(p, n=199, groups=groups).p_value,
-    "cox_test": lambda p, groups=None: cal.cox_test(p, groups=groups).p_value,
-    "spiegelhalter_test": lambda p, groups=None: cal.spiegelhalter_test(p, groups=groups).p_value,
-    "hosmer_lemeshow_test": lambda p, groups=None: cal.hosmer_lemeshow_test(p, groups=groups).p_value,
-    "consistency of ECE": lambda p, groups=None: cal.consistency(cal.ECE, p, n=199, groups=groups).p_value,
+    "calibration_test": partial(cal.calibration_test, n=199),
+    "cox_test": cal.cox_test,
+    "spiegelhalter_test": cal.spiegelhalter_test,
+    "hosmer_lemeshow_test": cal.hosmer_lemeshow_test,
+    "consistency of ECE": partial(cal.consistency, cal.ECE, n=199),
 }
 
 
-def rejections(test, law, n, datasets=500, seed=0):
-    """The share of data sets of a law that a test rejects at each level."""
-    p_values = np.array([test(law(np.random.default_rng([seed, index, n]), n)) for index in range(datasets)])
-    return {level: float(np.mean(p_values <= level)) for level in LEVELS}
+def rejections(test, law, n, datasets=ALARMS, seed=0, groups=None):
+    """How many data sets of a law a test rejects at each level.
+
+    Every data set has redraws of its own: the same ones for all would make them right or wrong together.
+    """
+    data = (law(np.random.default_rng([seed, index, n]), n) for index in range(datasets))
+    p = np.array([test(some, groups=groups, seed=index).p_value for index, some in enumerate(data)])
+    return [int(np.sum(p <= level)) for level in LEVELS]

@@ -19,6 +19,8 @@ import numpy as np
 import calibrant as cal
 from calibrant.files import reading as io
 from calibrant.files.writing import write_text
+from calibrant.recalibrate.fitting.lessons import Lesson
+from calibrant.recalibrate.histogram import CELLS, even_edges, left_out_loss
 from calibrant.recalibrate.methods import SHORT
 
 METRICS = {
@@ -34,7 +36,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--data", type=Path)
     asked.add_argument("--out", type=Path)
-    asked.add_argument("--methods", nargs="*", default=list(SHORT))
+    asked.add_argument("--methods", nargs="*", default=[name for name, method in SHORT.items() if method.learns])
     asked.add_argument("--samples", type=int, default=50, help="samples of 10 %% of the rows")
     given = asked.parse_args()
     studied = {name: Studied(name, *rows, given.methods) for name, rows in data_sets(given.data).items()}
@@ -113,7 +115,13 @@ class Studied:
 
 def answers(studied: dict[str, Studied], samples: int) -> list[str]:
     """What the studies asked, answered by these numbers."""
-    return [*ranking(studied), *over_correction(studied), *preferences(studied, samples), *tempered(studied)]
+    return [
+        *ranking(studied),
+        *over_correction(studied),
+        *preferences(studied, samples),
+        *cells(studied),
+        *tempered(studied),
+    ]
 
 
 def ranking(studied: dict[str, Studied]) -> list[str]:
@@ -134,7 +142,7 @@ def ranking(studied: dict[str, Studied]) -> list[str]:
     several = sum(len(found) > 1 for found in winners.values())
     return [
         "", "## Does the ranking depend on the metric?", "",
-        f"Yes on {several} of {len(studied)} data sets: metrics prefer different methods. The best by each metric:", "",
+        f"Metrics prefer different methods on {several} of {len(studied)} data sets. The best by each metric:", "",
         *markdown(["data", *names], rows), "",
         f"Mean Kendall correlation of the rankings, least alike: {least}; most alike: {most}.",
     ]  # fmt: skip
@@ -218,6 +226,31 @@ def preferences(studied: dict[str, Studied], samples: int) -> list[str]:
     ]  # fmt: skip
 
 
+def cells(studied: dict[str, Studied]) -> list[str]:
+    """Which cells should histogram binning have?"""
+    measures = {name: METRICS[name] for name in ("log loss", "Brier", "ECE", "SCE")}
+    rows = []
+    for data in studied.values():
+        input = "logits" if data.test.logits else "probabilities"
+        lesson = Lesson.of(data.validation, input=input)
+        width = min(CELLS, key=lambda count: left_out_loss(lesson, lambda event: even_edges(count)))
+        for words, options in {
+            "equal mass, number by log loss (default)": {},
+            "equal width, number by log loss": {"binning": cal.EqualWidth(width)},
+            "15 of equal mass": {"binning": cal.EqualMass(15)},
+            "15 of equal width": {"binning": cal.EqualWidth(15)},
+        }.items():
+            fitted = cal.HistogramBinning(input, **options).fit(data.validation)
+            values = {name: metric(fitted.recalibrate(data.test)).value for name, metric in measures.items()}
+            numbers = [shown(name, value) for name, value in values.items()]
+            rows.append([data.name, words, str(fitted.n_bins_), *numbers])
+    header = ["data", "cells of histogram binning", "number"]
+    return [
+        "", "## Which cells should histogram binning have?", "",
+        *markdown([*header, *(f"{name}, points" if name in IN_POINTS else name for name in measures)], rows),
+    ]  # fmt: skip
+
+
 def tempered(studied: dict[str, Studied]) -> list[str]:
     """One temperature looked at closely."""
     one = studied.get("CIFAR-10, ResNet-50")
@@ -240,8 +273,9 @@ def opening() -> list[str]:
         "# Recalibration on real predictions",
         "",
         "Printed by `scripts/recalibration_study.py`. Methods are fitted on validation rows alone (a random half,",
-        "seed 0, where a file has none) and measured on the others. Errors, MCS and accuracy are in points; lower is",
-        "better but for accuracy; MCS is best at 0.",
+        "seed 0, where a file has none) and measured on the others, with their default options. Errors, MCS and",
+        "accuracy are in percentage points. Lower is better, except for accuracy; MCS is best at 0. These are single",
+        "test sets without intervals: small differences between methods are noise.",
     ]
 
 

@@ -379,6 +379,30 @@ def _sklearn_sigmoid(p, y, others):
     return mapped.predict_proba(others[:, None])[:, 1]
 
 
+def ends():
+    """Half of the forecasts at one end: the smooth error as it is, and with everything between the ends doubled."""
+    p, y = piled(at=1.0)
+    weight = np.where(p == 1, 1, 2)
+    rows = []
+    for at in (1.0, 0.99):
+        p, y = piled(at)
+        cells = [f"{cal.SMECE(y, p).value:.3f}", f"{cal.SMECE(y, p, sample_weight=weight).value:.3f}"]
+        rows.append([f"{at:g}", *cells, *([f"{_smooth_relplot(p, y):.3f}"] if installed("relplot") else [])])
+    return markdown(["500 forecasts at", "calibrant", "calibrant, the others doubled", "relplot"][: len(rows[0])], rows)
+
+
+def piled(at):
+    """500 forecasts at one place, of which 450 come true, and 500 from .05 to .85, of which every other one does."""
+    p = np.concatenate([np.full(500, at), np.linspace(0.05, 0.85, 500)])
+    return p, np.concatenate([np.arange(500) % 10 > 0, np.arange(500) % 2 == 0]).astype(int)
+
+
+def _smooth_relplot(p, y):
+    from relplot.metrics import smECE
+
+    return float(smECE(p, y))
+
+
 def levels():
     """What "90%" means: the ends of an interval from 100 resamples, by the names of the level."""
     p, y = grid()
@@ -418,6 +442,7 @@ TABLES = {
     "row-order": row_order,
     "temperature": temperature,
     "sigmoid": sigmoid,
+    "ends": ends,
     "levels": levels,
 }
 

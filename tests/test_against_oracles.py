@@ -49,6 +49,8 @@ def test_equal_mass_errors(data, n_bins):
     signed = replace(cal.ECE_DEBIASED, binning=binning)(y, P).details["signed_square"]
     scores, labels = lenses.top_label(P, y)
     assert signed == close(errors.debiased_squared_error(scores, labels, plain.equal_mass(scores, n_bins)))
+    marginal = replace(cal.SCE, binning=binning, distance=cal.debiased_squared, across=cal.root_mean_of)(y, P).value
+    assert marginal == pytest.approx(errors.marginal_debiased(P, y, n_bins), abs=1e-7)  # a square root of noise
     own = cal.LabelBinnedError(binning=binning)(y, P).value
     assert own == close(errors.label_binned_error(scores, labels, plain.equal_mass(scores, n_bins), 1))
     for aggregate, oracle in ((cal.mean, distances.mean), (cal.uniform, distances.uniform)):

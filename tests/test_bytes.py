@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Totals
 from calibrant.specification.packing import MAGIC, packed
 from calibrant.summaries import About
@@ -357,7 +358,9 @@ def test_summaries_that_cannot_be_are_refused():
         dataclasses.replace(table, starts=table.starts + 1),
         dataclasses.replace(table, starts=table.starts[:0]),
         dataclasses.replace(table, values=table.values[:-1]),
-        dataclasses.replace(table, precision=dataclasses.replace(table.precision, bits=54)),
+        dataclasses.replace(table, precisions=((Precision(54), table.about.n),)),
+        dataclasses.replace(table, precisions=((Precision(53), table.about.n + 1),)),
+        dataclasses.replace(table, precisions=((Precision(53), 1), (Precision(24), table.about.n - 1))),
         dataclasses.replace(view, group=view.group + 3),
         dataclasses.replace(view, targets=view.targets + 3),
         dataclasses.replace(view, outputs=view.outputs - 0.5),

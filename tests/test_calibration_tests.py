@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors.cumulative import CumulativeError, kuiper
+from calibrant.inference.calibration_tests import excess_variance, whitening
+from calibrant.inference.class_totals import ClassTotals
 from calibrant.inference.main_question import MainQuestion
 from oracles import calibration_tests as plain
 
@@ -160,9 +162,13 @@ def test_each_kind_of_forecast_asks_its_main_question():
     labels = cal.Predictions.from_multilabel(rng.integers(0, 2, (60, 4)), p)
     pooled = cal.Predictions.from_probs(labels.labels.ravel(), p.ravel())
     for test in (*REFERENCE, cal.calibration_test):
-        assert test(classes).p_value == close(test(answers).p_value)
         assert test(labels).p_value == close(test(pooled).p_value)
         assert (test(classes).n, test(labels).n) == (60, 240)
+    for test in REFERENCE:
+        assert test(classes).p_value == close(test(answers).p_value)
+    of_classes, of_answers = (cal.calibration_test(some).p_values for some in (classes, answers))
+    assert {name: of_classes[name] for name in of_answers} == of_answers
+    assert of_classes.keys() - of_answers.keys() == {"class totals"}
 
 
 def test_many_forecasts_are_put_into_cells_that_change_little(monkeypatch):
@@ -185,6 +191,96 @@ def test_a_test_prints_itself_and_becomes_json():
     assert "20 groups" in str(cal.cox_test(clustered(300, 20, 0), groups="group"))
 
 
+def test_rare_events_are_held_against_redrawn_labels_and_common_ones_against_chi_squared():
+    rng = np.random.default_rng(0)
+    rare, common = (rng.uniform(low, high, 300) for low, high in ((0.001, 0.01), (0.2, 0.8)))
+    for test in REFERENCE:
+        for p, redraws in ((rare, 1999), (common, 0)):
+            found = test(cal.Predictions.from_probs((rng.random(300) < p).astype(int), p))
+            assert found.redraws == redraws
+            assert ("redraws" in str(found)) == bool(redraws)
+    assert cal.hosmer_lemeshow_test(cal.Predictions.from_probs([0] * 299 + [1], rare), fitted=True).redraws == 0
+
+
+def test_the_variance_that_decides_about_redraws_is_that_of_the_statistic():
+    p = np.array([0.02, 0.05, 0.1, 0.4, 0.7])
+    weight = np.array([1.0, 2.0, 1.0, 3.0, 1.0])
+    chance, values = [], []
+    for outcome in itertools.product([0, 1], repeat=5):
+        chance.append(math.prod(q if y else 1 - q for y, q in zip(outcome, p, strict=True)))
+        values.append(plain.cox(outcome, p, weight))
+    mean = sum(c * v for c, v in zip(chance, values, strict=True))
+    variance = sum(c * (v - mean) ** 2 for c, v in zip(chance, values, strict=True))
+    sample = MainQuestion.of(cal.Predictions.from_probs([0, 0, 0, 1, 1], p, sample_weight=weight))
+    features = np.column_stack([np.ones(5), sample.log_odds])
+    white = features @ whitening((features * sample.variances[:, None]).T @ features)
+    assert (mean, excess_variance(sample, white)) == (close(2.0), close(variance - 4.0))
+
+
+def test_p_values_of_redraws_are_those_of_every_outcome():
+    p = np.array([0.02, 0.05, 0.1, 0.04])
+    seen = cal.cox_test(cal.Predictions.from_probs([0, 1, 0, 0], p))
+    every = list(itertools.product([0, 1], repeat=4))
+    chances = [math.prod(q if y else 1 - q for y, q in zip(outcome, p, strict=True)) for outcome in every]
+    as_large = [plain.cox(outcome, p, [1] * 4) >= seen.statistic - 1e-9 for outcome in every]
+    exact = sum(itertools.compress(chances, as_large))
+    assert seen.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact / 1999))
+
+
+# Class totals
+
+
+def of_classes(n, seed, width=5, shift=0.0, **columns):
+    rng = np.random.default_rng([seed, n])
+    z = rng.normal(0, 1.5, (n, width))
+    truth = z + shift * (np.arange(width) == 1) - np.log(-np.log(rng.random((n, width))))
+    return cal.Predictions.from_logits(truth.argmax(axis=1), z, **columns)
+
+
+def test_class_totals_are_those_of_a_loop():
+    weight = np.arange(40) % 3 + 1.0
+    predictions = of_classes(40, 0, sample_weight=weight)
+    p, y = predictions.probabilities, predictions.labels
+    off, covariance = np.zeros(5), np.zeros((5, 5))
+    for row, label, w in zip(p, y, weight, strict=True):
+        for place in range(5):
+            off[place] += w * ((label == place) - row[place])
+            for other in range(5):
+                covariance[place, other] += w * w * row[place] * ((place == other) - row[other])
+    found = cal.calibration_test(predictions, n=9).statistics["class totals"]
+    assert found == close(off @ np.linalg.pinv(covariance, rcond=1e-9) @ off)
+
+
+def test_redrawn_classes_are_as_likely_as_forecast():
+    predictions = cal.Predictions.from_probs([0, 2], [[0.5, 0.2, 0.3], [0.1, 0.3, 0.6]], sample_weight=[1, 3])
+    totals = ClassTotals.of(predictions, MainQuestion.of(predictions))
+    rng = np.random.default_rng(0)
+    hits = rng.random((20_000, 2)) < [0.5, 0.6]
+    drawn = totals.redrawn(hits, rng) + totals.weight @ totals.chances
+    seen, counts = np.unique(drawn.round(6), axis=0, return_counts=True)
+    chances = {}
+    for first, second in itertools.product(range(3), range(3)):
+        key = tuple((np.eye(3)[first] + 3 * np.eye(3)[second]).tolist())
+        chances[key] = [0.5, 0.2, 0.3][first] * [0.1, 0.3, 0.6][second]
+    assert {tuple(row): count / 20_000 for row, count in zip(seen.tolist(), counts, strict=True)} == pytest.approx(
+        chances,
+        abs=0.015,  # more than four standard errors
+    )
+
+
+def test_a_shifted_class_is_seen_that_the_likeliest_class_hides():
+    data = [of_classes(400, seed, shift=0.7) for seed in range(40)]
+    tests = [cal.calibration_test(p, n=99) for p in data]
+    assert sum(test.p_value <= 0.05 for test in tests) >= 30
+    assert sum(test.loudest == "class totals" for test in tests) >= 25
+
+
+def test_classes_are_seldom_rejected_in_groups_or_alone():
+    data = [of_classes(60, seed, group=np.arange(60) // 2) for seed in range(250)]
+    assert rejected(lambda p: cal.calibration_test(p, n=39).p_value, data) <= 24
+    assert rejected(lambda p: cal.calibration_test(p, n=39, groups="group").p_value, data) <= 24
+
+
 # Levels: at an exact 5 %, more than 24 of 250 come once in 1,000 times
 
 
@@ -203,6 +299,13 @@ def test_likely_events_and_tied_forecasts_are_seldom_rejected():
     for forecasts in (rng.beta(8, 0.2, (250, 60)), rng.random((250, 60)).round(1)):
         data = [cal.Predictions.from_probs((rng.random(60) < p).astype(int), p) for p in forecasts]
         assert rejected(lambda p: cal.calibration_test(p, n=99).p_value, data) <= 24
+
+
+def test_rare_and_likely_events_are_seldom_rejected_in_bins():
+    rng = np.random.default_rng(5)
+    for forecasts in (rng.beta(8, 0.2, (250, 50)), rng.beta(0.3, 6, (250, 50))):
+        data = [cal.Predictions.from_probs((rng.random(50) < p).astype(int), p) for p in forecasts]
+        assert rejected(lambda p: cal.hosmer_lemeshow_test(p).p_value, data) <= 24
 
 
 def test_weighted_rows_are_one_row_each():

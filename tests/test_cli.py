@@ -77,6 +77,7 @@ ANSWERS = cal.Predictions.from_confidence(CORRECT, CONFIDENCE, region=REGION)
 
 
 GAPS = PROBS.mean(axis=0) - np.bincount(LABELS, minlength=len(NAMES)) / N
+LOSS = cal.BRIER(CLASSES, interval=cal.Confidence()).interval
 UNDER = f"one_class({GAPS.argmin()})/equal_width(1)/signed"
 """A metric whose value is negative."""
 
@@ -370,7 +371,7 @@ def test_whole_groups_are_resampled(command, tmp_path):
     assert widths[1] > 1.5 * widths[0]
     assert widths[3] > 1.5 * widths[2]
     ended = command("measure", str(tmp_path / "sites.npz"), "--groups", "site")
-    assert "--groups is for --interval and --null" in ended.err
+    assert "--groups is for --interval, --null and --confident" in ended.err
     for metric, more in (("ece", ()), ("mcs", ("--groups", "site"))):
         asked = ("measure", str(tmp_path / "sites.npz"), "-m", metric, "--null", "19", *more)
         assert "corrected" not in command(*asked).out
@@ -417,7 +418,7 @@ def test_metrics_are_given_one_by_one(command, words):
 
 def test_a_second_word_after_a_metric_is_a_file(command):
     ended = command("measure", "probs.npz", "-m", "ece", "sce")
-    assert ended.code == 4
+    assert ended.code == 3
     assert ended.err == "calibrant: sce: No such file or directory\n"
 
 
@@ -607,6 +608,9 @@ def test_json_is_strict_where_values_are_not_finite(command, tmp_path):
         (["-m", "ece", "--by", "region"], f"ece={cal.ECE(CLASSES).value * 1.001!r}", 1),
         (["-m", "ECE"], "ece=1", 0),
         (["-m", "ece"], "ECE=0.0001", 1),
+        (["-m", "ece", "--confident"], "ece=1", 0),
+        (["-m", "brier", "--confident"], f"brier={LOSS.low * 0.999!r}", 1),
+        (["-m", "brier", "--confident"], f"brier={LOSS.low * 1.001!r}", 0),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -629,6 +633,15 @@ def test_a_failed_limit_names_the_metric_the_rows_and_both_numbers(command):
     assert _one_line(ended, 1)
     for part in ("ece", "all", f"{cal.ECE(CLASSES).value:.4f}", "0.0001"):
         assert part in ended.err
+
+
+def test_a_limit_on_an_interval_that_does_not_exist_is_wrong_data_unless_another_limit_was_passed(command):
+    words = ("measure", "probs.npz", "-m", "mce", "-m", "brier", "--confident", "--fail-above", "mce=1")
+    ended = command(*words)
+    assert _one_line(ended, 3)
+    for part in ("mce of all", "no interval is known to cover", "leave out --confident"):
+        assert part in ended.err
+    assert _one_line(command(*words, "--fail-above", "brier=0.0001"), 1)
 
 
 @pytest.mark.parametrize("limits", [("1", "0.0001"), ("0.0001", "1")])
@@ -669,6 +682,8 @@ def test_of_several_limits_of_a_metric_each_holds(command, limits):
         (["measure", "probs.npz", "--fail-above", "ece=5%"], "METRIC=LIMIT"),
         (["measure", "probs.npz", "--fail-above", "ece=nan"], "METRIC=LIMIT"),
         (["measure", "probs.npz", "-m", "ece", "--fail-above", "sce=0.1"], "not measured"),
+        (["measure", "probs.npz", "-m", "accuracy", "--fail-above", "accuracy=0.9"], "higher is better"),
+        (["measure", "probs.npz", "-m", "ece", "--confident"], "--fail-above"),
         (["measure", "probs.npz", "probs.npz", "probs.npz"], "two NPY"),
         (["measure", "other.npz", "--label", "truth", "--probs", "forecast", "--logits", "scores"], "--logits"),
         (["measure", "missing.npz", "--metric", "ecee"], "did you mean 'ece'?"),
@@ -775,18 +790,18 @@ def test_python_objects_in_an_archive_are_refused(command, tmp_path):
     [["missing.csv"], ["."], ["labels.npy", "missing.npy"], ["probs.npz", "--metric", "mahalanobis(@missing.json)"]],
     ids=" ".join,
 )
-def test_a_file_that_cannot_be_read_ends_with_four(command, words):
+def test_a_file_that_cannot_be_read_ends_with_three(command, words):
     ended = command("measure", *words)
-    assert _one_line(ended, 4)
+    assert _one_line(ended, 3)
     assert words[-1].removeprefix("mahalanobis(@").removesuffix(")") in ended.err
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_ends_with_four(command, tmp_path):
+def test_a_file_without_permission_ends_with_three(command, tmp_path):
     path = tmp_path / "locked.csv"
     path.write_text("label,p\n1,0.9\n", encoding="utf-8")
     path.chmod(0)
-    assert _one_line(command("measure", path), 4)
+    assert _one_line(command("measure", path), 3)
 
 
 @pytest.mark.parametrize(
@@ -859,7 +874,7 @@ def test_a_hostile_class_name_is_inert_in_every_format(command, index):
     [
         (["hostile.npz", "--by", "\x1b[31mcolumn"], 3),
         (["hostile.npz", "--select", "label_in('\\x1b[31mrde')"], 3),
-        (["\x1b[31m\u202e.csv"], 4),
+        (["\x1b[31m\u202e.csv"], 3),
         (["probs.npz", "-m", "'\x1b[31m'"], 2),
         (["probs.npz", "--fail-above", "\x1b[31m=1"], 2),
         (["probs.npz", "--fail-above", "\x1b[31m"], 2),

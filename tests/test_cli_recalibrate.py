@@ -127,11 +127,11 @@ def test_columns_are_matched_by_name(run, small, tmp_path):
     assert "must name the classes of the map" in err
     code, _, err = run("recalibrate", "apply", tmp_path / "map.json", small, "-o", small)
     assert code == 2
-    assert "another file" in err
+    assert "would overwrite" in err
 
 
 def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
-    words = ("recalibrate", "choose", small, "-m", "temperature", "-m", "platt", "--cv", "3", "--interval", "30")
+    words = ("recalibrate", "choose", small, "-m", "temperature", "-m", "platt", "--cv", "3")
     code, out, err = run(*words, "--groups", "patient", "-o", tmp_path / "map.json")
     assert (code, err) == (0, "")
     assert "lowest cross-fitted log loss" in out
@@ -145,6 +145,23 @@ def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     assert set(document["methods"]) == {"temperature", "platt", "as it is"}
 
 
+def test_choose_ends_with_one_where_the_choice_is_still_off(run, small):
+    words = ("recalibrate", "choose", small, "-m", "temperature", "--cv", "3")
+    _, out, _ = run(*words, "--format", "json")
+    document = json.loads(out)
+    best = document["methods"][document["best"]]["ECE"]
+    for limit, options, code in (
+        (best["value"] * 1.001, (), 0),
+        (best["value"] * 0.999, (), 1),
+        (best["interval"]["low"] + 1e-9, ("--confident",), 0),
+        (best["interval"]["low"] - 1e-9, ("--confident",), 1),
+    ):
+        ended, _, err = run(*words, "--fail-above", f"ece={limit!r}", *options)
+        assert ended == code, err
+        assert (f"ECE of {document['best']} is {best['value']:.4f}" in err) == (code == 1)
+    assert run(*words, "--fail-above", "mce=0.1")[0] == 2
+
+
 def test_choose_writes_the_identity_where_nothing_is_wrong(run, small, tmp_path):
     """Calibrated probabilities, 300 rows, seed 0: the map that is saved changes nothing, and that is said."""
     rng = np.random.default_rng(0)
@@ -152,7 +169,7 @@ def test_choose_writes_the_identity_where_nothing_is_wrong(run, small, tmp_path)
     happened = (rng.random(300) < p).astype(int)
     file, saved = tmp_path / "calibrated.csv", tmp_path / "map.json"
     file.write_text("\n".join(["label,p", *(f"{y},{each!r}" for y, each in zip(happened, p.tolist(), strict=True))]))
-    code, out, err = run("recalibrate", "choose", file, "-m", "temperature", "--interval", "20", "-o", saved)
+    code, out, err = run("recalibrate", "choose", file, "-m", "temperature", "-o", saved)
     assert (code, err) == (0, "")
     assert "The calibration test finds nothing wrong (p = " in out
     assert "(the identity, which changes nothing)" in out
@@ -161,7 +178,7 @@ def test_choose_writes_the_identity_where_nothing_is_wrong(run, small, tmp_path)
 
 @pytest.mark.slow
 def test_choose_compares_every_method_that_fits(run, small):
-    code, out, _ = run("recalibrate", "choose", small, "--cv", "2", "--interval", "20", "--format", "json")
+    code, out, _ = run("recalibrate", "choose", small, "--cv", "2", "--format", "json")
     assert code == 0
     document = json.loads(out)
     assert set(document["methods"]) | set(document["failures"]) >= {
@@ -180,11 +197,16 @@ def test_choose_compares_every_method_that_fits(run, small):
         (("recalibrate", "fit", TEST), 2, "Missing option '-o'"),
         (("recalibrate", "fit", TEST, "-m", "temprature", "-o", "x.json"), 2, "did you mean 'temperature'"),
         (("recalibrate", "fit", TEST, "-m", "histogram(n_bin=3)", "-o", "x.json"), 2, "did you mean 'n_bins'"),
-        (("recalibrate", "fit", "nowhere.npz", "-o", "x.json"), 4, "nowhere.npz: No such file"),
-        (("recalibrate", "fit", TEST, "-o", "/nowhere/x.json"), 4, "No such file"),
+        (("recalibrate", "fit", "nowhere.npz", "-o", "x.json"), 3, "nowhere.npz: No such file"),
+        (("recalibrate", "fit", TEST, "-o", "/nowhere/x.json"), 4, "/nowhere: is no folder; make it first"),
         (("recalibrate", "choose", TEST, "--cv", "1"), 3, "folds: must be a whole number"),
         (("recalibrate", "apply", TEST, TEST, "-o", "x.npz"), 3, "must be"),
-        (("simulate", "like", "nowhere.npz"), 4, "No such file"),
+        (("simulate", "like", "nowhere.npz"), 3, "No such file"),
+        (
+            ("simulate", "like", TEST, "-o", "x.zzz"),
+            2,
+            "--output: must end in .csv, .json or .png, .svg, .pdf, got '.zzz'",
+        ),
         (("simulate", "like", TEST, "--seed", "-1"), 2, "seed"),
     ],
 )
@@ -224,19 +246,7 @@ def test_separable_rows_are_warned_of(run, tmp_path):
     assert "warning: TemperatureScaling: temperature ended at its lower bound" in err
 
 
-@pytest.mark.slow
-def test_simulate_like_says_what_to_trust(run, small):
-    code, out, _ = run("simulate", "like", small, "--replicates", "30")
-    assert code == 0
-    assert "Trust" in out
-    code, out, _ = run("simulate", "like", small, "--replicates", "30", "--format", "json")
-    assert code == 0
-    assert json.loads(out)
-
-
-@pytest.mark.parametrize(
-    "words", [("recalibrate", "fit"), ("recalibrate", "apply"), ("recalibrate", "choose"), ("simulate", "like")]
-)
+@pytest.mark.parametrize("words", [("recalibrate", "fit"), ("recalibrate", "apply"), ("recalibrate", "choose")])
 def test_every_help_has_an_example(words):
     ended = CliRunner().invoke(commands.group, [*words, "--help"])
     assert ended.exit_code == 0

@@ -52,7 +52,7 @@ DISTANCES = [
     cal.debiased_squared,
 ]
 AGGREGATES = [cal.mean, cal.root_mean, cal.root(3), cal.maximum, cal.uniform]
-ACROSS = [cal.mean_of, cal.mean_of_all, cal.weighted_by_size, cal.contraharmonic, cal.signed_balance]
+ACROSS = [cal.mean_of, cal.mean_of_all, cal.weighted_by_size, cal.contraharmonic, cal.signed_balance, cal.root_mean_of]
 
 PREDICTIONS = cal.Predictions.from_probs(y, P)
 SCALAR = (cal.EqualWidth, cal.EqualMass, cal.Quantiles, cal.Edges, cal.Sweep)

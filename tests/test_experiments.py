@@ -503,7 +503,7 @@ from calibrant.experiments.running import runner
 folder, study, data = sys.argv[1], open(sys.argv[2]).read(), sys.argv[3]
 kills, seconds = int(sys.argv[4]), float(sys.argv[5])
 # load all that a training loads, once; children of this process then begin at once
-first = runner.check(study).trials()[0]
+first = runner.study_in(study, folder).trials()[0]
 trainer.dataset(first.data, data)
 torch.optim.Adam(networks.build("mlp", shape=(4,), classes=3).parameters(), 0.1)
 options = runner.Options(data=data, seconds_between_checkpoints=0.0)
@@ -562,14 +562,20 @@ def test_killed_ten_times_at_random_moments_a_study_ends_as_if_nothing_had_happe
     assert list(store.checkpoints.glob("*.npz")) == []
 
 
+def change_trials(store, **values):
+    """Change what a store knows of all its trials."""
+    with store.database.writing() as database:
+        for record in store.database.rows(database, "trials"):
+            store.database.put(database, "trials", {**record, **values})
+
+
 def test_a_trial_whose_file_is_whole_is_not_trained_again(finished, data, tmp_path, monkeypatch):
     import shutil
 
     shutil.copytree(finished, tmp_path / "store")
-    with Store(tmp_path / "store")._writing() as database:  # as if every worker had been killed just before this
-        database.execute("update trials set state = 'running', owner = 'me', renewed = 0")
+    change_trials(Store(tmp_path / "store"), state="running", owner="me")  # as if every worker had been killed then
     monkeypatch.setattr(runner, "train", lambda *arguments: pytest.fail("it was trained again"))
-    assert runner.run(tmp_path / "store", Options(data=str(data))) == 0
+    assert runner.run(tmp_path / "store", Options(data=str(data), lease=0.2)) == 0
     assert Store(tmp_path / "store").counts()[DONE] == 10
 
 
@@ -638,8 +644,7 @@ def test_a_worker_that_lost_its_claim_stops(data, tmp_path):
     trial_ = store.claim("me")
     with runner._Heart(store, trial_.id, "me") as heart:
         assert not heart.lost.wait(0.5)  # it is renewed
-        with store._writing() as database:
-            database.execute("update trials set owner = 'somebody else'")
+        change_trials(store, owner="somebody else")
         assert heart.lost.wait(5)
 
 

@@ -278,7 +278,7 @@ def test_a_training_that_diverges_has_failed_with_its_reason(pair, data, tmp_pat
 
 
 def a_remote_trial(seed, data, **changes):
-    described = json.loads(runner.check(STUDY).trials()[0].to_json())
+    described = json.loads(runner.study_in(STUDY, "here").trials()[0].to_json())
     trial = Trial.from_json(json.dumps({**described, "seed": seed}))
     told = {"version": calibrant.__version__, "device": "cpu", "data": str(data), "checkpoints": "/nowhere"}
     more = {"seconds_between_checkpoints": 0.0, "topic": f"epochs-{seed}"}

@@ -180,6 +180,7 @@ FUNCTIONS = {
     "mean_of": lambda f: cal.BinnedError(lens=cal.Classwise(), across=f),
     "mean_of_all": lambda f: cal.BinnedError(lens=cal.Classwise(), across=f),
     "weighted_by_size": lambda f: cal.BinnedError(lens=cal.ByLabel(cal.TopLabel()), across=f),
+    "root_mean_of": lambda f: cal.BinnedError(lens=cal.Classwise(), distance=cal.debiased_squared, across=f),
     "contraharmonic": lambda f: cal.BinnedError(lens=cal.ByPrediction(cal.TopLabel()), across=f),
     "signed_balance": lambda f: cal.BinnedError(
         lens=cal.ByPrediction(cal.TopLabel()), binning=cal.EqualWidth(1), distance=cal.signed, across=f
@@ -346,6 +347,13 @@ def test_facts_compose():
     assert cal.MCS.replace(across=cal.contraharmonic).facts.low == -math.inf
     assert cal.ECE.replace(across=cal.contraharmonic).facts.high == 1
     assert cal.SCE.replace(distance=cal.signed).facts.low == -1
+    marginal = cal.SCE.replace(distance=cal.debiased_squared, across=cal.root_mean_of)
+    assert (marginal.facts.low, marginal.facts.root, marginal.facts.calibrated) == (0.0, 2.0, 0.0)
+    assert marginal.facts.unrooted == marginal.replace(across=cal.mean_of)
+    assert marginal.facts.tends_to == marginal.replace(distance=cal.squared)
+    twice = marginal.replace(aggregate=cal.root_mean)
+    assert (twice.facts.root, twice.facts.unrooted) == (4.0, None)
+    assert cal.RMSCE.facts.unrooted == cal.RMSCE.replace(aggregate=cal.mean)
 
     def unknown(distances, bins):
         return distances.max(axis=1)

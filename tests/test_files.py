@@ -81,6 +81,11 @@ def table(columns):
     return [list(columns), *zip(*columns.values(), strict=True)]
 
 
+def text_of(columns):
+    """Columns as the bytes of a CSV file."""
+    return "".join(",".join(map(str, row)) + "\n" for row in table(columns)).encode()
+
+
 def jsonl(columns):
     """Columns as one JSON object a line."""
     return "".join(
@@ -365,11 +370,29 @@ def test_the_content_decides_where_the_ending_is_another(write, npz, parquet):
     assert_same(read(write("parquet.csv", parquet({"label": E, "p": P}).read_bytes())), EVENT)
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv", "a.npz", "a.parquet"])
-def test_gzip_is_refused_unopened(write, name):
-    bomb = gzip.compress(bytes(10 << 20))
-    error = refused(write(name, bomb), "must not be compressed, got a gzip file")
-    assert error.hint == "gunzip it first"
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv", "a.gz", "a"])
+def test_gzip_is_unpacked(write, name):
+    assert_same(read(write(name, gzip.compress(text_of(ONE)))), EVENT, region=REGION)
+
+
+@pytest.mark.parametrize("name", ["a.npz.gz", "a.npz", "a.gz"])
+def test_other_files_may_be_packed_by_gzip_too(write, npz, parquet, name):
+    assert_same(read(write(name, gzip.compress(npz(label=E, p=P).read_bytes()))), EVENT)
+    assert_same(read(write("b.parquet.gz", gzip.compress(parquet({"label": E, "p": P}).read_bytes()))), EVENT)
+
+
+def test_a_damaged_gzip_file_is_refused(write):
+    packed = gzip.compress(text_of(ONE))
+    refused(write("a.csv.gz", packed[:-4]), "must be a whole gzip file")
+    refused(write("a.csv.gz", packed[:-8] + bytes(8)), "must be a whole gzip file")
+    refused(write("a.csv.gz", gzip.compress(b"")), "must not be empty")
+
+
+def test_a_gzip_bomb_is_refused_before_it_is_unpacked(write, monkeypatch):
+    monkeypatch.setattr("calibrant.door.streams.SUSPICIOUS_BYTES", 4 << 20)
+    refused(
+        write("a.csv.gz", gzip.compress(bytes(64 << 20))), "must unpack to a reasonable size, got .* become 1[0-9],"
+    )
 
 
 def test_one_npy_file_lacks_its_labels(tmp_path):

@@ -32,6 +32,48 @@ def test_a_limit_is_held_by_size():
         cal.assert_calibrated(1 - y, p, metric=cal.MCS, at_most=0.05)
 
 
+def test_a_confident_limit_is_held_by_the_nearer_end_of_the_interval():
+    y, p = drawn(2)
+    for metric in (cal.ECE, cal.MCS, cal.SLOPE, cal.BRIER):
+        ends = metric(y, p, interval=cal.Confidence(0.8)).interval
+        best = metric.facts.calibrated or 0.0
+        nearer = max(ends.low - best, best - ends.high)
+        assert cal.assert_calibrated(y, p, metric=metric, at_most=nearer + 1e-9, confident=True, level=0.1)
+        if nearer > 0:
+            with pytest.raises(AssertionError, match="is above"):
+                cal.assert_calibrated(y, p, metric=metric, at_most=nearer - 1e-9, confident=True, level=0.1)
+    with pytest.raises(AssertionError, match="is above"):  # the value alone would fail
+        cal.assert_calibrated(y, p, at_most=cal.ECE(y, p).value - 1e-9)
+
+
+def test_a_limit_above_and_below_calibration_counts_from_there():
+    y, p = drawn(2)
+    slope = cal.SLOPE(y, p).value
+    assert cal.assert_calibrated(y, p, metric=cal.SLOPE, at_most=abs(slope - 1) + 1e-9).value == slope
+    with pytest.raises(AssertionError):
+        cal.assert_calibrated(y, p, metric=cal.SLOPE, at_most=abs(slope - 1) - 1e-9)
+
+
+def test_what_does_not_exist_fails_and_what_has_no_interval_is_refused():
+    with pytest.raises(AssertionError, match="inf"):
+        cal.assert_calibrated([1, 0, 1], [0.0, 0.5, 0.7], metric=cal.LOG_LOSS, at_most=9, confident=True)
+    with pytest.raises(cal.CalibrationInputError, match="needs an interval, got no interval is known"):
+        cal.assert_calibrated(*drawn(1), metric=cal.MCE, at_most=1, confident=True)
+
+
+def test_rows_of_one_group_do_not_count_as_many():
+    """Each of 40 rows five times, seed 3: more than noise if rows were independent."""
+    y, p = (np.repeat(part, 5) for part in drawn(1.5, n=40, seed=3))
+    rows = cal.Predictions.from_probs(y, p, patient=np.repeat(np.arange(40), 5))
+    with pytest.raises(AssertionError, match="more than noise"):
+        cal.assert_calibrated(rows)
+    assert cal.assert_calibrated(rows, groups="patient")
+    scores = {"metric": cal.BRIER, "at_most": 0.8 * cal.BRIER(rows).value, "confident": True}
+    with pytest.raises(AssertionError, match="is above"):
+        cal.assert_calibrated(rows, **scores)
+    assert cal.assert_calibrated(rows, groups="patient", **scores)
+
+
 @pytest.mark.slow
 def test_calibrated_forecasts_fail_as_often_as_the_level_says():
     """200 samples, seeds 0..199, level 10 %: between 8 and 34 failures, one false alarm in 1000."""
@@ -44,7 +86,18 @@ def test_calibrated_forecasts_fail_as_often_as_the_level_says():
     assert 8 <= failed <= 34
 
 
-@pytest.mark.parametrize("options", [{"level": 0}, {"level": 95}, {"n": 10}, {"at_most": -1}, {"at_most": "0.1"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"level": 0},
+        {"level": 95},
+        {"n": 10},
+        {"at_most": -1},
+        {"at_most": "0.1"},
+        {"confident": True},
+        {"confident": True, "at_most": 1, "level": 0.5},
+    ],
+)
 def test_options_that_cannot_be_are_refused(options):
     with pytest.raises(cal.CalibrationInputError):
         cal.assert_calibrated(*drawn(1), **options)

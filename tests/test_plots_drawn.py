@@ -188,19 +188,30 @@ def test_the_isotonic_curve_is_the_regression():
     assert line.get_ydata().tolist() == [0, 0.5, 0.5, 1]
 
 
-def test_the_smooth_curve_is_a_kernel_average():
-    p, happened = np.array([0.2, 0.3, 0.35, 0.6, 0.8]), np.array([0, 1, 0, 1, 1])
-    events = cal.Predictions.from_probs(np.tile(happened, 50), np.tile(p, 50))
-    curve = plots.smooth(*cal.SMECE.summarise(events).ladders())
-    sigma = cal.SMECE(events).details["bandwidth"]
-    for index in (150, 250, 350):
-        t = curve.forecast[index]
-        weights = [
-            sum(np.exp(-0.5 * ((t - image) / sigma) ** 2) for image in (centre, -centre, 2 - centre)) for centre in p
-        ]
-        wanted = np.dot(weights, happened) / np.sum(weights)
-        assert curve.frequency[index] == pytest.approx(wanted, abs=1e-4)  # samples are shared between cells 1/4096 wide
-    assert np.isnan(curve.frequency[:100]).all()
+@pytest.mark.parametrize("method", [cal.ConfidenceBand(0.8, simultaneous=True), cal.ConsistencyBand(0.8, n=99)])
+def test_the_band_of_a_curve_is_drawn_as_numbers_say(method):
+    rng = np.random.default_rng(0)
+    p = rng.random(80).round(2)
+    y = (rng.random(80) < p).astype(int)
+    display = plots.ReliabilityDisplay.from_predictions(y, p, curve=plots.isotonic, band=method)
+    numbers = cal.reliability_band(y, p, curve=plots.isotonic, band=method)
+    corners = named(display.ax_, method.words).get_paths()[0].vertices
+    assert {tuple(corner) for corner in np.column_stack([numbers.forecast, numbers.low])} <= set(map(tuple, corners))
+    assert {tuple(corner) for corner in np.column_stack([numbers.forecast, numbers.high])} <= set(map(tuple, corners))
+
+
+def test_the_band_of_bins_is_drawn_as_boxes():
+    rng = np.random.default_rng(0)
+    p = rng.random(80)
+    y = (rng.random(80) < p).astype(int)
+    method = cal.ConfidenceBand(simultaneous=True)
+    display = plots.ReliabilityDisplay.from_predictions(y, p, metric=cal.ADAPTIVE_ECE, band=method)
+    numbers = cal.reliability_band(y, p, curve=plots.binned(cal.EqualMass()), band=method)
+    drawn = boxes(named(display.ax_, "90% confidence, whole curve"))
+    assert drawn[:, 1] == pytest.approx(numbers.low)
+    assert drawn[:, 1] + drawn[:, 3] == pytest.approx(numbers.high)
+    with pytest.raises(cal.CalibrationInputError, match="metric: must have a binning"):
+        plots.ReliabilityDisplay.from_predictions(y, p, metric=cal.IsotonicError(), band=method)
 
 
 def test_a_logit_axis_draws_what_is_exactly_one_at_its_end():

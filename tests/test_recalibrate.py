@@ -13,7 +13,7 @@ import scipy.special
 import calibrant as cal
 from calibrant.door import leaks
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
-from calibrant.recalibrate.choice import gain_of_choosing
+from calibrant.recalibrate.choice import gain_of_choosing, plainest
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import as_lesson
 from calibrant.recalibrate.folds import fold_of
@@ -356,7 +356,7 @@ class Cut(cal.recalibrate.Recalibrator):
 def test_the_best_method_is_found_and_held_against_noise():
     x, labels = drawn(1500, seed=8)
     methods = {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()}
-    choice = choose(cal.Predictions.from_logits(labels, x), methods, resamples=50, seed=0)
+    choice = choose(cal.Predictions.from_logits(labels, x), methods, seed=0)
     assert choice.best == "t"
     assert choice.ranking[-1] == "as it is"
     assert choice.gain.interval.low > 0
@@ -368,7 +368,7 @@ def test_forecasts_that_the_test_does_not_reject_are_left_as_they_are():
     """Calibrated logits, seed 7: a temperature has a lower cross-fitted loss, by chance."""
     x, labels = drawn(800, seed=7)
     predictions = cal.Predictions.from_logits(labels, x / 2)
-    choice = choose(predictions, {"t": cal.TemperatureScaling(), "shift": cal.PriorShift()}, resamples=20, seed=0)
+    choice = choose(predictions, {"t": cal.TemperatureScaling(), "shift": cal.PriorShift()}, seed=0)
     assert choice.test.p_value == cal.calibration_test(predictions, n=199, seed=0).p_value > 0.05
     assert choice.ranking[0] != "as it is"
     assert (choice.best, choice.gain) == ("as it is", None)
@@ -380,7 +380,7 @@ def test_a_shift_is_repaired_by_a_shift():
     rng = np.random.default_rng(0)
     z = rng.normal(-1, 1, 2000)
     rows = cal.Predictions.from_logits(rng.random(2000) < 1 / (1 + np.exp(-z)), z + 0.8)
-    choice = choose(rows, {name: named(name)() for name in ("prior_shift", "temperature", "platt")}, resamples=20)
+    choice = choose(rows, {name: named(name)() for name in ("prior_shift", "temperature", "platt")})
     assert choice.best == "prior_shift"
     assert np.diff(cal.PriorShift().fit(rows).bias_)[0] == pytest.approx(-0.8, abs=0.15)
 
@@ -424,7 +424,7 @@ def test_infinite_losses_are_counted_and_named():
     methods = {"cut": Cut(), "t": cal.TemperatureScaling()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        choice = choose(cal.Predictions.from_logits(labels, x), methods, resamples=20, seed=0)
+        choice = choose(cal.Predictions.from_logits(labels, x), methods, seed=0)
     impossible = int(np.sum((x > 3) != labels))
     assert dict(choice.infinite) == {"cut": impossible}
     assert f"cut: the log loss of {impossible} rows is infinite, so it was not compared." in choice.verdict
@@ -432,13 +432,26 @@ def test_infinite_losses_are_counted_and_named():
     assert choice.best == "t"
     assert np.isfinite([choice.gain.value, choice.gain.interval.low, choice.gain.interval.high]).all()
     assert "nan" not in str(choice)
-    assert choice.gain == choose(cal.Predictions.from_logits(labels, x), {"t": methods["t"]}, resamples=20).gain
+    assert choice.gain == choose(cal.Predictions.from_logits(labels, x), {"t": methods["t"]}).gain
+
+
+def test_the_table_of_a_choice_has_the_intervals_that_cover():
+    x, labels = drawn_event(300, seed=4)
+    rows = cal.Predictions.from_logits(labels, x, patient=np.arange(300) // 2)
+    choice = choose(rows, {"t": cal.TemperatureScaling()}, groups="patient")
+    for name, forecasts in choice.forecasts.items():
+        for label, metric in (("ECE", cal.ECE), ("Brier", cal.BRIER), ("log loss", cal.LOG_LOSS)):
+            covering = metric(forecasts, interval=cal.Confidence(groups="patient"))
+            assert choice.table[name][label].interval == covering.interval
+    bare = choose(rows, {"t": cal.TemperatureScaling()}, groups="patient", intervals=False)
+    assert bare.gain == choice.gain
+    assert all(result.interval is None for results in bare.table.results.values() for result in results.values())
 
 
 def test_forecasts_with_infinite_losses_are_changed_without_a_made_up_gain():
     labels = np.repeat([0, 1, 0, 1], 15)
     p = np.where(np.arange(60) == 17, 0.0, np.repeat([0.2, 0.8], 30))
-    choice = choose(cal.Predictions.from_probs(labels, p), {"platt": cal.PlattScaling()}, resamples=20)
+    choice = choose(cal.Predictions.from_probs(labels, p), {"platt": cal.PlattScaling()})
     assert (choice.best, choice.gain) == ("platt", None)
     assert "as it is: the log loss of 1 row is infinite" in choice.verdict
 
@@ -456,9 +469,7 @@ def test_the_identity_changes_no_bit(event):
 def test_a_method_that_cannot_be_fitted_is_listed_with_its_reason():
     x, labels = drawn(40)
     labels = np.where(labels == 2, 1, labels)
-    choice = choose(
-        cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()}, resamples=20
-    )
+    choice = choose(cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()})
     assert list(choice.failures) == ["bcts"]
     assert choice.best == "as it is"
 
@@ -552,18 +563,71 @@ def test_a_search_that_ends_badly_in_some_folds_is_told():
 
 
 def test_the_best_of_many_that_do_nothing_is_worth_nothing():
-    """Calibrated forecasts and twenty noisy copies, n = 400, seed 2: one looks better, choosing it gains nothing."""
-    rng = np.random.default_rng(2)
-    z = rng.normal(size=400)
-    happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
-    copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
-    forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
-    losses = {name: cal.LOG_LOSS(predictions).value for name, predictions in forecasts.items()}
-    looks = losses["as it is"] - min(losses.values())
-    gain = gain_of_choosing(forecasts, np.arange(400) % 5)
-    assert looks > 0.004
-    assert gain.value < looks / 2
-    assert gain.interval.low < 0
+    """Calibrated forecasts and twenty noisy copies, n = 400, seeds 0 to 19: one looks better, and gains nothing."""
+    looks, gains = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=400)
+        happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
+        copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
+        forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
+        losses = {name: cal.LOG_LOSS(predictions).value for name, predictions in forecasts.items()}
+        looks.append(losses["as it is"] - min(losses.values()))
+        gains.append(gain_of_choosing(forecasts, np.arange(400) % 5))
+    assert np.mean(looks) > 0.003
+    assert np.mean([gain.value for gain in gains]) < np.mean(looks) / 4
+    assert sum(gain.interval.low < 0 for gain in gains) >= 18
+
+
+def plainest_by_loop(losses, weight):
+    """The rule in plain Python: lists of losses, the first of doing nothing."""
+    means = [sum(w * loss for w, loss in zip(weight, row, strict=True)) / sum(weight) for row in losses]
+    best = means.index(min(means))
+    for k in range(1, len(losses)) if best else ():
+        gap = means[k] - means[best]
+        apart = [a - b for a, b in zip(losses[k], losses[best], strict=True)]
+        error = sum((w * (d - gap)) ** 2 for w, d in zip(weight, apart, strict=True)) ** 0.5 / sum(weight)
+        if gap <= error and means[k] < means[0]:
+            return k
+    return 0
+
+
+def test_the_plainest_method_within_one_standard_error_of_the_lowest_loss_is_preferred():
+    """300 sets of random losses, seed 0."""
+    rng = np.random.default_rng(0)
+    places = set()
+    for _ in range(300):
+        losses = rng.normal(0.5, 0.3, (4, 12)) + rng.normal(0, 0.2, (4, 1))
+        weight = rng.integers(1, 4, 12).astype(float)
+        place = plainest(losses, weight)
+        assert place == plainest_by_loop(losses, weight)
+        places.add((place, place == np.argmin(losses @ weight)))
+    assert len(places) > 5
+
+
+def test_a_plain_method_is_chosen_where_a_flexible_one_is_not_clearly_better():
+    """Over-confident logits, 300 rows, seed 1: Platt scaling has the lowest loss, by less than one standard error."""
+    x, labels = drawn_event(300, seed=1)
+    methods = {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()}
+    choice = choose(cal.Predictions.from_logits(labels, x), methods)
+    assert (choice.ranking[0], choice.best) == ("platt", "t")
+    assert "t is the plainest of 2 methods whose cross-fitted log loss, " in choice.verdict
+    assert "is within one standard error of the lowest (platt, " in choice.verdict
+
+
+def test_a_choice_says_whether_answers_change():
+    x, labels = drawn(1500, seed=8)
+    rows = cal.Predictions.from_logits(labels, x)
+    kept = choose(rows, {"t": cal.TemperatureScaling()}, intervals=False)
+    assert kept.answers_changed == 0
+    assert "likeliest class" not in kept.verdict
+    top = choose(rows, {"top_label": cal.TopLabelCalibration()}, intervals=False)
+    mapped = cross_fit(cal.TopLabelCalibration(), rows)
+    count = int((mapped.predicted != rows.predicted).sum())
+    assert top.answers_changed == top.to_dict()["answers_changed"] == count > 0
+    accuracies = [cal.ACCURACY(each).value for each in (rows, mapped)]
+    assert f"It changes the likeliest class of {count} of 1,500 rows" in top.verdict
+    assert "(accuracy {:.4f} to {:.4f})".format(*accuracies) in top.verdict
 
 
 def test_what_choosing_is_worth_is_that_of_a_loop():
@@ -577,22 +641,36 @@ def test_what_choosing_is_worth_is_that_of_a_loop():
     fold = rng.integers(0, 4, 30)
     weight = rng.integers(0, 3, 30)
     rows = {name: dataclasses.replace(each, weight=weight.astype(float)) for name, each in forecasts.items()}
-    gain = gain_of_choosing(rows, fold, level=0.8)
+    patient = np.arange(30) // 15
+    gain, of_patients = (gain_of_choosing(rows, fold, level=0.8, cluster=each) for each in (None, patient))
 
-    def loss(name, part):
+    def losses(name, part):
         p = rows[name].probabilities
-        total = sum(-np.log(p[i] if happened[i] else 1 - p[i]) * weight[i] for i in part)
-        return total / sum(weight[i] for i in part)
+        return [-np.log(p[i] if happened[i] else 1 - p[i]) for i in part]
 
-    gains = []
+    gains, by_row = [], {}
     for j in range(4):
         inside, outside = ([i for i in range(30) if (fold[i] == j) == wanted] for wanted in (True, False))
-        losses = {name: loss(name, outside) for name in rows}
-        gains.append(loss("as it is", inside) - loss(min(losses, key=losses.get), inside))
-    reach = scipy.special.stdtrit(3, 0.9) * np.std(gains, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
-    assert gain.value == pytest.approx(np.mean(gains), abs=1e-12)
-    assert gain.interval.low == pytest.approx(np.mean(gains) - reach, abs=1e-12)
-    assert gain.interval.high == pytest.approx(np.mean(gains) + reach, abs=1e-12)
+        place = plainest_by_loop([losses(name, outside) for name in rows], [weight[i] for i in outside])
+        before, after = (losses(name, inside) for name in ("as it is", list(rows)[place]))
+        by_row |= {i: a - b for i, a, b in zip(inside, before, after, strict=True)}
+        gains.append(sum(weight[i] * by_row[i] for i in inside) / sum(weight[i] for i in inside))
+
+    def reach(owner):
+        sums = {owner[i]: 0.0 for i in range(30) if weight[i]}
+        for i in range(30):
+            if weight[i]:
+                sums[owner[i]] += weight[i] * (by_row[i] - np.mean(gains)) / sum(weight)
+        units = len(sums)
+        error = (sum(move**2 for move in sums.values()) * units / (units - 1)) ** 0.5
+        folds = scipy.special.stdtrit(3, 0.9) * np.std(gains, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+        return max(folds, scipy.special.stdtrit(units - 1, 0.9) * error), folds
+
+    assert reach(patient)[0] > reach(patient)[1]
+    for each, owner in ((gain, range(30)), (of_patients, patient)):
+        assert each.value == pytest.approx(np.mean(gains), abs=1e-12)
+        assert each.interval.low == pytest.approx(np.mean(gains) - reach(owner)[0], abs=1e-12)
+        assert each.interval.high == pytest.approx(np.mean(gains) + reach(owner)[0], abs=1e-12)
 
 
 @pytest.mark.slow
@@ -613,9 +691,9 @@ def test_calibrated_models_are_kept_and_over_confident_ones_changed_with_an_hone
     kept, changed, held = 0, 0, 0
     for seed in range(100):
         rng = np.random.default_rng([seed, classes])
-        kept += choose(rows(rng, 1000, 1.0), methods, resamples=20).best == "as it is"
+        kept += choose(rows(rng, 1000, 1.0), methods, intervals=False).best == "as it is"
         off, new = rows(rng, 1000, 0.7), rows(rng, 20_000, 0.7)
-        choice = choose(off, methods, resamples=20)
+        choice = choose(off, methods, intervals=False)
         if choice.gain is not None:
             after = methods[choice.best].fit(off).recalibrate(new)
             gain = cal.LOG_LOSS(new).value - cal.LOG_LOSS(after).value

@@ -1,5 +1,6 @@
 """Recalibration of events and of classes one against all: optima, loops, edges and laws."""
 
+import json
 import math
 import time
 import warnings
@@ -16,7 +17,15 @@ from calibrant.recalibrate.bbq import BBQ, binnings
 from calibrant.recalibrate.beta import BetaCalibration, beta_curve, logarithms
 from calibrant.recalibrate.fitting.lessons import ModelScores, as_lesson
 from calibrant.recalibrate.fitting.one_vs_all import Event
-from calibrant.recalibrate.histogram import CELLS, HistogramBinning, cells, left_out_loss
+from calibrant.recalibrate.histogram import (
+    CELLS,
+    HistogramBinning,
+    cells,
+    edges_of,
+    even_edges,
+    left_out_loss,
+    mass_edges,
+)
 from calibrant.recalibrate.isotonic_calibration import IsotonicCalibration, broken_line, fit_isotonic
 from calibrant.recalibrate.platt import PlattScaling, fit_platt
 from oracles import recalibrate_events as oracle
@@ -29,7 +38,12 @@ METHODS = [PlattScaling, BetaCalibration, IsotonicCalibration, HistogramBinning,
 MONOTONE = [BetaCalibration, IsotonicCalibration]
 PLAIN_ISOTONIC = partial(IsotonicCalibration, smooth=False)
 PLAIN_HISTOGRAM = partial(HistogramBinning, smooth=False)
-plain_left_out_loss = partial(left_out_loss, smooth=False)
+
+
+def plain_left_out_loss(lesson, n_bins):
+    return left_out_loss(lesson, lambda event: even_edges(n_bins), smooth=False)
+
+
 seeds = st.integers(0, 2**32 - 1)
 few_classes = st.integers(2, 4)
 
@@ -365,6 +379,45 @@ def test_platt_scaling_agrees_with_scikit_learn():
     assert fit.intercept_ == close(model.intercept_[0], 1e-6)
 
 
+def test_platt_scaling_of_logits_is_a_logistic_regression_on_each_logit():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(3)
+    z = rng.normal(0, 2, (1500, 3)) + 5.0
+    y = (0.6 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = PlattScaling(scores="logits").fit(z, y)
+    rates = []
+    for index in range(3):
+        model = linear_model.LogisticRegression(C=1e10, tol=1e-10).fit(z[:, [index]], y == index)
+        assert fit.slope_[index] == close(model.coef_[0, 0], 1e-5)  # what their search leaves
+        rates.append(1 / (1 + np.exp(-fit.slope_[index] * z[:, index] - fit.intercept_[index])))
+    expected = np.transpose(rates) / np.sum(rates, axis=0)[:, None]
+    assert fit.predict_proba(z) == pytest.approx(expected, abs=1e-12)
+    other = PlattScaling().fit(z, y)
+    assert np.abs(other.predict_proba(z) - expected).max() > 0.05
+    shifted = PlattScaling().fit(z + rng.normal(0, 9, (1500, 1)), y)  # log-odds do not see what is added to a row
+    assert shifted.slope_ == pytest.approx(other.slope_, abs=1e-6)
+
+
+def test_platt_scaling_of_logits_travels_and_old_maps_are_as_they_were():
+    rng = np.random.default_rng(3)
+    z = rng.normal(0, 2, (200, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = PlattScaling(scores="logits").fit(z, y)
+    back = cal.recalibrate.from_json(fit.to_json())
+    assert back.scores == "logits"
+    assert (back.predict_proba(z) == fit.predict_proba(z)).all()
+    assert "scores" not in json.loads(PlattScaling().fit(z, y).to_json())["options"]
+    event = z[:, 0], (y == 0).astype(int)
+    assert PlattScaling(scores="logits").fit(*event).slope_ == PlattScaling().fit(*event).slope_
+
+
+def test_platt_scaling_of_logits_needs_logits():
+    with pytest.raises(cal.CalibrationInputError, match='scores: needs input="logits"'):
+        PlattScaling(input="probabilities", scores="logits")
+    with pytest.raises(cal.CalibrationInputError, match='scores: must be "log_odds" or "logits"'):
+        PlattScaling(scores="margins")
+
+
 def test_a_calibrated_model_stays_calibrated():
     """Seed 0; with 100,000 rows the slope has a standard error of 0.006: five of them are an ECE of about 0.005."""
     z, outcomes = drawn(100_000, seed=0)
@@ -561,7 +614,7 @@ def test_no_probability_is_below_the_floor_and_the_log_loss_is_finite():
 
 
 def test_edges_are_fractions_to_the_last_bit():
-    assert cells(np.array([0.3, 0.1 + 0.2, 0.6, 0.7, np.nextafter(0.7, 1)]), 10).tolist() == [2, 3, 5, 6, 7]
+    assert cells(np.array([0.3, 0.1 + 0.2, 0.6, 0.7, np.nextafter(0.7, 1)]), even_edges(10)).tolist() == [2, 3, 5, 6, 7]
 
 
 def test_a_left_out_row_of_which_no_cell_says_anything_stays_as_it_was():
@@ -607,10 +660,49 @@ def test_the_left_out_loss_of_an_event_counts_weights_as_repetitions(data, seed)
 def test_the_number_of_cells_is_that_of_the_smallest_plain_left_out_loss():
     for data in (drawn(300, seed=17), (Z, y)):
         fit = fitted(PLAIN_HISTOGRAM, *data)
-        losses = [plain_left_out_loss(as_lesson(*data, input="logits"), n_bins) for n_bins in CELLS]
+        lesson = as_lesson(*data, input="logits")
+        losses = [left_out_loss(lesson, partial(mass_edges, n_bins=n_bins), smooth=False) for n_bins in CELLS]
         assert fit.n_bins_ == CELLS[int(np.argmin(losses))]
         assert isinstance(fit.n_bins_, int)
     assert fitted(PLAIN_HISTOGRAM, [0.1] * 9, [0, 1, 1] * 3).n_bins_ == 1  # all are equal: the first
+
+
+@given(data=events(), n_bins=st.integers(1, 20))
+def test_cells_of_equal_mass_end_where_the_sorted_rows_are_cut(data, n_bins):
+    """Cell k ends with row ceil(k n / B) of the sorted ones, its ties with it; weights are repetitions."""
+    p, outcomes = data
+    ends = {sorted(p.tolist())[math.ceil(k * len(p) / n_bins) - 1] for k in range(1, n_bins)} - {max(p)}
+    event = Event(p, outcomes.astype(float), np.ones(len(p)))
+    assert mass_edges(event, n_bins).tolist() == sorted(ends)
+    twice = Event(p, outcomes.astype(float), np.full(len(p), 2.0))
+    assert mass_edges(twice, n_bins).tolist() == sorted(ends)
+    assert set(edges_of(cal.EqualMass(n_bins), event).tolist()) - {max(p)} == ends
+
+
+@pytest.mark.parametrize(
+    "binning", [cal.EqualMass(5), cal.EqualWidth(5), cal.Edges([0, 0.3, 1]), cal.Sweep(cal.EqualMass())], ids=repr
+)
+def test_a_binning_is_a_piece_that_travels_with_the_map(binning):
+    p, outcomes = np.random.default_rng(3).random((2, 200))
+    fit = on_probabilities(HistogramBinning, p, (outcomes < p).astype(int), binning=binning)
+    bins = binning.conclude(binning.summarise(cal.TopLabel()(cal.Predictions.from_probs(outcomes < p, p))))
+    held = bins.counts[0] > 0
+    assert fit.predict_proba(bins.forecast[0, held, 0]) == close(bins.frequency[0, held, 0], 0.05)  # smoothed at 0, 1
+    again = cal.recalibrate.from_json(fit.to_json())
+    assert again.binning == binning
+    assert np.array_equal(again.predict_proba(p), fit.predict_proba(p))
+    with pytest.raises(cal.CalibrationInputError, match="n_bins: must be left out with a binning"):
+        HistogramBinning(n_bins=5, binning=binning)
+
+
+def test_a_number_of_cells_alone_is_of_cells_of_equal_width():
+    p, outcomes = np.random.default_rng(4).random((2, 100))
+    number, piece = (
+        on_probabilities(HistogramBinning, p, (outcomes < p).astype(int), **options)
+        for options in ({"n_bins": 7}, {"binning": cal.EqualWidth(7)})
+    )
+    assert np.array_equal(number.edges_, piece.edges_)
+    assert np.array_equal(number.values_, piece.values_)
 
 
 def test_many_rows_get_many_cells_and_few_rows_few():

@@ -425,7 +425,7 @@ def test_choosing_lowers_the_log_loss_of_labels_on_new_rows():
     """Logits over 0.6, 400 rows of 3 labels to choose on, 5,000 new ones, seeds 0 and 1."""
     rows, new = labelled(n=400), labelled(n=5000, seed=1)
     methods = {"temperature": cal.TemperatureScaling(), "platt": cal.PlattScaling(), "vector": cal.VectorScaling()}
-    choice = choose(rows, methods, resamples=40, seed=0)
+    choice = choose(rows, methods, seed=0)
     assert list(choice.table["as it is"]) == ["log loss", "Brier", "ECE"]
     assert "needs classes of which one is true" in choice.failures["vector"]
     assert choice.best in ("temperature", "platt")
@@ -443,7 +443,7 @@ def test_what_choosing_is_worth_counts_every_label():
     z, truth = drawn(n=600, labels=4)
     z[:, 0] *= 0.6
     rows = cal.Predictions.from_multilabel(truth, z, logits=True, patient=np.arange(600) // 2)
-    choice = choose(rows, {"t": cal.TemperatureScaling()}, resamples=40, groups="patient")
+    choice = choose(rows, {"t": cal.TemperatureScaling()}, groups="patient")
     before, after = (cal.LOG_LOSS(choice.forecasts[name]).value for name in ("as it is", "t"))
     assert choice.gain.value == pytest.approx(before - after, abs=0.02)
 
@@ -499,7 +499,7 @@ def test_the_command_fits_and_applies_label_by_label(run, tmp_path):
 
 
 def test_the_command_chooses_label_by_label(run, tmp_path):
-    words = ("choose", "rows.csv", "-m", "platt", "-m", "temperature", "--interval", "20", "-o", tmp_path / "map.json")
+    words = ("choose", "rows.csv", "-m", "platt", "-m", "temperature", "-o", tmp_path / "map.json")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     assert "SCE" not in out

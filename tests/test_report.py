@@ -23,14 +23,13 @@ from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
 from calibrant.report.sections.failures import failures_section
-from calibrant.report.sections.family import family_section, leaving_out
+from calibrant.report.sections.family import family_section
 from calibrant.report.sections.models import lowest, models_section
 from calibrant.report.sections.proper_scores import scores_section
 from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_section
 from calibrant.report.sections.repair import gained, repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
-from calibrant.result import Interval
 from calibrant.table import Table
 from calibrant.text import p_value
 
@@ -357,7 +356,7 @@ def test_no_p_value_on_the_page_is_smaller_than_its_redraws_can_tell(fewer):
     rows = {row[0]: row for row in report._family.rows}
     column = report._family.header.index("p, corrected")
     cells = [row[column] for row in rows.values() if not math.isnan(row[column].value)]
-    floor = len(cells) / (max(subject.resamples, subject.class_resamples, subject.smooth_resamples) + 1)
+    floor = 1 / (min(subject.resamples, subject.class_resamples, subject.smooth_resamples) + 1)
     assert all(cell.text.startswith("<") == (cell.value <= floor + 1e-12) for cell in cells)
     assert len({cell.text for cell in cells if cell.text.startswith("<")}) == 1
     every = re.findall(r"p &lt; (\d\.\d+)", report.to_html())
@@ -399,6 +398,18 @@ def test_no_interval_leaves_out_its_value(fewer):
         assert len(held) > len(rows) / 2
 
 
+@pytest.mark.parametrize("sharp", [1.0, 3.0])
+def test_p_values_of_the_family_are_no_smaller_than_those_of_the_calibration_test(fewer, sharp):
+    subject = Subject(classes(300, sharp=sharp), "m")
+    section, members = family_section(subject).grids[0], subject.test.p_values
+    p = {row[0]: row[section.header.index("p, corrected")].value for row in section.rows}
+    main = min(1.0, 5 * min(members[name] for name in members if name != "class totals"))
+    for name, metric, gate in (("ECE", cal.ECE, main), ("SCE", cal.SCE, 0.0)):
+        own = subject.measured(metric, about_event=name == "ECE").details["null_p_value"]
+        assert p[name] == max(own, subject.test.p_value, gate)
+    assert (p["ECE"] <= 0.05) == (sharp > 1)
+
+
 def test_numbers_without_interval_are_named_once_with_the_reason(fewer):
     section = family_section(Subject(drawn(200), "m"))
     assert [row[0] for row in section.grids[0].rows if math.isnan(row[2])] == ["smooth ECE", "MCE", "largest drift"]
@@ -410,12 +421,12 @@ def test_numbers_without_interval_are_named_once_with_the_reason(fewer):
     assert sum("no interval is known to cover under soft labels" in text for text in soft) == 1
 
 
-def test_nothing_is_said_of_intervals_that_hold_their_value():
-    result = dataclasses.replace(cal.ECE([1, 0], [0.9, 0.2]), interval=Interval(0.1, 0.2, 0.9, "basic", "exact", 9))
-    assert leaving_out({"a": result}) == []
-    assert leaving_out({"a": dataclasses.replace(result, value=0.3)}) == ["a"]
-    unknown = dataclasses.replace(result, interval=Interval(math.nan, math.nan, 0.9, "basic", "exact", 9))
-    assert leaving_out({"a": unknown, "b": dataclasses.replace(result, interval=None)}) == []
+def test_no_interval_of_the_recalibration_table_leaves_out_its_value():
+    for predictions in (classes(300, 4), drawn(200, power=1.5)):
+        (grid,) = repair_section(Subject(predictions, "m")).grids
+        ends = [row[at : at + 3] for row in grid.rows for at in range(1, len(row), 3)]
+        assert len(ends) == len(grid.rows) * (4 if predictions.n_classes else 3)
+        assert all(low <= value <= high for value, low, high in ends)
 
 
 def test_no_interval_of_an_error_goes_beyond_one(fewer):
@@ -617,7 +628,8 @@ def test_forecasts_that_need_no_help_are_left_alone():
     choice = Subject(drawn(2000), "m").choice
     assert gained(choice).startswith("The calibration test does not reject these forecasts (p = ")
     off = dataclasses.replace(choice, test=dataclasses.replace(choice.test, p_value=0.01))
-    alone = dataclasses.replace(off, table=Table("method", {"as it is": dict(choice.table["as it is"])}))
+    table = Table("method", {"as it is": dict(choice.table["as it is"])})
+    alone = dataclasses.replace(off, table=table, preferred="as it is")
     assert gained(alone).startswith("No method lowers the log loss")
 
 

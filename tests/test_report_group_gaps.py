@@ -10,7 +10,7 @@ from scipy.stats import beta
 
 import calibrant as cal
 from calibrant import diagnostics
-from calibrant.inference.confidence import skewed
+from calibrant.inference.skewness import skewed
 from calibrant.predictions import Predictions
 from calibrant.report import group_gaps as module
 from calibrant.report.group_gaps import Gap, corrected, gaps, tail

@@ -1,5 +1,6 @@
 """Pages of independent labels and of the k likeliest classes: what is pooled, left out, and kept together."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -7,14 +8,16 @@ import pytest
 
 import calibrant as cal
 from calibrant import Predictions
-from calibrant.inference.grouped import Resampling, edges, grouped, kinds_together
+from calibrant.inference.grouped import Dependent, Resampling, concluded, edges, grouped
 from calibrant.report import Report
 from calibrant.report.group_gaps import corrected, gaps
 from calibrant.report.rebinning import RebinningCounts
+from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section
 from calibrant.report.sections.family import family_section
-from calibrant.report.sections.models import lowest
+from calibrant.report.sections.groups_and_intervals import groups_section
+from calibrant.report.sections.models import lowest, models_section
 from calibrant.report.sections.proper_scores import scores_section
 from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_section
 from calibrant.report.subject import Subject
@@ -135,27 +138,29 @@ def test_labels_that_say_the_same_are_one(weight):
     plain, pooled = Subject(one, "one"), Subject(four, "four")
     group = np.arange(240) % 2
     alone = gaps(plain.event, group, ["a", "b"])
-    together = gaps(pooled.event, np.repeat(group, 4), ["a", "b"], 4)
+    together = gaps(pooled.event, np.repeat(group, 4), ["a", "b"], np.repeat(np.arange(240), 4))
     for gap, same in zip(alone, together, strict=True):
         assert (same.low, same.high) == pytest.approx((gap.low, gap.high))
         assert same.effect == pytest.approx(4)
         assert same.p == pytest.approx(gap.p)
     bars = [bars_of(subject.ece, subject.event, subject.squares) for subject in (plain, pooled)]
     np.testing.assert_allclose(*([bar.interval for bar in each] for each in bars), atol=1e-12)
-    assert pooled.ece.interval is None  # bins that hold labels of the same rows depend on each other
+    ends = [(subject.ece.interval.low, subject.ece.interval.high) for subject in (plain, pooled)]
+    assert ends[1] == pytest.approx(ends[0], rel=0.08)  # how labels depend on each other is estimated from rows
     assert pooled.mcs.interval.low == pytest.approx(plain.mcs.interval.low, abs=0.005)
 
 
 def test_labels_of_different_groups_are_not_held_together():
     predictions = labelled(alike=True)
     label = np.tile(np.arange(3), 240)
-    assert [gap.effect for gap in gaps(Subject(predictions, "m").event, label, NAMES, 3)] == [1.0, 1.0, 1.0]
+    subject = Subject(predictions, "m")
+    assert [gap.effect for gap in gaps(subject.event, label, NAMES, subject.cluster)] == [1.0, 1.0, 1.0]
 
 
 def test_the_design_effect_of_outcomes_that_are_all_alike_counts_rows():
     event = Predictions.from_probs(np.zeros(12), np.zeros(12))
-    (gap,) = gaps(event, np.zeros(12, int), ["all"], 4)
-    assert gap.effect == 4
+    (gap,) = gaps(event, np.zeros(12, int), ["all"], np.arange(12) // 4)
+    assert (gap.effect, gap.units) == (4, 3)
 
 
 def test_intervals_of_gaps_cover_and_p_values_hold_where_labels_come_true_together():
@@ -199,30 +204,144 @@ def test_intervals_take_rows_to_be_independent_and_not_their_labels():
     single = cal.MCS(cal.Predictions.from_probs(y[:, 0], p[:, 0]), interval=cal.Confidence()).interval
     repeated = cal.MCS.replace(lens=cal.Flat())(alike, interval=cal.Confidence()).interval
     assert repeated.high - repeated.low > 0.95 * (single.high - single.low)  # nine times the same label is one label
-    noise = cal.consistency(cal.ECE, subject.event, subject.resamples)
+    rows = dataclasses.replace(predictions, columns={"row": np.arange(len(predictions))})
+    noise = cal.consistency(cal.ECE.replace(lens=cal.Flat()), rows, subject.resamples, groups="row")
     assert subject.ece.details["noise_floor"] == noise.mean
 
 
 def test_grouped_forecasts_know_their_rows():
     predictions = labelled(n=9000)
     event = Subject(predictions, "model").event
-    table, kinds = grouped(event), kinds_together(event, 3)
-    assert kinds.shape == (9000, 3)
-    counts = np.bincount(kinds.ravel(), minlength=2 * len(table.values)).reshape(2, -1)
-    assert np.array_equal(counts.sum(axis=0), table.counts)
-    assert np.array_equal(counts[1], table.targets)
-    group = kinds % len(table.values)
-    assert np.abs(table.values[group] - predictions.probabilities).max() < 1 / 4096
+    table, several = grouped(event), Dependent.of(event, np.repeat(np.arange(9000), 3))
+    assert np.array_equal(np.bincount(several.entry), table.counts)
+    assert np.array_equal(np.bincount(several.entry, several.happened), table.targets)
+    assert np.abs(table.values[several.entry] - event.probabilities).max() < 1 / 4096
 
 
 def test_many_labels_are_resampled_by_row():
     predictions = labelled(n=6000, labels=4, alike=True)
     event = Subject(predictions, "model").event
     draws = [
-        Resampling.of(grouped(event), [cal.MCS], 200, 0, together).rows[cal.MCS].std()
-        for together in (None, kinds_together(event, 4))
+        Resampling.of(grouped(event), [cal.MCS], 200, 0, dependent)
+        for dependent in (None, Dependent.of(event, np.repeat(np.arange(6000), 4)))
     ]
-    assert draws[1] / draws[0] == pytest.approx(2, rel=0.2)  # four labels that say the same are one
+    apart, together = (draw.rows[cal.MCS].std() for draw in draws)
+    assert together / apart == pytest.approx(2, rel=0.2)  # four labels that say the same are one
+    assert draws[1].flips[cal.MCS].std() / draws[0].labels[cal.MCS].std() == pytest.approx(2, rel=0.2)
+    assert draws[0].flips == {}
+    null = draws[1].null(concluded(cal.MCS, grouped(event)))
+    assert null.values is draws[1].flips[cal.MCS]  # under independent redraws p would be smaller
+
+
+@pytest.mark.parametrize("rows", [300, 2300], ids=["few", "many"])
+def test_signs_of_whole_rows_make_the_noise_floor_of_labels_that_are_all_alike(rows):
+    """Nine times the same label: the floor is that of one label, and three times that of independent ones."""
+    single, alike = (labelled(n=rows, labels=labels, alike=True) for labels in (1, 9))
+    floor, same = (Subject(each, "m").ece.details["noise_floor"] for each in (single, alike))
+    apart = Subject(labelled(n=rows, labels=9), "m").ece.details["noise_floor"]
+    assert same / floor == pytest.approx(1, abs=0.25)
+    assert same / apart == pytest.approx(3, abs=0.8)
+
+
+@pytest.mark.slow
+def test_labels_that_come_true_together_raise_no_more_alarms_than_the_level(monkeypatch):
+    """120 calibrated sets of 60 rows, seeds 0 to 119: at 5 % at most 14 alarms but for 1 in 400, of ECE and verdict.
+
+    With labels redrawn independently there are twice as many or more.
+    """
+    monkeypatch.setattr("calibrant.report.subject.MOST", 99)
+    monkeypatch.setattr("calibrant.report.subject.TESTED", 99)
+    monkeypatch.setattr("calibrant.report.subject._FEWEST", 99)
+    alarms = np.zeros(3, int)
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(1, 2, (60, 6))
+        chance = np.where(rng.random((60, 1)) < 0.8, rng.random((60, 1)), rng.random((60, 6)))
+        subject = Subject(Predictions.from_multilabel(chance < p, p), "m", seed)  # shared redraws would err together
+        apart = cal.consistency(cal.ECE, subject.event, 99, seed).p_value
+        alarms += np.array([subject.ece.details["null_p_value"], subject.test.p_value, apart]) <= 0.05
+    assert alarms[:2].max() <= 14
+    assert alarms[2] >= 24
+
+
+# ---- rows that depend on each other ----------------------------------------------------------------------------------
+
+
+def repeated(n=80, times=5, power=1.0, seed=0, **options):
+    """Every row so many times, in no order: n independent ones."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    order = rng.permutation(n * times)
+    y = (rng.random(n) < p**power).astype(int)
+    patient = np.repeat(np.arange(n), times)[order]
+    return Predictions.from_probs(y[patient], p[patient], patient=patient, region=patient % 2, **options)
+
+
+def test_a_repeated_row_is_one_row_in_every_number_of_the_page():
+    many = repeated()
+    once = many[np.sort(np.unique(many.column("patient"), return_index=True)[1])]
+    page, plain = Subject(many, "m", groups="patient"), Subject(once, "m")
+    assert (page.mcs.interval.low, page.mcs.interval.high) == pytest.approx(
+        (plain.mcs.interval.low, plain.mcs.interval.high), rel=0.02
+    )
+    assert (page.whole.low, page.whole.high) == pytest.approx((plain.whole.low, plain.whole.high), rel=0.02)
+    assert (page.whole.p, page.whole.units) == (pytest.approx(plain.whole.p), 80)
+    bars = [bars_of(subject.ece, subject.event, subject.squares) for subject in (page, plain)]
+    np.testing.assert_allclose(*([bar.interval for bar in each] for each in bars), atol=1e-9)
+    scores = [subject.score(cal.BRIER).interval for subject in (page, plain)]
+    assert scores[0].low == pytest.approx(scores[1].low, abs=1e-9)
+    assert page.ece.details["noise_floor"] == pytest.approx(plain.ece.details["noise_floor"], rel=0.25)
+    assert page.line[1].interval.low == pytest.approx(plain.line[1].interval.low, rel=0.1)
+    assert page.test.clusters == 80
+    assert page.choice.test.clusters == 80
+    spreads = [choices_section(subject).figures[0].grid.rows for subject in (page, plain)]
+    assert np.mean([row[2] for row in spreads[0]]) == pytest.approx(np.mean([row[2] for row in spreads[1]]), rel=0.2)
+    tested = [groups_section(subject).figures[0].grid.rows for subject in (page, plain)]
+    kept = [{row[0]: row for row in rows if row[0].startswith("region")} for rows in tested]
+    assert [row[0] for row in tested[0]] == list(kept[0])  # patient itself is not looked at
+    for name, row in kept[0].items():
+        assert row[5:7] == pytest.approx(kept[1][name][5:7], rel=0.05)
+
+
+def test_a_page_says_which_rows_depend_on_each_other():
+    predictions = repeated(n=60, power=2.0)
+    first, other = (Report.of({"m": predictions}, groups=groups) for groups in ("patient", None))
+    page = first.to_html()
+    assert "those of one patient (60 values)" in page
+    assert "Values of patient are independent, and rows of one value may depend on each other." in page
+    assert "Rows of one patient come true together" in page
+    assert "Not looked at: patient, whose rows may depend on each other." in page
+    assert "patient are independent" not in other.to_html()
+    with pytest.raises(cal.CalibrationInputError, match="nobody"):
+        Report.of(predictions, groups="nobody")
+
+
+def test_models_of_rows_that_depend_on_each_other_are_compared_by_group():
+    first, second = (repeated(n=60, power=power) for power in (1.0, 1.0))
+    second = dataclasses.replace(second, forecasts=dataclasses.replace(second.forecasts, values=second.values**2))
+    widths = {}
+    for groups in (None, "patient"):
+        subjects = [Subject(each, name, groups=groups) for each, name in ((first, "a"), (second, "b"))]
+        rows = models_section(subjects).grids[1].rows
+        widths[groups] = [row[4] - row[3] for row in rows]
+    assert len(widths[None]) == 2
+    assert np.divide(widths["patient"], widths[None]) == pytest.approx([5**0.5] * 2, rel=0.25)
+
+
+@pytest.mark.parametrize("forecasts", ["classes", "labels"])
+def test_pages_of_classes_and_labels_take_groups(forecasts):
+    predictions = labelled(n=60) if forecasts == "labels" else classes_of_patients()
+    predictions = dataclasses.replace(predictions, columns={"patient": np.arange(len(predictions)) // 2})
+    page = Report.of(predictions, groups="patient").to_html()
+    assert "Values of patient are independent" in page
+    if forecasts == "classes":
+        assert "full ECE: no noise floor is known where rows of one patient may depend on each other" in page
+
+
+def classes_of_patients():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 90)
+    return Predictions.from_probs([rng.choice(3, p=row) for row in p], p)
 
 
 def test_a_large_page_of_labels_agrees_with_its_rows():

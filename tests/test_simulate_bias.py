@@ -239,12 +239,42 @@ def test_any_function_may_be_the_curve():
 def test_a_table_of_estimates():
     biases = simulate.bias({"ece": cal.ECE}, UNIFORM, power_curve(2), n=50, replicates=20)
     header, line = str(biases).splitlines()
-    assert header.split() == ["estimator", "of", "truth", "mean", "bias", "sd", "rmse", "mc", "error"]
+    assert header.split() == ["estimator", "estimates", "n", "truth", "mean", "bias", "sd", "rmse"]
+    assert line.count(" ± ") == 3
     assert line.split()[:3] == ["ece", "L1", "error"]
     document = json.loads(biases.to_json())["ece"]
     assert document["bias"] == biases["ece"].bias
     assert list(biases) == ["ece"]
     assert len(biases) == 1
+
+
+def test_monte_carlo_errors_are_of_the_right_size():
+    runs = [
+        simulate.bias({"ece": cal.ECE}, UNIFORM, power_curve(1.2), n=60, replicates=100, seed=s)["ece"]
+        for s in range(60)
+    ]
+    for what, error in (("bias", "mc_error"), ("sd", "sd_error"), ("rmse", "rmse_error")):
+        spread = np.std([getattr(run, what) for run in runs])  # sixty runs know it to an eleventh
+        assert np.mean([getattr(run, error) for run in runs]) == pytest.approx(spread, rel=0.3), what
+
+
+def test_one_order_of_the_true_error_may_be_asked_of_every_metric():
+    metrics = {"ece": cal.ECE, "mce": cal.MCE}
+    run = {"n": 40, "replicates": 5}
+    biases = simulate.bias(metrics, UNIFORM, power_curve(2), p=2, **run)
+    truth = simulate.true_calibration_error(UNIFORM, power_curve(2), p=2)
+    assert [(estimate.truth, estimate.target) for estimate in biases.values()] == [(truth, "L2 error")] * 2
+    own = simulate.bias(metrics, UNIFORM, power_curve(2), **run)
+    assert own["ece"].mean == biases["ece"].mean
+    assert [estimate.target for estimate in own.values()] == ["L1 error", "its limit"]
+
+
+def test_a_folder_tells_orders_of_the_true_error_apart(tmp_path):
+    run = {"n": (30,), "replicates": 4, "folder": tmp_path}
+    truths = [
+        simulate.bias_grid({"ece": cal.ECE}, UNIFORM, power_curve(2), p=p, **run)["ece", 30].truth for p in (1, 2, 1)
+    ]
+    assert truths[0] == truths[2] != truths[1]
 
 
 def test_memory_does_not_grow_with_replicates():

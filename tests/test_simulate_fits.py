@@ -131,8 +131,9 @@ def test_forty_outcomes(name, b0, b1, nll, aic):
 def test_the_best_of_forty_outcomes_and_the_constants_that_are_one_model():
     fits = fit_curve(FORTY, FORTY_HITS)
     assert fits.best.name == "log_log_b1"
-    assert len(fits.fits) == 12
-    assert [fit.aic for fit in fits.fits] == sorted(fit.aic for fit in fits.fits)
+    assert len(fits.fits) == 13
+    assert [fit.bic for fit in fits.fits] == sorted(fit.bic for fit in fits.fits)
+    assert all(fit.bic - fit.aic == close(fit.coefficients * (math.log(40) - 2)) for fit in fits.fits)
     constant = [fit for fit in fits.fits if fit.terms == "b0"]
     assert [fit.nll for fit in constant] == close([25.897866] * 4, 1e-6)
     assert all(float(fit.curve(0.3)) == close(14 / 40, 1e-9) for fit in constant)
@@ -240,8 +241,22 @@ def test_what_is_missing_or_too_much_is_said():
 
 def test_a_table_of_fits():
     lines = str(fit_curve(FORTY, FORTY_HITS)).splitlines()
-    assert lines[0].split() == ["curve", "b0", "b1", "nll", "AIC"]
-    assert lines[1].split() == ["log_log_b1", "0.0000", "1.8856", "16.5116", "35.0233"]
+    assert lines[0].split() == ["curve", "b0", "b1", "nll", "AIC", "BIC"]
+    assert lines[1].split() == ["log_log_b1", "0.0000", "1.8856", "16.5116", "35.0233", "36.7122"]
+
+
+def test_perfect_calibration_is_a_candidate_without_coefficients():
+    fit = fit_curve(FORTY, FORTY_HITS)["calibrated"]
+    assert fit.curve is simulate.IDENTITY
+    assert fit.nll == close(oracle.curve_nll("log_log", 0.0, 1.0, FORTY.tolist(), FORTY_HITS.tolist()), 1e-9)
+    assert fit.coefficients == 0
+    assert fit.aic == fit.bic == 2 * fit.nll
+
+
+def test_a_sure_forecast_that_was_wrong_rules_perfect_calibration_out():
+    x, right, wrong = np.append(FORTY, [0, 1]), np.append(FORTY_HITS, [0, 1]), np.append(FORTY_HITS, [0, 0])
+    assert fit_curve(x, right)["calibrated"].nll == fit_curve(FORTY, FORTY_HITS)["calibrated"].nll
+    assert "calibrated" not in {fit.name for fit in fit_curve(x, wrong).fits}
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------

@@ -41,22 +41,15 @@ def test_the_estimates_are_those_of_bias_on_the_fitted_model(shipped):
 
 def test_it_reads(shipped):
     text = str(shipped)
-    assert text.startswith("2,000 forecasts (top label)\nscores: ")
-    assert f"Trust {shipped.trusted} most" in text
+    assert text.startswith("2,000 predictions (top label), and simulated models like theirs at n = 2,000\nscores: ")
+    assert f"Trust {shipped.trusted} " in text
     assert "reproduced" in text
-    header = next(line for line in text.splitlines() if line.startswith("estimator"))
-    assert header.split() == [
-        "estimator",
-        "of",
-        "observed",
-        "truth",
-        "mean",
-        "bias",
-        "sd",
-        "rmse/truth",
-        "less",
-        "bias",
-    ]
+    header, *rows = text.split("\n\n")[1].splitlines()
+    names = header.replace("observed - bias", "observed-bias").split()
+    assert names == ["estimator", "estimates", "observed", "truth", "mean", "bias", "sd", "rmse/truth", "observed-bias"]
+    assert all(row.count("±") == 3 for row in rows)
+    explained = text.split("\n\n")[2]
+    assert all(name in explained for name in (*names[1:-1], "observed - bias", "±"))
 
 
 def test_it_travels_as_json(shipped):
@@ -64,7 +57,9 @@ def test_it_travels_as_json(shipped):
     assert document["trusted"] == shipped.trusted
     assert document["estimators"]["ECE"]["bias"] == shipped.biases["ECE"].bias
     assert document["curve"]["name"] == shipped.fit.curves.best.name
-    assert len(document["curves"]) == 12
+    assert len(document["curves"]) == 13
+    assert document["ties"] == list(shipped.ties)
+    assert not document["law_replaced"]
     assert document["binned_errors"]["L2"]["observed"] == shipped.fit.observed["L2"]
 
 
@@ -102,6 +97,10 @@ def test_scores_no_law_fits_are_drawn_from_those_observed():
     assert isinstance(forced.fit.law, BetaScores)
     assert "do not behave like yours" in str(forced)
     assert "do not behave like yours" not in str(chosen)
+    assert "scores: drawn from the 3,000 observed. They replace Beta(" in str(chosen)
+    assert dict(chosen.fit.rejected) == dict(forced.fit.simulated)
+    assert forced.fit.rejected is None
+    assert json.loads(chosen.to_json())["law_replaced"]
 
 
 def test_events_and_top_answers_are_named():
@@ -128,19 +127,48 @@ def test_an_estimator_without_values_is_never_trusted(shipped):
     assert comparison.trusted == "ECE"
 
 
-def test_nearly_as_good_estimators_are_named(shipped):
-    near, far = (Estimate(name, 10, 100, 0.1, "L1 error", 0.1, sd) for name, sd in (("near", 0.0105), ("far", 0.02)))
-    best = Estimate("best", 10, 100, 0.1, "L1 error", 0.1, 0.01)
-    comparison = simulate.Like(
-        10,
-        "event",
-        shipped.fit,
-        Biases({"far": far, "near": near, "best": best}),
-        dict.fromkeys(("far", "near", "best"), 0.1),
-    )
+def estimate(name, sd, error, truth=0.1):
+    return Estimate(name, 10, 100, truth, "L1 error", truth, sd, rmse_error=error)
+
+
+def test_ties_within_monte_carlo_error_are_named(shipped):
+    entries = {"far": estimate("far", 0.02, 0.001), "near": estimate("near", 0.0112, 0.0004),
+               "best": estimate("best", 0.01, 0.0005)}  # fmt: skip
+    comparison = simulate.Like(10, "event", shipped.fit, Biases(entries), dict.fromkeys(entries, 0.1))
     assert comparison.trusted == "best"
-    assert comparison.nearly_as_good == ("near",)
-    assert "off by 10% of the truth; nearly as good: near." in str(comparison)
+    assert comparison.ties == ("near",)  # 0.0012 apart; two standard errors of the difference are 0.00128
+    assert "Trust best or one that ties with it. " in comparison.advice
+    assert "best is off by 10.0% ± 0.5% of the truth" in comparison.advice
+    assert comparison.advice.endswith("near ties with it within Monte Carlo error.")
+    apart = Biases({**entries, "near": estimate("near", 0.0114, 0.0004)})
+    assert apart.ties == ()
+    alone = simulate.Like(10, "event", shipped.fit, apart, dict.fromkeys(entries, 0.1))
+    assert alone.advice.startswith("Trust best most. ")
+
+
+def test_where_every_truth_is_zero_the_smallest_error_ties_and_wins():
+    biases = Biases({name: estimate(name, sd, 0.0005, 0.0) for name, sd in (("a", 0.02), ("b", 0.0101), ("c", 0.01))})
+    assert (biases.closest, biases.ties) == ("c", ("b",))
+    assert biases.verdict == (
+        "c is off by 0.0100 ± 0.0005 (root mean squared error); b ties with it within Monte Carlo error"
+    )
+
+
+def test_calibrated_samples_mostly_have_a_true_error_of_zero():
+    run = {"metrics": {"ECE": cal.ECE}, "replicates": 2}
+    samples = [simulate.draw(BetaScores(1.2, 0.4), simulate.IDENTITY, n=500, seed=seed) for seed in range(30)]
+    truths = [like(predictions, **run).biases["ECE"].truth for predictions in samples]
+    assert truths.count(0.0) >= 24  # 95 % of such samples; 1 in 1000 would be fewer
+    assert np.mean(truths) < 0.005
+    comparison = like(samples[truths.index(0.0)], FEW, replicates=20)
+    assert "No curve describes your predictions better than perfect calibration" in comparison.advice
+    assert "Closest to 0: " in comparison.advice
+    assert json.loads(comparison.to_json())["curve"]["name"] == "calibrated"
+
+
+def test_a_miscalibrated_model_is_not_called_calibrated():
+    samples = [simulate.draw(UNIFORM, power_curve(1.5), n=500, seed=seed) for seed in range(10)]
+    assert "calibrated" not in {simulate.fit_curve(predictions).best.name for predictions in samples}
 
 
 @pytest.mark.parametrize(
@@ -180,5 +208,5 @@ def test_a_picture_has_the_curve_and_every_estimator(shipped):
     pytest.importorskip("matplotlib")
     figure = simulate.picture(shipped)
     left, right = figure.axes
-    assert [text.get_text() for text in right.get_yticklabels()] == list(FEW)
+    assert [text.get_text().split()[0] for text in right.get_yticklabels()] == list(FEW)
     assert len(left.lines) == 2

@@ -80,6 +80,7 @@ ALONE = {
     "maximum": cal.MCE,
     "mean_of_all": cal.BinnedError(across=cal.mean_of_all),
     "root_mean": cal.BinnedError(aggregate=cal.root_mean),
+    "root_mean_of": cal.BinnedError(across=cal.root_mean_of),
     "signed": cal.BinnedError(distance=cal.signed),
     "signed_balance": cal.BinnedError(across=cal.signed_balance),
     "skill": cal.BRIER_SKILL,

@@ -20,6 +20,7 @@ from calibrant.aggregates import (
     mean_of_all,
     root,
     root_mean,
+    root_mean_of,
     signed_balance,
     uniform,
     weighted_by_size,
@@ -62,12 +63,7 @@ from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.calibration_tests import (
-    HypothesisTest,
-    cox_test,
-    hosmer_lemeshow_test,
-    spiegelhalter_test,
-)
+from calibrant.inference.calibration_tests import HypothesisTest, cox_test, hosmer_lemeshow_test, spiegelhalter_test
 from calibrant.inference.comparison import Comparison, compare, compare_all
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
@@ -294,6 +290,7 @@ __all__ = [
     "recalibrate",
     "root",
     "root_mean",
+    "root_mean_of",
     "sensitivity",
     "signed",
     "signed_balance",
@@ -309,9 +306,10 @@ __all__ = [
 
 _SHADOWING = ("maximum", "mean", "power", "where")
 """Public names that `import *` leaves out, because NumPy has others of the same name."""
-_MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "simulate", "train")
+_MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "scale", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
+    "inference.bands": ("ConfidenceBand", "ConsistencyBand", "reliability_band"),
     "integrations.sklearn": ("Recalibrated",),
     "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }

@@ -160,6 +160,24 @@ def mean_of_all(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(values[filled].sum(), len(values) if filled.any() else 0)}
 
 
+@declare(Facts("across", passes=lambda facts: _rooted(facts, 2.0), words="root of the mean of parts"))
+def root_mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
+    r"""The root of the mean over questions, 0 where that is negative: :math:`\sqrt{\max(0, \frac1K \sum_k e_k)}`.
+
+    For squares, of which no root was taken in a question: with `debiased_squared` and `mean`, what each class lacks may
+    be negative and makes up for others before the root. Questions without samples are left out. The mean itself is the
+    detail `signed_square`.
+
+    References: Kumar, Liang & Ma (2019), section 2, the marginal calibration error with equal weights.
+
+    >>> import calibrant as cal
+    >>> round(cal.root_mean_of(np.array([.05, -.01]), np.array([5., 5.]))["value"], 10)
+    0.1414213562
+    """
+    square = mean_of(values, sizes)["value"]
+    return {"value": float(np.sqrt(np.maximum(square, 0.0))), "signed_square": square}
+
+
 @declare(Facts("across", passes=as_they_are, keeps_one=True))
 def weighted_by_size(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""Questions weighted by their samples: :math:`\sum_k \frac{n_k}{N} e_k`.
@@ -243,7 +261,8 @@ def _rooted(facts: Facts, p: float) -> Facts:
     calibrated = facts.calibrated
     if calibrated is not None:
         calibrated = float(np.maximum(calibrated, 0.0)) ** (1 / p)  # nan stays nan
-    return dataclasses.replace(_of_order(facts, p), additive=False, low=low, high=high, calibrated=calibrated, root=p)
+    known = dataclasses.replace(_of_order(facts, p), low=low, high=high, calibrated=calibrated)
+    return dataclasses.replace(known, additive=False, root=p * facts.root)
 
 
 def _unbounded(facts: Facts) -> Facts:

@@ -12,7 +12,7 @@ from calibrant.door.options import OPTIONS, Call, DoorOptions, changed, refuse_u
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
 from calibrant.result import Result
-from calibrant.specification import catalogue
+from calibrant.specification import catalogue, strict_json
 from calibrant.specification.encoding import decode, encode
 from calibrant.specification.facts import Facts
 from calibrant.specification.naming import fields_of, spelled
@@ -190,9 +190,15 @@ def from_json(text: str, pieces: Mapping[str, object] | None = None) -> Metric:
     True
     """
     try:
-        metric = decode(json.loads(text), pieces or {})
-    except json.JSONDecodeError as reason:
+        document = strict_json.read(text)
+    except (TypeError, ValueError) as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
+    try:
+        metric = decode(document, pieces or {})
+    except CalibrationInputError:
+        raise
+    except strict_json.MALFORMED as reason:
+        raise CalibrationInputError("text", "must be the JSON of a metric", got=str(reason)) from None
     if not isinstance(metric, Metric):
         raise CalibrationInputError("text", "must specify a metric", got=repr(metric)[:80])
     return metric

@@ -14,9 +14,11 @@ import numpy as np
 from calibrant.bins import Bins
 from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.totals import Floats, Totals
-from calibrant.specification import catalogue
+from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.specification import catalogue, strict_json
+from calibrant.specification.documents import require_keys, require_seal, seal
 from calibrant.specification.encoding import decode, encode, number
+from calibrant.specification.facts import facts_of
 from calibrant.summaries import About
 from calibrant.text import aligned
 
@@ -175,33 +177,26 @@ class Result:
         return document
 
     def to_json(self, *, bins: bool = True) -> str:
-        """The result as JSON, exact; `Result.from_json` rebuilds it."""
-        return json.dumps(self.to_dict(bins=bins), allow_nan=False)
+        """The result as JSON, exact, under a seal that tells when it was changed; `Result.from_json` rebuilds it."""
+        document = self.to_dict(bins=bins)
+        return json.dumps({**document, "seal": seal(document)}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str, pieces: Mapping[str, Any] | None = None) -> Result:
-        """A result from its JSON; `pieces` names pieces that are not calibrant's own."""
+        """A result from its JSON; `pieces` names pieces that are not calibrant's own.
+
+        What was changed after it was written is refused; what version 0.1 wrote, without a seal, is read.
+        """
         try:
-            document = json.loads(text)
-            parts = document["parts"]
-        except (ValueError, KeyError, TypeError) as reason:
-            raise CalibrationInputError("text", "must be the JSON of a result", got=repr(reason)) from None
-        about = About(n=document["n"], question=document["question"], names=tuple(parts))
-        return cls(
-            metric=_named(decode(document["metric"], pieces or {}), document["name"]),
-            value=float(document["value"]),
-            about=about,
-            choices=document["choices"],
-            bins=_bins_from_dict(document["bins"], about) if "bins" in document else None,
-            details={
-                name: value if isinstance(value, int) else float(value) for name, value in document["details"].items()
-            },
-            notes=tuple(document["notes"]),
-            values=tuple(float(part["value"]) for part in parts.values()),
-            sizes=tuple(float(part["size"]) for part in parts.values()),
-            interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
-            intervals=tuple(_interval_from_dict(interval) for interval in document.get("part_intervals", ())),
-        )
+            document = strict_json.read(text)
+            require_keys(document, _KEYS, ("interval", "part_intervals", "bins", "seal"))
+            if "seal" in document:
+                require_seal(document, document.pop("seal"), "measure it again")
+            return _from_dict(document, pieces or {})
+        except CalibrationInputError:
+            raise
+        except strict_json.MALFORMED as reason:
+            raise CalibrationInputError("text", "must be the JSON of a result", got=str(reason)) from None
 
 
 class Parts(dict[str, Result]):
@@ -241,6 +236,54 @@ def _ends(result: Result) -> list[str]:
     return [str(result.interval)] if result.interval else []
 
 
+_KEYS: dict[str, Any] = {
+    "name": str, "value": (int, float, str), "n": int, "question": str, "choices": str,
+    "details": dict, "notes": list, "parts": dict, "metric": dict,
+}  # fmt: skip
+"""What the document of a result holds."""
+
+
+def _from_dict(document: dict[str, Any], pieces: Mapping[str, Any]) -> Result:
+    parts, notes = document["parts"], document["notes"]
+    for part in parts.values():
+        require_keys(part, {"value": (int, float, str), "size": (int, float, str)})
+    about = About(n=document["n"], question=document["question"], names=tuple(parts))
+    intervals = tuple(map(_interval_from_dict, document.get("part_intervals", ())))
+    metric = decode(document["metric"], pieces)
+    bins = _bins_from_dict(document["bins"], about) if "bins" in document else None
+    faults = [*about.faults(), *([] if bins is None else bins.faults())]
+    faults += ["notes that are no text"] * (not all(isinstance(note, str) for note in notes))
+    faults += ["intervals of other parts"] * (bool(intervals) and len(intervals) != len(parts))
+    faults += ["bins of other parts"] * (bins is not None and bool(parts) and bins.shape[0] != len(parts))
+    sizes = [float(_decoded(part["size"])) for part in parts.values()]
+    faults += ["parts of no size"] * (not all(0 <= size < np.inf for size in sizes))
+    faults += ["no metric"] * (not hasattr(metric, "conclude") or facts_of(metric).slot not in ("metric", None))
+    for fault in faults:
+        raise ValueError(fault)
+    return Result(
+        metric=_named(metric, document["name"]),
+        value=float(_decoded(document["value"])),
+        about=about,
+        choices=document["choices"],
+        bins=bins,
+        details={name: _decoded(value) for name, value in document["details"].items()},
+        notes=tuple(notes),
+        values=tuple(float(_decoded(part["value"])) for part in parts.values()),
+        sizes=tuple(sizes),
+        interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
+        intervals=intervals,
+    )
+
+
+def _decoded(value: Any) -> float:
+    """A number as JSON holds it; whole numbers stay so."""
+    if is_number(value):
+        return value
+    if value not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
+
+
 def _named(metric: Metric, name: str) -> Metric:
     """The recipe of that name, where it is this one: two recipes may make the same choices."""
     recipe = catalogue.recipes().get(name)
@@ -252,10 +295,18 @@ def _interval_to_dict(interval: Interval) -> dict[str, Any]:
 
 
 def _interval_from_dict(document: dict[str, Any]) -> Interval:
-    return Interval(**{**document, "low": float(document["low"]), "high": float(document["high"])})
+    ends = (int, float, str)
+    require_keys(document, {"low": ends, "high": ends, "level": float, "kind": str, "engine": str, "n": int})
+    interval = Interval(
+        **{**document, "low": float(_decoded(document["low"])), "high": float(_decoded(document["high"]))}
+    )
+    if interval.low > interval.high or not 0 < interval.level < 1 or interval.n < 0:
+        raise ValueError(f"an interval {interval}")
+    return interval
 
 
 _TOTALS = ("size", "outputs", "targets", "squares")
+_OTHERS = ("squares", "low", "high", "cells")
 
 
 def _bins_to_dict(bins: Bins) -> dict[str, Any]:
@@ -275,11 +326,19 @@ def _bins_to_dict(bins: Bins) -> dict[str, Any]:
 
 
 def _bins_from_dict(document: dict[str, Any], about: About) -> Bins:
+    require_keys(document, {"requested": list, "size": dict, "outputs": dict, "targets": dict}, _OTHERS)
     totals = {
-        name: Totals(**{limb: np.array(array, np.int64) for limb, array in document[name].items()})
+        name: Totals(**{limb: _whole_numbers(array) for limb, array in document[name].items()})
         for name in _TOTALS
         if name in document
     }
     low, high = (np.array(document[name], np.float64) if name in document else None for name in ("low", "high"))
-    cells = np.array(document["cells"], np.int64) if "cells" in document else None
-    return Bins(about, requested=np.array(document["requested"]), low=low, high=high, cells=cells, **totals)
+    cells = _whole_numbers(document["cells"]) if "cells" in document else None
+    return Bins(about, requested=_whole_numbers(document["requested"]), low=low, high=high, cells=cells, **totals)
+
+
+def _whole_numbers(values: Any) -> Ints:
+    array = np.array(values)
+    if array.dtype.kind != "i" and array.size:
+        raise ValueError(f"{array.dtype} in the place of whole numbers")
+    return array.astype(np.int64)

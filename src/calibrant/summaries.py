@@ -103,7 +103,7 @@ class About:
         for choice in dict.fromkeys([*mine, *theirs]):
             here, there = mine.get(choice, "nothing"), theirs.get(choice, "nothing")
             if here != there:
-                raise CalibrationInputError(parameter, expected, got=f"{choice} {_apart(here, there)}")
+                raise CalibrationInputError(parameter, expected, got=f"{choice} {apart(here, there)}")
 
 
 _KINDS: dict[str, type[Summary]] = {}
@@ -222,10 +222,19 @@ class Summary:
         >>> cal.ECE.conclude(cal.Summary.from_bytes(data)).value == cal.ECE([1, 0], [.9, .2]).value
         True
         """
-        summary = unpacked(data, {**_KINDS, "About": About, "Precision": Precision, "Totals": Totals})
+        summary = unpacked(data, kinds())
         if not isinstance(summary, Summary):
             raise refusal(type(summary).__name__)
         return summary
+
+
+def kinds() -> dict[str, type]:
+    """What the bytes of summaries may hold, by name.
+
+    >>> kinds()["About"] is About
+    True
+    """
+    return {**_KINDS, "About": About, "Precision": Precision, "Totals": Totals}
 
 
 class Sums(Summary):
@@ -275,8 +284,12 @@ class Sums(Summary):
             yield "a size without rows"
 
 
-def _apart(here: str, there: str) -> str:
-    """Two texts from where they begin to differ."""
+def apart(here: str, there: str) -> str:
+    """Two texts from where they begin to differ.
+
+    >>> apart("ECE", "SCE")
+    'ECE and SCE'
+    """
     same = next((place for place, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
     start = max(0, same - 20) if max(len(here), len(there)) > 56 else 0
     return " and ".join(f"{'…' * (start > 0)}{text[start : start + 56]}" for text in (here, there))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -164,20 +164,27 @@ def table(
 
     results = {"all": measured(samples)}
     if by is not None:
-        column = samples.column(by)
-        values = np.unique(column)
-        if len(values) > MOST_GROUPS:
-            raise CalibrationInputError(
-                "by",
-                f"must have at most {MOST_GROUPS} values",
-                got=f"{len(values)} in {by!r}",
-                hint="cut it into ranges",
-            )
-        for value in values:
-            part = samples[(column == value) | ((column != column) & (value != value))]
-            results[_free(str(value), results)] = measured(part)
+        for value, part in split(samples, by):
+            results[_free(value, results)] = measured(part)
     p_values = iter(corrected([result for row in results.values() for result in row.values()]))
     return Table(by, {row: {name: next(p_values) for name in measures} for row, measures in results.items()})
+
+
+def split(predictions: Predictions, by: str) -> Iterator[tuple[str, Predictions]]:
+    """The rows of each value of a column, in the order of values.
+
+    >>> import calibrant as cal
+    >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .2, .6], region=["north", "south", "north"])
+    >>> [(value, len(rows)) for value, rows in split(p, "region")]
+    [('north', 2), ('south', 1)]
+    """
+    column = predictions.column(by)
+    values = np.unique(column)
+    if len(values) > MOST_GROUPS:
+        got = f"{len(values)} in {by!r}"
+        raise CalibrationInputError("by", f"must have at most {MOST_GROUPS} values", got=got, hint="cut it into ranges")
+    for value in values:
+        yield str(value), predictions[(column == value) | ((column != column) & (value != value))]
 
 
 def corrected(results: Sequence[Result]) -> list[Result]:

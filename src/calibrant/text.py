@@ -46,8 +46,16 @@ def safe_cell(text: str) -> str:
     >>> safe_cell("=cmd"), safe_cell("cat")
     ("'=cmd", 'cat')
     """
-    text = inert(text, len(text) * 10)
-    return f"'{text}" if text.removeprefix("'").startswith(_DANGEROUS) else text
+    return no_formula(inert(text, len(text) * 10))
+
+
+def no_formula(text: str) -> str:
+    """A cell to the letter, but for a mark before what a spreadsheet would take for a formula.
+
+    >>> no_formula("=cmd"), no_formula("cat")
+    ("'=cmd", 'cat')
+    """
+    return f"'{text}" if text.lstrip("'").startswith(_DANGEROUS) else text
 
 
 def restored_cell(text: str) -> str:
@@ -56,7 +64,7 @@ def restored_cell(text: str) -> str:
     >>> restored_cell("'=cmd"), restored_cell("'tis")
     ('=cmd', "'tis")
     """
-    return text[1:] if text.startswith("'") and text[1:].startswith(_DANGEROUS) else text
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_DANGEROUS) else text
 
 
 def p_value(p: float, redraws: int | None = None, tests: int = 1) -> str:

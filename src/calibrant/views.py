@@ -6,13 +6,13 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.door.logs import Given, Logs
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.summaries import About, Summary

@@ -116,6 +116,12 @@ def mean_of_all(values: Sized) -> float:
     return math.fsum(kept) / len(values) if kept else math.nan
 
 
+def root_mean_of(values: Sized) -> float:
+    """The root of the plain mean over views of squares, of 0 where that is negative, Kumar, Liang & Ma (2019)."""
+    square = mean_of(values)
+    return square if math.isnan(square) else math.sqrt(max(0.0, square))
+
+
 def weighted_by_size(values: Sized) -> float:
     """Mean over views weighted by their sizes, Ao, Rueger & Siddharthan (2023), eq. 4."""
     return mean(values)

@@ -299,6 +299,14 @@ def tace_flat(
     return event_error(scores, hits, _adaptive(n_bins, binned)(scores), aggregate=aggregate)
 
 
+def marginal_debiased(probabilities: Rows, labels: Sequence[Label], n_bins: int = 15) -> float:
+    """The debiased marginal calibration error: one root over all classes, Kumar, Liang & Ma (2019), section 5."""
+    squares = []
+    for scores, hits in lenses.class_wise(probabilities, labels):
+        squares.append((1.0, debiased_squared_error(scores, hits, binning.equal_mass(scores, n_bins))))
+    return distances.root_mean_of(squares)
+
+
 # --- subsets of rows by class ---------------------------------------------------------------------
 
 

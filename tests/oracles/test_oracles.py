@@ -520,6 +520,8 @@ def test_absent_classes_are_no_classes_and_zero_classes_are_on_neither_side():
     assert balance["value"] == exactly(0.5 * 0.25)
     assert distances.mean_of([(2, 0.5), (0, math.nan)]) == 0.5
     assert distances.mean_of_all([(2, 0.5), (0, math.nan)]) == 0.25
+    assert distances.root_mean_of([(2, 0.5), (2, -0.18), (0, math.nan)]) == exactly(0.4)
+    assert distances.root_mean_of([(2, 0.5), (2, -0.7)]) == 0
     assert distances.contraharmonic([(2, 0.0), (0, math.nan)]) == 0
 
 

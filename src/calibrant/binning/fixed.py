@@ -7,7 +7,6 @@ import hashlib
 from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +18,7 @@ from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.row_blocks import BLOCK, blocks
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.specification.facts import Facts

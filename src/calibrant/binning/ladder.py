@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +17,7 @@ from calibrant.binning.sorting import columns, distinct, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.precision import Precision
+from calibrant.kernels.precision import DOUBLE, Precision
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
 from calibrant.summaries import About, Summary
@@ -42,7 +43,8 @@ class Forecasts(Summary):
     counts: Array
     targets: Array | Totals
     starts: Ints
-    precision: Precision
+    precisions: tuple[tuple[Precision, int], ...]
+    """How finely forecasts are known, and of how many rows, the coarsest first."""
     squares: Totals | None = None
     """Summed squares of the weights of each entry; None where every weight was 1, so that they are the counts."""
     outputs: Totals | None = None
@@ -68,7 +70,7 @@ class Forecasts(Summary):
         tables = [distinct(values, hits) for values, hits in columns(view)]
         values, counts, targets = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
-        return cls(view.about, values, counts, targets, starts, view.precision)
+        return cls(view.about, values, counts, targets, starts, _known(view))
 
     @classmethod
     def _of_any(cls, view: View) -> Forecasts:
@@ -88,7 +90,7 @@ class Forecasts(Summary):
             np.concatenate(counts),
             Totals.joined(targets),
             np.cumsum([0, *map(len, values)]),
-            view.precision,
+            _known(view),
             None if (weight == 1).all() else Totals.of(np.square(weight)),
         )._collapsed()
 
@@ -107,7 +109,7 @@ class Forecasts(Summary):
             if whole
             else Totals.joined([_totals(table.targets) for table in both])[order],
             self.starts + other.starts,
-            min(self.precision, other.precision, key=lambda precision: precision.bits),
+            _counted(self.precisions + other.precisions),
             closed=None if self.closed is None else np.concatenate([table.closed for table in both])[order],
             **_joined_totals(both, order),
         )._collapsed()
@@ -118,7 +120,9 @@ class Forecasts(Summary):
             return super()._without(other, about)
         less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
-        rest = self._joined(dataclasses.replace(other, counts=counts, targets=targets, **less), about)  # type: ignore[arg-type]
+        precisions = tuple((precision, -rows) for precision, rows in other.precisions)
+        negative = dataclasses.replace(other, counts=counts, targets=targets, precisions=precisions, **less)  # type: ignore[arg-type]
+        rest = self._joined(negative, about)
         sums = (_totals(rest.counts), _totals(rest.targets), *rest._totals.values())
         return rest._some(np.any([totals.value != 0 for totals in sums], axis=0))
 
@@ -139,8 +143,13 @@ class Forecasts(Summary):
         """What cannot be: forecasts that are no probabilities, counts below 1, more targets than samples."""
         yield from super().faults()
         counts, targets = _totals(self.counts), _totals(self.targets)
-        if not ((self.values >= 0) & (self.values <= 1)).all() or not 0 < self.precision.bits <= 53:
-            yield "values that are no probabilities of their precision"
+        if not ((self.values >= 0) & (self.values <= 1)).all():
+            yield "values that are no probabilities"
+        rows = [each for _, each in self.precisions]
+        if min(rows, default=1) < 1 or sum(rows) != self.about.n or self.precisions != _counted(self.precisions):
+            yield "precisions of other rows"
+        if any(not 0 < precision.bits <= 53 for precision, _ in self.precisions):
+            yield "precisions of no floating-point type"
         if not (self.counts > 0).all() or targets.negative.any() or (counts - targets).negative.any():
             yield "counts below 1 or targets outside of 0 to their counts"
         if len(self.counts) and not self.about.n:
@@ -171,6 +180,11 @@ class Forecasts(Summary):
             and (self.outputs - self.true_outputs).negative.any()
         ):
             yield "true_outputs above the outputs"
+
+    @property
+    def precision(self) -> Precision:
+        """How finely the coarsest forecasts are known: edges are compared no finer."""
+        return self.precisions[0][0] if self.precisions else DOUBLE
 
     @property
     def _question(self) -> Ints:
@@ -235,7 +249,7 @@ class Forecasts(Summary):
         """The same forecasts, made and come true so often; those that are never made are left out."""
         there = np.flatnonzero(counts)
         starts = np.searchsorted(there, self.starts)
-        return Forecasts(self.about, self.values[there], counts[there], targets[there], starts, self.precision)
+        return Forecasts(self.about, self.values[there], counts[there], targets[there], starts, self.precisions)
 
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
@@ -276,6 +290,20 @@ class Forecasts(Summary):
             low,
             high,
         )
+
+
+def _known(view: View) -> tuple[tuple[Precision, int], ...]:
+    """How finely the forecasts of a view are known, and of how many rows."""
+    return ((view.precision, view.about.n),) if view.about.n else ()
+
+
+def _counted(precisions: tuple[tuple[Precision, int], ...]) -> tuple[tuple[Precision, int], ...]:
+    """Each precision once, with all its rows, the coarsest first."""
+    rows = Counter[Precision]()
+    for precision, each in precisions:
+        rows[precision] += each
+    known = sorted(rows.items(), key=lambda pair: (pair[0].bits, pair[0].summed))
+    return tuple((precision, each) for precision, each in known if each)
 
 
 def _totals(targets: Array | Totals) -> Totals:

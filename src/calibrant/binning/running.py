@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeVar
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant.door.arrays import Array
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.selections import Mask

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -11,6 +10,7 @@ from calibrant import kernels
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins, check_memory
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.views import View
 
@@ -31,7 +31,8 @@ class Unsorted(Forecasts):
         return super().__new__(cls) if view is not None else Forecasts(**fields)  # type: ignore[arg-type]
 
     def __init__(self, view: View) -> None:
-        for name, held in (("about", view.about), ("precision", view.precision), ("view", view)):
+        known = {"about": view.about, "precisions": ((view.precision, view.about.n),), "view": view}
+        for name, held in known.items():
             object.__setattr__(self, name, held)
 
     def __getattr__(self, name: str) -> object:

@@ -60,8 +60,7 @@ def compare_models(
       calibrant compare new.npz old.npz --margin 0.01 --format json
 
     \b
-    Exit status: 0 all is well, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong data, 4 a file
-    cannot be read.
+    Exit status: 0 all is well, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong input.
     """
     metrics = metrics_named(names)
     usage(lambda _: _check_comparison(resamples, seed, level, margin), "")

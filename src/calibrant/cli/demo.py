@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from calibrant.cli.input_files import described
 from calibrant.cli.measure import USUAL, metrics_named
+from calibrant.cli.output_files import check_output, is_standard
 from calibrant.cli.showing import show
 from calibrant.files import reading as io
 from calibrant.table import table
@@ -23,12 +26,15 @@ def demo(output: str) -> None:
     """
     from calibrant.report import Report
 
+    check_output(output)
     file = io.SHIPPED / "fashion_mnist_test.npz"
     predictions = io.read(file)
+    report = Report.of(predictions, name=file.name, command="calibrant demo")
+    report.save(output)
+    if is_standard(output):
+        return
     click.echo("A small convolutional network on the 10,000 test pictures of Fashion-MNIST, trained by this project.\n")
     show(table(predictions, metrics_named(USUAL)), "table", title=described(predictions))
-    report = Report.of(predictions, name=file.name, command="calibrant demo")
-    path = report.save(output)
     click.echo(f"\n{report.verdict.sentence}")
-    click.echo(f"\nThe report: {inert(str(path.resolve()), 400)}")
+    click.echo(f"\nThe report: {inert(os.path.realpath(output), 400)}")
     click.echo(f"Try it on your own: calibrant report FILE   (this one: {file})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 import click
 
-from calibrant.cli.group import DATA, FAILED, INTERRUPTED, IO, stop
+from calibrant.cli import INTERRUPTED
+from calibrant.cli.group import DATA, FAILED, IO, reading, stop
+from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
@@ -32,7 +35,20 @@ def experiment() -> None:
 
 
 _SILENCE = "Seconds of silence after which a worker counts as gone."
-_SECONDS: dict[str, Any] = {"type": click.FloatRange(0), "default": 60.0, "show_default": True}
+
+
+class _Seconds(click.FloatRange):
+    """A finite number of seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        return seconds if math.isfinite(seconds) else self.fail(f"{value} is no number of seconds", param, ctx)
+
+
+_SECONDS: dict[str, Any] = {"type": _Seconds(0), "default": 60.0, "show_default": True}
+_LEASE: dict[str, Any] = {**_SECONDS, "type": _Seconds(0, min_open=True)}
 _CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
 
 
@@ -40,7 +56,7 @@ def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
         click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
-        click.option("--lease", help=_SILENCE, **_SECONDS),
+        click.option("--lease", help=_SILENCE, **_LEASE),
         click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
         click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes."),
         click.option("--data", metavar="FOLDER", help="Where the data lie, if not where they usually do."),
@@ -59,7 +75,7 @@ def check(file: str) -> None:
     Example:
       calibrant experiment check study.yaml
     """
-    study = _read(file)
+    study, _ = _read(file)
     trials = study.trials()
     later = (
         len(study.models)
@@ -83,12 +99,11 @@ def run(file: str, store: str | None, **options: Any) -> None:
       calibrant experiment run fashion_mnist --device cuda --store results
       calibrant experiment run miniature --scheduler tcp://127.0.0.1:8786
     """
-    from calibrant.experiments.design.checking import text_of
     from calibrant.experiments.running import runner
 
-    study = _read(file)
+    study, text = _read(file)
     folder = store or f"{study.name}-study"
-    runner.open_study(folder, text_of(file), lease=options["lease"])
+    runner.open_study(folder, text, lease=options["lease"])
     _run(folder, **options)
 
 
@@ -104,10 +119,9 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
       calibrant experiment resume miniature-study --retry
       calibrant experiment resume miniature-study --scheduler tcp://127.0.0.1:8786
     """
-    from calibrant.experiments.running import runner
+    from calibrant.experiments.running.store_repair import repaired
 
-    _, store = runner.reopen(folder, lease=options["lease"])
-    store.mend()
+    store = repaired(folder, lease=options["lease"])
     if retry:
         click.echo(f"{store.retry()} trials that failed are tried again", err=True)
     _run(folder, **options)
@@ -200,7 +214,7 @@ def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -
     from calibrant.experiments.findings.tables import TABLES, tables_of
 
     for sheet in tables_of(_evidence(folder), _among(names, TABLES, "table")):
-        if output is not None:
+        if output is not None and not is_standard(output):
             Path(output).mkdir(parents=True, exist_ok=True)
             write_text(Path(output, f"{sheet.name}.md"), sheet.to_markdown())
             write_text(Path(output, f"{sheet.name}.csv"), sheet.to_csv())
@@ -226,9 +240,15 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
     Example:
       calibrant experiment figure miniature-study top_k over_training -o figures
     """
-    from calibrant.experiments.findings.figures import FIGURES, save_figures
+    from calibrant.experiments.findings.figures import FIGURES, save_figures, write_figure
 
-    for path in save_figures(_evidence(folder), output, _among(names, FIGURES, "figure"), form=form):
+    chosen, evidence = _among(names, FIGURES, "figure"), _evidence(folder)
+    if is_standard(output):
+        if len(names) != 1:
+            raise click.UsageError("standard output takes one figure; name it, or a folder with -o")
+        write_figure(evidence, names[0], output, form=form)
+        return
+    for path in save_figures(evidence, output, chosen, form=form):
         click.echo(f"written: {inert(str(path), 400)}")
 
 
@@ -245,15 +265,15 @@ def plan(file: str, store: str | None, output: str) -> None:
     Example:
       calibrant experiment plan fashion_mnist -o trials.jsonl
     """
-    from calibrant.experiments.design.checking import text_of
     from calibrant.experiments.running import runner
     from calibrant.experiments.training.trials import write_trials
 
-    study = _read(file)
-    _, kept = runner.open_study(store or f"{study.name}-study", text_of(file))
+    check_output(output, [file])
+    study, text = _read(file)
+    _, kept = runner.open_study(store or f"{study.name}-study", text)
     left = [row.trial for row in kept.rows() if row.state in ("waiting", "running")]
     write_text(output, write_trials(left))
-    click.echo(f"{len(left)} trials, written: {inert(output, 400)}")
+    printer(output)(f"{len(left)} trials, written: {inert(output, 400)}")
 
 
 @experiment.command(short_help="Take in outcomes that were made elsewhere.")
@@ -270,7 +290,8 @@ def collect(folder: str, sources: tuple[str, ...]) -> None:
     from calibrant.experiments.running.outcome_intake import collect as take
 
     study, store = runner.reopen(folder)
-    intake = take(store, [Path(source) for source in sources])
+    with reading():
+        intake = take(store, [Path(source) for source in sources])
     runner.extend(study, store)
     for reason in intake.refused:
         click.echo(f"left out: {inert(reason, 400)}", err=True)
@@ -287,12 +308,14 @@ def _evidence(folder: str) -> Any:
     return evidence
 
 
-def _read(file: str) -> Any:
-    """The study in a file; all that is wrong goes to standard error, a line each."""
-    from calibrant.experiments.design.checking import StudyError, read
+def _read(file: str) -> tuple[Any, str]:
+    """The study in a file, and its text; all that is wrong goes to standard error, a line each."""
+    from calibrant.experiments.design.checking import StudyError, study_in, text_of
 
     try:
-        return read(file)
+        with reading():
+            text = text_of(file)
+        return study_in(text, file), text
     except StudyError as error:
         for problem in error.problems:
             click.echo(f"{inert(file)}: {inert(str(problem), 400)}", err=True)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import click
 
 import calibrant
+from calibrant.cli import INTERRUPTED
 from calibrant.exceptions import CalibrationInputError
 from calibrant.text import inert
 
-FAILED, USAGE, DATA, IO, INTERRUPTED = 1, 2, 3, 4, 130
-"""Exit codes: a threshold was passed, the call is wrong, the data are, a file cannot be read."""
+FAILED, USAGE, DATA, IO = 1, 2, 3, 4
+"""Exit statuses: a limit was passed, the call is wrong, the input is, the output cannot be written."""
 
 
 def run() -> None:
@@ -35,13 +37,14 @@ def run() -> None:
         sys.exit(error.exit_code)
     except CalibrationInputError as error:
         stop(_in_options(str(error)), DATA)
-    except BrokenPipeError:  # the reader left: nothing to say
-        _discard_output()
-        sys.exit(0)
     except OSError as error:
         if error.filename is None:
             _discard_output()
+            if isinstance(error, BrokenPipeError):  # the reader left: nothing to say
+                sys.exit(0)
         stop(f"{error.filename or 'standard output'}: {error.strerror or error}", IO)
+    except MemoryError:
+        stop("this needs more memory than there is", DATA)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)
 
@@ -58,14 +61,24 @@ def group() -> None:
 
 
 def usage(read: Callable[[str], Any], text: str) -> Any:
-    """What the text spells; a misspelling is wrong usage, not wrong data."""
+    """What the text spells; a misspelling is wrong usage, not wrong data. A file that it names may be unreadable."""
     try:
-        return read(text)
+        with reading():
+            return read(text)
     except CalibrationInputError as error:
         raise click.UsageError(inert(str(error), 400)) from None
 
 
-def stop(message: str, code: int) -> None:
+@contextmanager
+def reading() -> Iterator[None]:
+    """What cannot be read is wrong input."""
+    try:
+        yield
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror or error}", DATA)
+
+
+def stop(message: str, code: int) -> NoReturn:
     """Say what is wrong in one line, and end."""
     click.echo(f"calibrant: {inert(message, 2000)}", err=True)
     sys.exit(code)

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
+from calibrant.cli.group import reading
 from calibrant.door.options import OPTIONS
+from calibrant.door.streams import STANDARD_INPUT
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.predictions import Predictions
@@ -47,11 +49,13 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
     if keys["probs"] and keys["logits"]:
         raise click.UsageError("--probs and --logits exclude each other")
     try:
-        return io.read(files, classes=None if classes is None else _classes(classes), **keys)
+        with reading():
+            return io.read(files, classes=None if classes is None else _classes(classes), **keys)
     except CalibrationInputError as error:
-        if any(file in str(error) for file in files):
+        names = ["standard input" if file in STANDARD_INPUT else file for file in files]
+        if any(name in str(error) for name in names):
             raise
-        named = f"{Path(files[0 if error.parameter == 'y_true' else -1]).name}: {error.parameter}"
+        named = f"{Path(names[0 if error.parameter == 'y_true' else -1]).name}: {error.parameter}"
         raise CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=error.hint) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,12 @@ import click
 
 import calibrant
 from calibrant.checks import whole
-from calibrant.cli.group import FAILED, stop, usage
+from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
+from calibrant.door.streams import STANDARD_INPUT
 from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
@@ -23,8 +24,7 @@ from calibrant.predictions import Predictions
 from calibrant.selections import Selection, everything
 from calibrant.specification import spelling
 from calibrant.specification.facts import facts_of
-from calibrant.table import Table, table
-from calibrant.text import inert
+from calibrant.table import table
 
 USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")
 
@@ -36,7 +36,8 @@ class WithInterval(click.Command):
         """Say what a lone `--interval` stands for, so that it does not take the next word."""
         for place, argument in enumerate(args):
             following = args[place + 1] if place + 1 < len(args) else ""
-            if argument == "--interval" and Path(following).is_file():
+            file = following in STANDARD_INPUT or Path(following).is_file() or Path(following).is_fifo()
+            if argument == "--interval" and file:
                 args[place] = "--interval=confidence"
         return super().parse_args(ctx, args)
 
@@ -65,9 +66,7 @@ class WithInterval(click.Command):
 @click.option("--groups", metavar="COLUMN", help="Rows of one value of this column belong together.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
 @click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
-@click.option(
-    "--fail-above", "limits", multiple=True, metavar="METRIC=LIMIT", help="Exit 1 if |value| exceeds it, in any row."
-)
+@limit_options
 @reading_options
 def measure(
     files: tuple[str, ...],
@@ -81,6 +80,7 @@ def measure(
     seed: int,
     parts: bool,
     limits: tuple[str, ...],
+    confident: bool,
     **keys: Any,
 ) -> None:
     """Measure the calibration of the predictions in FILE (NPZ, CSV, Parquet, JSONL, or two NPY files).
@@ -91,6 +91,7 @@ def measure(
       calibrant measure predictions.npz -m ece -m sce --by region
       calibrant measure predictions.npz -m 'top_k(5)/kdtree(0.1)/tvd' --format json
       calibrant measure predictions.npz -m ece --fail-above ece=0.05
+      calibrant measure predictions.npz -m ece --fail-above ece=0.05 --confident
       calibrant measure predictions.npz -m ece -m log_loss --interval --null 200
       calibrant measure predictions.npz -m full_ece --interval bootstrap=1000
       calibrant measure labels.npy probabilities.npy
@@ -110,24 +111,26 @@ def measure(
     Independent labels: y_<label> (0 or 1) and p_<label> of each, or lists multilabel and probs.
 
     \b
-    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read.
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong input.
     """
-    metrics = metrics_named(names)
+    metrics, thresholds = metrics_named(names), limits_named(limits, confident)
     selected = everything if select is None else usage(_selection, select)
     predictions = read(files, **keys)
     metrics = {
         name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(usual(predictions))).items()
     }
-    thresholds = _limits(limits, metrics)
+    thresholds = limits_of(thresholds, metrics)
+    if confident and interval is None:
+        interval = "confidence"
     if groups is not None and interval is None and null is None:
-        raise click.UsageError("--groups is for --interval and --null")
+        raise click.UsageError("--groups is for --interval, --null and --confident")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
     measured = table(predictions, metrics, by=by, interval=method, null=null, seed=seed, groups=groups)
     chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
     show(measured, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
-    _enforce(measured, thresholds)
+    enforce(measured.results, thresholds, confident=confident)
 
 
 def narrowed(metric: Metric, selected: Selection) -> Metric:
@@ -183,35 +186,3 @@ def metrics_named(names: Sequence[str]) -> dict[str, Metric]:
     for name in names:
         metrics.update(usage(spelling.metrics, name))
     return metrics
-
-
-def _limits(texts: Sequence[str], metrics: dict[str, Metric]) -> dict[str, float]:
-    limits: dict[str, float] = {}
-    plain = {spelling.plain(name): name for name in metrics}
-    for text in texts:
-        name, equals, number = text.rpartition("=")
-        try:
-            limit = float(number)
-        except ValueError:
-            limit = math.nan
-        if not equals or math.isnan(limit):
-            raise click.UsageError(f"--fail-above takes METRIC=LIMIT, got {text!r}; such as --fail-above ece=0.05")
-        if spelling.plain(name) not in plain:
-            raise click.UsageError(
-                f"--fail-above names {name!r}, which is not measured; measured: {', '.join(metrics)}"
-            )
-        known = plain[spelling.plain(name)]
-        limits[known] = min(limit, limits.get(known, math.inf))
-    return limits
-
-
-def _enforce(measured: Table, limits: dict[str, float]) -> None:
-    """Exit 1 where a value is above its limit, or is none."""
-    failed = []
-    for row, results in measured.results.items():
-        for name, limit in limits.items():
-            value = results[name].value
-            if not abs(value) <= limit:
-                failed.append(f"{name} of {inert(row)} is {value:.4f}, above {limit:g}")
-    if failed:
-        stop("; ".join(failed), FAILED)

@@ -6,22 +6,24 @@ import dataclasses
 import json
 import math
 import warnings
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
 import calibrant
-from calibrant.cli.group import usage
+from calibrant.cli.group import reading, usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
+from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.door.options import OPTIONS
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
 from calibrant.files.writing import write_text
 from calibrant.recalibrate import methods
-from calibrant.recalibrate.choice import UNCHANGED, Choice, choose
+from calibrant.recalibrate.choice import UNCHANGED, Choice, choose, compared_by
 from calibrant.recalibrate.fitting.lessons import ModelScores
 from calibrant.recalibrate.identity import Identity
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -57,106 +59,129 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
       calibrant recalibrate fit validation.csv --method 'histogram(n_bins=10)' -o map.json
     """
     method = usage(methods.spelled, name)
+    check_output(output, files)
     predictions = read(files, **keys)
     fitted = _fitted(method, predictions)
     write_text(output, fitted.to_json())
+    show = printer(output)
     certificate = fitted.certificate_
     if (
         predictions.forecasts.answers and not predictions.n_classes
     ):  # which side of one half it lies on is no answer's accuracy
         certificate = dataclasses.replace(certificate, accuracy_before=math.nan, accuracy_after=math.nan)
-    click.echo(f"{type(fitted).__name__} on {described(predictions)}: {certificate}")
+    show(f"{type(fitted).__name__} on {described(predictions)}: {certificate}")
     for name, each in list(fitted.maps_.items())[:MOST_LABELS] or [("", fitted)]:
         for learnt in each.learns:
-            click.echo(f"  {inert(f'{name} {learnt}'.strip(' _'))} {_shown(getattr(each, learnt))}")
+            show(f"  {inert(f'{name} {learnt}'.strip(' _'))} {_shown(getattr(each, learnt))}")
     if len(fitted.maps_) > MOST_LABELS:
-        click.echo(f"  ... and {len(fitted.maps_) - MOST_LABELS} more labels")
+        show(f"  ... and {len(fitted.maps_) - MOST_LABELS} more labels")
     if certificate.log_loss_after > certificate.log_loss_before + 1e-9:
         advice = (
             "the log loss has grown; `calibrant recalibrate choose` compares methods on rows that they have not seen"
         )
         click.echo(f"warning: {advice}", err=True)
-    click.echo(f"written: {inert(output, 400)}")
+    show(f"written: {inert(output, 400)}")
 
 
 @recalibrate.command(name="apply", short_help="Apply a saved map to a file of predictions.")
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("file", type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), help="Where they go: .npz, .csv or .parquet.")
+@click.option(
+    "--format", "form", type=click.Choice(io.FORMATS), help="What is written, whatever the ending; to -, csv."
+)
 @click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
 @click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
 @click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning)
-def apply_map(map_file: str, file: str, output: str, probs: str | None, logits: str | None, normalize: bool) -> None:
+def apply_map(
+    map_file: str, file: str, output: str, form: str | None, probs: str | None, logits: str | None, normalize: bool
+) -> None:
     """Apply MAP to the forecasts in FILE; labels may be missing, and other columns are kept.
 
     \b
     Example:
       calibrant recalibrate apply map.json test.npz -o recalibrated.npz
     """
+    check_output(output, [map_file, file])
+    form = form or ("csv" if is_standard(output) else usage(io.format_named, output))
     fitted = _saved(map_file)
-    scores, are_logits, names, columns = io.read_scores(file, probs=probs, logits=logits)
-    if Path(output).resolve() == Path(file).resolve():
-        raise click.UsageError("--output must be another file than FILE")
+    with reading():
+        scores, are_logits, names, columns = io.read_scores(file, probs=probs, logits=logits)
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
     classes = [str(name) for name in fitted.classes_]
     probabilities = fitted.predict_proba(_in_order(scores, names, classes, file), normalize=normalize)
-    io.write(output, probabilities, classes, columns)
+    labels = np.zeros(probabilities.shape if fitted.maps_ else len(probabilities), np.int64)
+    unmarked = probabilities.copy()  # on which rows it was fitted is told below
+    ModelScores(unmarked, "probabilities", bool(fitted.maps_)).predictions(labels)  # what is none is not written
+    io.write(output, probabilities, classes, columns, format=form)
     if calibrant.door.leaks.is_marked(probabilities):
         click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)
-    click.echo(f"{len(probabilities):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
+    printer(output)(f"{len(probabilities):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
 
 
 @recalibrate.command(name="choose", short_help="Compare methods by cross-fitting.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("-m", "--method", "names", multiple=True, help=f"Methods to compare (default: all that fit): {_METHODS}.")
 @click.option("--cv", "folds", type=int, default=5, show_default=True, help="Folds.")
-@click.option("--interval", "resamples", type=int, default=200, show_default=True, help="Bootstrap resamples.")
 @click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column together.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes folds and intervals repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes the folds repeatable.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("-o", "--output", type=click.Path(), help="Also fit the choice on all rows and save its map.")
+@limit_options
 @reading_options
 def choose_method(
     files: tuple[str, ...],
     names: tuple[str, ...],
     folds: int,
-    resamples: int,
     groups: str | None,
     seed: int,
     style: str,
     output: str | None,
+    limits: tuple[str, ...],
+    confident: bool,
     **keys: Any,
 ) -> None:
     """Compare methods on FILE by log loss, Brier score, ECE and, of classes, SCE on rows they were not fitted on.
 
     The forecasts are changed only if a calibration test rejects at 5 %; otherwise the choice is the identity.
+    --fail-above looks at the choice: is it still off, on rows it was not fitted on?
 
     \b
     Examples:
       calibrant recalibrate choose validation.npz --cv 5
       calibrant recalibrate choose validation.npz -m temperature -m vector -m isotonic -o map.json
+      calibrant recalibrate choose validation.npz --fail-above ece=0.02 --confident
+
+    \b
+    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read or written.
     """
-    asked = {name: usage(methods.spelled, name) for name in names}
+    asked, thresholds = {name: usage(methods.spelled, name) for name in names}, limits_named(limits, confident)
+    if output is not None:
+        check_output(output, files)
+    show = printer(output)
     predictions = read(files, **keys)
+    thresholds = limits_of(thresholds, compared_by(predictions))
     with warnings.catch_warnings():  # what did not converge is told once, below
         warnings.simplefilter("ignore", CalibrationWarning)
-        choice = choose(predictions, asked or None, folds=folds, resamples=resamples, seed=seed, groups=groups)
+        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=groups)
     if style == "json":
-        click.echo(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
+        show(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
     else:
-        _show(choice, f"{', '.join(files)}: {described(predictions)}, {folds} folds")
+        show(_in_words(choice, f"{', '.join(files)}: {described(predictions)}, {folds} folds"))
     if output is not None:
         candidates = {UNCHANGED: Identity(), **(asked or methods.usual(predictions))}
         write_text(output, _fitted(candidates[choice.best], predictions).to_json())
         identity = " (the identity, which changes nothing)" if choice.best == UNCHANGED else ""
-        click.echo(f"written: {inert(output, 400)}{identity}", err=style == "json")
+        click.echo(f"written: {inert(output, 400)}{identity}", err=style == "json" or is_standard(output))
+    enforce({choice.best: choice.table[choice.best]}, thresholds, confident=confident)
 
 
 def _saved(path: str) -> Recalibrator:
     """The map in a file; what is wrong with it is said of that file."""
     try:
-        return Recalibrator.from_json(Path(path).read_bytes().decode("utf-8", "replace"))
+        with reading():
+            return Recalibrator.from_json(InputFile.of(path).text())
     except CalibrationInputError as error:
         raise CalibrationInputError(path, error.expected, got=error.got, where=error.where, hint=error.hint) from None
 
@@ -181,13 +206,13 @@ def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalib
     return fitted
 
 
-def _show(choice: Choice, title: str) -> None:
+def _in_words(choice: Choice, title: str) -> str:
     header = ["method", *next(iter(choice.table.results.values()))]
     rows = [[name, *map(_with_interval, choice.table[name].values())] for name in choice.ranking]
-    click.echo(drawn(header, rows, title))
-    for name, reason in choice.failures.items():
-        click.echo(f"note: {inert(name)} could not be fitted: {inert(reason, 200)}")
-    click.echo(f"\n{choice.verdict}")
+    notes = [
+        f"note: {inert(name)} could not be fitted: {inert(reason, 200)}" for name, reason in choice.failures.items()
+    ]
+    return "\n".join([drawn(header, rows, title), *notes, "", choice.verdict])
 
 
 def _with_interval(result: Result) -> str:

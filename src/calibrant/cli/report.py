@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shlex
 import sys
@@ -15,21 +14,47 @@ import click
 import calibrant
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
+from calibrant.cli.measure import metrics_named
+from calibrant.cli.output_files import check_output, is_standard
+from calibrant.files.writing import write_text
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import check_seed
 from calibrant.predictions import Predictions
+from calibrant.table import table
 from calibrant.text import inert
+
+DEFAULT = "report.html"
+_ENDINGS = {
+    ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json", ".txt": "text",
+}  # fmt: skip
 
 
 @click.command(short_help="Write a page that says whether probabilities can be trusted.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--output", default="report.html", show_default=True, type=click.Path(), help="The page.")
+@click.option("-o", "--output", type=click.Path(), help="The page [default: report.html]; .md or .json: that instead.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes intervals and noise floors repeatable.")
+@click.option("--groups", metavar="COLUMN", help="Rows of one value of this column may depend on each other.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
-@click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json", "markdown"]), help="What is printed [default: text]."
+)
 @click.option("--markdown", "style", flag_value="markdown", help="The same as --format markdown, for pull requests.")
+@limit_options
 @reading_options
-def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: bool, style: str, **keys: Any) -> None:
+def report(
+    files: tuple[str, ...],
+    output: str | None,
+    opened: bool,
+    seed: int,
+    groups: str | None,
+    quiet: bool,
+    style: str | None,
+    limits: tuple[str, ...],
+    confident: bool,
+    **keys: Any,
+) -> None:
     """Write one self-contained page about the predictions in FILE; several files are models of the same rows.
 
     \b
@@ -37,51 +62,70 @@ def report(files: tuple[str, ...], output: str, opened: bool, seed: int, quiet: 
       calibrant report predictions.npz
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
+      calibrant report predictions.npz --format markdown -o summary.md
+      calibrant report predictions.npz --groups patient
+      calibrant report predictions.npz --fail-above ece=0.1 --confident
       calibrant report labels.npy probabilities.npy
 
+    --fail-above is held against the first FILE, after the page is written.
+
     \b
-    Exit status: 0 the page is written, 2 wrong usage, 3 wrong data, 4 a file cannot be read or written.
+    The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Where it is none of
+    these, or - (standard output), --format decides, and without it a page is written.
+
+    \b
+    Exit status: 0 the page is written, 1 it is, and a limit was passed, 2 wrong usage, 3 wrong input, 4 the output
+    cannot be written.
     """
     from calibrant.report import Report
 
     usage(lambda _: check_seed(seed), "")
-    _check_output(output, files)
+    thresholds = limits_named(limits, confident)
+    metrics = metrics_named(list(thresholds))
+    thresholds = limits_of(thresholds, metrics)
+    target = DEFAULT if output is None else output
+    check_output(target, files)
+    if opened and is_standard(target):
+        raise click.UsageError("--open needs a file; name it with -o")
     models = {name: read(file, **keys) for name, file in _named(files).items()}
-    page_report = Report.of(models, seed=seed, command=shlex.join(["calibrant", *sys.argv[1:]]))
-    path = page_report.save(output)
-    if not quiet:
-        click.echo(_said(page_report, path, style, next(iter(models.values()))))
+    page_report = Report.of(models, seed=seed, groups=groups, command=shlex.join(["calibrant", *sys.argv[1:]]))
+    first = next(iter(models.values()))
+    form = _form(output, style)
+    if form == "html":
+        page_report.save(target)
+    else:
+        write_text(target, _in_words(page_report, target, form, first) + "\n")
+    if not quiet and not is_standard(target):
+        printed = "text" if style is None or (output is not None and form == style) else style
+        click.echo(_in_words(page_report, target, printed, first))
     if opened:
-        webbrowser.open(path.resolve().as_uri())
+        webbrowser.open(Path(target).resolve().as_uri())
+    if metrics:
+        interval = Confidence(seed=seed, groups=groups) if confident else None
+        enforce(table(first, metrics, interval=interval).results, thresholds, confident=confident)
 
 
-def _said(page_report: Any, path: Path, style: str, predictions: Predictions) -> str:
+def _form(output: str | None, style: str | None) -> str:
+    """What is written: as the ending says, else as --format says, else a page."""
+    if output is None:
+        return "html"
+    return _ENDINGS.get(Path(output).suffix.lower(), style or "html")
+
+
+def _in_words(page_report: Any, path: str, style: str, predictions: Predictions) -> str:
     if style == "json":
         content = {
             "verdict": page_report.verdict.sentence,
             "tone": page_report.verdict.tone,
             "supporting": list(page_report.verdict.supporting),
             "numbers": page_report.numbers,
-            "report": str(path),
+            "report": path,
         }
         return json.dumps({"calibrant": calibrant.__version__, **content}, allow_nan=False, indent=1)
     if style == "markdown":
         return page_report.to_markdown()
     lines = [described(predictions), "", page_report.verdict.sentence, *page_report.verdict.supporting]
-    return "\n".join([*(inert(line, 400) for line in lines), "", f"written: {inert(str(path), 400)}"])
-
-
-def _check_output(output: str, files: tuple[str, ...]) -> None:
-    """Refuse a page that cannot be written, before anything is computed."""
-    target = Path(output)
-    if any(target.resolve() == Path(file).resolve() for file in files):
-        raise click.UsageError(f"the page would overwrite {inert(output, 200)}; give another name with -o")
-    if target.is_dir():
-        raise IsADirectoryError(
-            errno.EISDIR, f"is a directory; name a file in it, such as -o {output}/report.html", output
-        )
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "is no folder; make it first", str(target.parent))
+    return "\n".join([*(inert(line, 400) for line in lines), "", f"written: {inert(path, 400)}"])
 
 
 def _named(files: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

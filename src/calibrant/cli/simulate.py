@@ -1,58 +1,294 @@
-"""simulate: how biased would calibration numbers be for a model like this one?"""
+"""simulate: what calibration numbers show of models whose truth is known."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+import calibrant
+from calibrant import simulate as simulation
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import read, reading_options
-from calibrant.files.writing import whole_file
+from calibrant.cli.measure import metrics_named
+from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.simulated_models import SimulatedModel, model_options
+from calibrant.exceptions import CalibrationInputError
+from calibrant.files.writing import whole_file, write_text
 from calibrant.inference.draws import check_seed
-from calibrant.text import inert
+from calibrant.metric import Metric
+from calibrant.simulate.biases import estimates
+from calibrant.simulate.model_like_yours import USUAL as ESTIMATORS
+from calibrant.simulate.named import to_json
+from calibrant.simulate.outcomes import outcomes_of
+from calibrant.simulate.sampling import Law
+from calibrant.simulate.wording import tied
+from calibrant.text import as_csv, inert, safe_cell
+
+F = TypeVar("F", bound=Callable[..., Any])
+Records = Sequence[Mapping[str, Any]]
+
+PICTURES = (".png", ".svg", ".pdf")
+USUAL = ("ece", "ece_sweep", "ece_debiased")
+"""The metrics that are simulated where none are named."""
+SIZES = (1000,)
+LONG = 10.0
+"""Seconds from which on a run says beforehand how long it will take."""
+ERRORS = "± is the Monte Carlo error (one standard error); more --replicates make it smaller."
+
+_SHARED = (
+    click.option("-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more."),
+    click.option("--order", type=float, metavar="P", help="Of the true error, as 1 or 2; default: each metric's own."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Makes the simulation repeatable."),
+    click.option("--jobs", "n_jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes."),
+    click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        type=click.Path(),
+        help="Also write .csv, .json, .png, .svg or .pdf; - is SVG.",
+    ),
+)
 
 
-@click.group(short_help="How biased are calibration numbers for a model like this?")
+def _shared(command: F) -> F:
+    """The options of every simulation."""
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+@click.group(short_help="How biased are calibration numbers, and what can they detect?")
 def simulate() -> None:
     """How biased are calibration numbers, and what can they detect, for a model whose truth is known?
 
     \b
-    Example:
+    Examples:
+      calibrant simulate bias -m ece -m ece_sweep -n 200 -n 1000 --model resnet110_c10
+      calibrant simulate power -m ece -n 500 --error 0.05
+      calibrant simulate samples -m ece_sweep --error 0.05
       calibrant simulate like predictions.npz
     """
+
+
+@simulate.command(short_help="How far are metrics from the true error?")
+@click.option(
+    "-n", "sizes", type=click.IntRange(1), multiple=True, default=SIZES, show_default=True, help="Samples; repeatable."
+)
+@click.option(
+    "--bins", type=click.IntRange(1), multiple=True, help="Numbers of bins to try for each metric; repeatable."
+)
+@click.option("--replicates", type=click.IntRange(2), default=1000, show_default=True, help="Data sets that are drawn.")
+@model_options
+@_shared
+def bias(
+    sizes: tuple[int, ...], bins: tuple[int, ...], replicates: int, names: tuple[str, ...], order: float | None,
+    seed: int, n_jobs: int, style: str, outputs: tuple[str, ...], **model: Any,
+) -> None:  # fmt: skip
+    """How far are metrics from the true calibration error, on average and typically, at n samples?
+
+    \b
+    Examples:
+      calibrant simulate bias -m ece -m ece_sweep -n 200 -n 1000 -n 5000 --model resnet110_c10 -o bias.png
+      calibrant simulate bias -m ece --bins 5 --bins 15 --scores 'beta(2, 0.5)' --curve 'power(1.5)' -o bias.csv
+    """
+    metrics = _metrics(names, seed, outputs)
+    simulated = usage(lambda _: SimulatedModel.of(**model, order=order), "")
+    _say_how_long(metrics, simulated.scores, simulated.curve, sizes, replicates * max(1, len(bins)), n_jobs)
+    run: dict[str, Any] = {"replicates": replicates, "seed": seed, "n_jobs": n_jobs, "p": order}
+    grid = simulation.bias_grid(metrics, simulated.scores, simulated.curve, sizes, bins or None, **run)
+    columns = [simulation.Biases({name: grid[name, n] for name in grid.names}) for n in grid.values]
+    every = simulation.Biases({f"{name} {n}": grid[name, n] for n in grid.values for name in grid.names})
+    verdicts = [f"n = {n:,.0f}: {column.verdict}." for n, column in zip(grid.values, columns, strict=True)]
+    meaning = "bias is the mean over data sets less the truth, and has the mean's error; rmse is the typical distance."
+    _finish(
+        [f"{simulated.words}\n", f"{every}\n", f"{meaning}\n{ERRORS}\n", *(verdicts if len(grid.names) > 1 else [])],
+        {"model": simulated.to_dict(), "results": [estimate.to_dict() for estimate in grid.cells.values()]},
+        style, outputs, lambda: simulation.bias_picture(grid),
+    )  # fmt: skip
+
+
+@simulate.command(short_help="How often is a miscalibrated model noticed?")
+@click.option(
+    "-n", "sizes", type=click.IntRange(1), multiple=True, default=SIZES, show_default=True, help="Samples; repeatable."
+)
+@click.option("--level", type=float, default=0.05, show_default=True, help="How often a calibrated model is accused.")
+@click.option(
+    "--replicates", type=click.IntRange(2), default=1000, show_default=True, help="Data sets of each kind of model."
+)
+@model_options
+@_shared
+def power(
+    sizes: tuple[int, ...], level: float, replicates: int, names: tuple[str, ...], order: float | None, seed: int,
+    n_jobs: int, style: str, outputs: tuple[str, ...], **model: Any,
+) -> None:  # fmt: skip
+    """How often do metrics notice that a model is miscalibrated, if a calibrated one is accused at the level?
+
+    \b
+    Examples:
+      calibrant simulate power -m ece -m ece_sweep -n 200 -n 500 -n 2000 --error 0.05 -o power.png
+      calibrant simulate power -m ece --model resnet110_c10 --level 0.01
+    """
+    metrics = _metrics(names, seed, outputs)
+    simulated = usage(lambda _: SimulatedModel.of(**model, order=order), "")
+    _say_how_long(metrics, simulated.scores, simulated.curve, sizes, 2 * replicates, n_jobs)
+    run: dict[str, Any] = {"level": level, "replicates": replicates, "seed": seed, "n_jobs": n_jobs}
+    runs = [simulation.power(metrics, simulated.scores, simulated.curve, n, **run) for n in sizes]
+    detections = [detection for each in runs for detection in each.values()]
+    every = simulation.Detections({f"{detection.name} {detection.n}": detection for detection in detections})
+    verdicts = [f"n = {n:,}: {each.verdict} of data sets." for n, each in zip(sizes, runs, strict=True)]
+    meaning = (
+        f"critical is exceeded by {level:.1%} of data sets of a calibrated model, power is the share of this model's."
+    )
+    _finish(
+        [f"{simulated.words}\n", f"{every}\n", f"{meaning}\n{ERRORS}\n", *(verdicts if len(metrics) > 1 else [])],
+        {"model": simulated.to_dict(), "results": [vars(detection) for detection in detections]},
+        style, outputs, lambda: simulation.power_picture(detections),
+    )  # fmt: skip
+
+
+@simulate.command(short_help="How many samples does it take to notice an error?")
+@click.option("--error", type=float, default=0.05, show_default=True, help="The true error that must be noticed.")
+@click.option("--model", metavar="NAME", help="Scores fitted to a network in print, such as resnet110_c10.")
+@click.option("--scores", metavar="WORDS", help="uniform (the default) or beta(A, B).")
+@click.option("--power", "wanted", type=float, default=0.8, show_default=True, help="How often it must be noticed.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="How often a calibrated model is accused.")
+@click.option("--within", type=float, default=0.1, show_default=True, help="Width of the interval, as a share of n.")
+@click.option(
+    "--replicates", type=click.IntRange(2), default=400, show_default=True, help="Data sets at each n, to begin with."
+)
+@_shared
+def samples(
+    error: float, model: str | None, scores: str | None, names: tuple[str, ...], order: float | None, style: str,
+    outputs: tuple[str, ...], **run: Any,
+) -> None:  # fmt: skip
+    """How many samples does it take to notice a true calibration error? The answer has a 90% interval.
+
+    Several metrics are asked about the same model: --error is then its L1 error, unless --order says otherwise.
+
+    \b
+    Examples:
+      calibrant simulate samples -m ece -m ece_sweep --error 0.05
+      calibrant simulate samples -m ece --error 0.02 --power 0.9 --scores 'beta(2, 0.5)' -o samples.png
+    """
+    metrics = _metrics(names, run["seed"], outputs)
+    law = usage(lambda _: SimulatedModel.of(model, scores, None, None, None), "").scores
+    p = 1.0 if order is None and len(metrics) > 1 else order
+    needed = {name: simulation.samples_needed(metric, law, error, p=p, **run) for name, metric in metrics.items()}
+    fewest = min(needed, key=lambda name: needed[name].n)
+    ties = [name for name in needed if name != fewest and needed[name].low <= needed[fewest].high]
+    verdict = f"Fewest: {fewest}{tied(ties)}."
+    _finish(
+        [*(f"{name}: {answer}" for name, answer in needed.items()), *(["", verdict] if len(needed) > 1 else [])],
+        {"results": [{"name": name, **answer.to_dict()} for name, answer in needed.items()]},
+        style, outputs, lambda: simulation.samples_picture(needed),
+    )  # fmt: skip
 
 
 @simulate.command(short_help="Fit a known truth to predictions, and measure estimators on it.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--replicates", type=int, default=400, show_default=True, help="Data sets that are drawn.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes the draws repeatable.")
-@click.option("--jobs", "n_jobs", type=int, default=1, show_default=True, help="Processes.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(), help="Also draw it (.png, .svg or .pdf; needs matplotlib).")
+@click.option("-n", "size", type=click.IntRange(1), help="Samples, if not as many as there are predictions.")
+@click.option("--replicates", type=click.IntRange(2), default=400, show_default=True, help="Data sets that are drawn.")
+@_shared
 @reading_options
 def like(
-    files: tuple[str, ...], replicates: int, seed: int, n_jobs: int, style: str, output: str | None, **keys: Any
-) -> None:
-    """Fit a score law and a calibration curve to FILE, then say how biased each estimator is at this n.
+    files: tuple[str, ...], size: int | None, replicates: int, names: tuple[str, ...], order: float | None, seed: int,
+    n_jobs: int, style: str, outputs: tuple[str, ...], **keys: Any,
+) -> None:  # fmt: skip
+    """Fit score distribution and calibration curve to FILE, then say how biased each estimator is at this n.
 
     \b
     Examples:
       calibrant simulate like predictions.npz
-      calibrant simulate like predictions.csv --replicates 1000 --format json
+      calibrant simulate like predictions.csv -m ece -m smece --replicates 1000 -o like.png
     """
-    from calibrant import simulate as laboratory
+    for output in outputs:
+        check_output(output, files)
+    metrics = _metrics(names, seed, outputs, ESTIMATORS)
+    predictions = read(files, **keys)
+    observed = simulation.EmpiricalScores(outcomes_of(predictions)[0])
+    _say_how_long(metrics, observed, simulation.IDENTITY, (size or len(predictions),), replicates, n_jobs)
+    run: dict[str, Any] = {"n": size, "p": order, "replicates": replicates, "seed": seed, "n_jobs": n_jobs}
+    likeness = simulation.like(predictions, metrics, **run)
+    _finish([str(likeness)], likeness.to_dict(), style, outputs, lambda: simulation.picture(likeness))
 
+
+def _metrics(
+    names: Sequence[str], seed: int, outputs: Sequence[str], usual: Mapping[str, Metric] | None = None
+) -> dict[str, Metric]:
+    """The metrics that are asked for; what else cannot be done is refused here, before the work begins."""
     usage(lambda _: check_seed(seed), "")
-    if output is not None:
+    for output in outputs:
+        usage(_ending, output)
+        check_output(output)
+    if any(_ending(output) in PICTURES for output in outputs):
         import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
-    likeness = laboratory.like(read(files, **keys), replicates=replicates, seed=seed, n_jobs=n_jobs)
-    click.echo(
-        likeness.to_json() if style == "json" else "\n".join(inert(line, 400) for line in str(likeness).splitlines())
-    )
-    if output is not None:
-        figure = laboratory.picture(likeness)
-        with whole_file(Path(output)) as file:
-            figure.savefig(file, format=output.rsplit(".", 1)[-1])
-        click.echo(f"written: {inert(output, 400)}", err=style == "json")
+    return metrics_named(names) if names else dict(usual or metrics_named(USUAL))
+
+
+def _ending(output: str) -> str:
+    """The ending that says what is written; standard output takes a picture."""
+    ending = ".svg" if is_standard(output) else Path(output).suffix.lower()
+    if ending not in (".csv", ".json", *PICTURES):
+        wanted = f"must end in .csv, .json or {', '.join(PICTURES)}"
+        raise CalibrationInputError("--output", wanted, got=repr(ending or output))
+    return ending
+
+
+def _say_how_long(
+    metrics: Mapping[str, Metric], scores: Law, curve: Any, sizes: Sequence[int], replicates: int, n_jobs: int
+) -> None:
+    """Say beforehand how long a simulation will take, where that is long; a few replicates are drawn to know it."""
+    expected = 0.0
+    for n in sizes:
+        for few in (1, 2, 20):
+            started = time.monotonic()
+            estimates(metrics, scores, curve, n, few)
+            seconds = time.monotonic() - started
+            if few > 1 and seconds > 0.1:
+                break
+        expected += seconds / few * replicates / n_jobs
+    if expected > LONG:
+        duration = f"{expected:.0f} s" if expected < 120 else f"{expected / 60:.0f} minutes"
+        hint = "--jobs shares the work among processes, fewer --replicates make it shorter"
+        click.echo(f"simulating {replicates:,} data sets takes about {duration}; {hint}", err=True)
+
+
+def _finish(
+    lines: Sequence[str],
+    document: Mapping[str, Any],
+    style: str,
+    outputs: Sequence[str],
+    figure: Callable[[], Any],
+) -> None:
+    """Print the results, and write them to the files that are asked for."""
+    text = to_json({"calibrant": calibrant.__version__, **document})
+    spoken = "\n".join(lines).splitlines()
+    aside = any(map(is_standard, outputs))
+    click.echo(text if style == "json" else "\n".join(inert(line, 400) for line in spoken), err=aside)
+    for output in outputs:
+        ending = _ending(output)
+        if ending == ".json":
+            write_text(output, text)
+        elif ending == ".csv":
+            write_text(output, _csv(document.get("results") or list(document["estimators"].values())))
+        else:
+            with whole_file(output) as file:
+                figure().savefig(file, format=ending[1:], dpi=150)
+        click.echo(f"written: {inert(output, 400)}", err=style == "json" or aside)
+
+
+def _csv(records: Records) -> str:
+    """A row for each record, a column for each of its numbers and words."""
+    columns = [name for name, value in records[0].items() if not isinstance(value, list | dict)]
+    rows = [[_cell(record[column]) for column in columns] for record in records]
+    return as_csv([columns, *rows])
+
+
+def _cell(value: Any) -> str:
+    return safe_cell(value) if isinstance(value, str) else "" if value is None else repr(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from calibrant.checks import class_name, is_whole
 from calibrant.door.arrays import Array
 from calibrant.door.kinds import CLASSES, Kind
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.precision import DOUBLE, Precision
 from calibrant.kernels.sharing import read_only
 from calibrant.kernels.totals import Floats, Ints

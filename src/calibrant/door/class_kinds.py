@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from types import ModuleType
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from calibrant import kernels
 from calibrant.door.arrays import Array
 from calibrant.door.kinds import COLUMNS, Kind, Refusal
 from calibrant.door.logs import Logs, Sigmoid, Softmax
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.sharing import read_only
 from calibrant.kernels.totals import Floats, Ints
 

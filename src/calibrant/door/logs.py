@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant.door.arrays import Array
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 
 

@@ -7,7 +7,6 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import ClassVar, Literal, Unpack, final
 
 import numpy as np
@@ -19,6 +18,7 @@ from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.lens import Lens
 from calibrant.metric import Metric, checked
@@ -74,6 +74,12 @@ class Asking(Metric[S]):
     def refine(self, summary: S | Literal[0] | None = None) -> Metric:
         """A first pass in cells, where they are of use; what has been summarised by the metric itself is complete."""
         return self if self.undecided is None or summary is not None else Pass(self)
+
+    def within(self, table: Forecasts) -> Result:
+        """What a table in cells tells: a value, and the bounds between which the exact one lies."""
+        raise CalibrationInputError(
+            "metric", "must follow from forecasts in cells", got=self.name, hint="measure the rows themselves"
+        )
 
     @property
     def asks_event(self) -> bool:
@@ -250,9 +256,9 @@ class Pass(Asking[Forecasts]):
     block: ClassVar[int] = STREAM
 
     def __post_init__(self) -> None:
-        if not isinstance(self.metric, Asking) or self.metric.undecided is None:
+        if not isinstance(self.metric, Asking) or self.metric.reading != OfTable.reading:
             got = repr(self.metric)[:80]
-            raise CalibrationInputError("Pass", "needs a metric of which refine() is a pass", got=got)
+            raise CalibrationInputError("Pass", "needs a metric of the table of forecasts", got=got)
         if any(not isinstance(cell, tuple) or [type(place) for place in cell] != [int, int] for cell in self.opened):
             raise CalibrationInputError("Pass", "needs pairs (question, cell) as opened", got=repr(self.opened)[:80])
         for choice in ("select", "lens", "across"):
@@ -288,13 +294,19 @@ class Pass(Asking[Forecasts]):
         if summary is None:
             return self
         table, undecided = self.own(summary), self.metric.undecided
-        if undecided is None or table.closed is None:
+        if table.closed is None:
             return self.metric
-        wanted = np.concatenate([undecided(ladder) for ladder in table.ladders()]) & table.closed
+        asked = table.closed if undecided is None else np.concatenate([*map(undecided, table.ladders())])
+        wanted = asked & table.closed
         if not wanted.any():
             return self
         opened = tuple(sorted((*self.opened, *table.cells_at(wanted))))
         return self.metric if wanted.sum() == table.closed.sum() else Pass(self.metric, opened)
+
+    def told(self, summary: Forecasts | Literal[0]) -> Result:
+        """The metric's own answer, or what cells tell of it where another pass would be needed."""
+        table = self.own(summary)
+        return self.answer(table) if self.refine(table) is self else self.metric.within(table)
 
     def answer(self, summary: Forecasts) -> Result:
         """The metric's own answer."""

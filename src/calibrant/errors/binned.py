@@ -52,10 +52,13 @@ class BinnedError(OfBins):
     def facts(self) -> Facts:
         """What is known of the parts, and the metrics that take this one's place when rows are resampled."""
         facts = self.facts_across()
+        unrooted = None
+        if facts.root != 1 and self.part_facts.root in (1, facts.root):  # of roots of roots no such metric is known
+            unrooted = self.replace(across=mean_of) if self.part_facts.root == 1 else self.replace(aggregate=mean)
         return dataclasses.replace(
             facts,
             tends_to=None if facts.tends_to is None else self.replace(distance=facts.tends_to),
-            unrooted=None if facts.root == 1 else self.replace(aggregate=mean),
+            unrooted=unrooted,
         )
 
     def of_bins(self, bins: Bins) -> Result:

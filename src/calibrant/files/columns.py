@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.door.arrays import MISSING, Array
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 
 LABELS = ("label", "labels", "y")
@@ -21,13 +21,13 @@ class Columns(Mapping[str, Array]):
 
     def __init__(
         self,
-        path: Path,
+        source: InputFile,
         raw: Mapping[str, Any],
         read: Callable[[str], Array],
         read_numbers: Callable[[str], Array] | None = None,
         read_present: Callable[[str, bool], tuple[Array, list[bool]]] | None = None,
     ) -> None:
-        self.path, self.raw, self.read = path, raw, read
+        self.source, self.raw, self.read = source, raw, read
         self.read_numbers = read_numbers or read
         self.read_present = read_present
 
@@ -70,10 +70,10 @@ class Columns(Mapping[str, Array]):
         return array if array.shape == (n,) and array.dtype.kind in "fiubU" else None
 
 
-def refuse_twice(names: list[str], path: Path) -> None:
+def refuse_twice(names: list[str], source: InputFile) -> None:
     """Refuse names of which one stands twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise CalibrationInputError(str(path), "must name each column once", got=f"{name!r} twice")
+            raise CalibrationInputError(str(source), "must name each column once", got=f"{name!r} twice")
         seen.add(name)

@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns, refuse_twice
-from calibrant.files.jsonl import parse, stacked
+from calibrant.files.jsonl import stacked
+from calibrant.specification import strict_json
 from calibrant.text import restored_cell
 
+MOST_COLUMNS = 100_000
+_BLANKS = " \t\xa0"
+"""What may stand around a cell without being part of it."""
 _NOTHING = {"", "na", "n/a", "nan", "null", "none"}
 _MISSING = {*_NOTHING, "inf", "-inf", "+inf", "infinity", "-infinity"}
 """What stands for no number even in a column that might be names."""
 
 
-def read_csv(path: Path) -> Columns:
+def read_csv(source: InputFile) -> Columns:
     """The columns of a CSV file, or of a TSV file by its ending: UTF-8, a header, decimal points."""
     numbers: list[int] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _numbered_lines(path, file)
+        with io.TextIOWrapper(source.open(), "utf-8-sig", newline="") as file:
+            lines = _numbered_lines(source, file)
             header = next(lines, (0, []))[1]
-            columns = _columns_of(header, path)
+            columns = _columns_of(header, source)
             for line, row in lines:
                 if len(row) != len(header):
                     raise CalibrationInputError(
-                        str(path), f"must have {len(header)} values in every row", got=len(row), where=f"line {line}"
+                        str(source), f"must have {len(header)} values in every row", got=len(row), where=f"line {line}"
                     )
                 numbers.append(line)
                 for column, text in zip(columns.values(), row, strict=True):
-                    column.append(text.strip())
+                    column.append(text.strip(_BLANKS))
     except UnicodeDecodeError as reason:
-        raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
+        raise CalibrationInputError(str(source), "must be UTF-8 text", got=str(reason)) from None
     if not numbers:
-        raise CalibrationInputError(str(path), "must have rows", got="a header only")
-    cells = {name: _Cells(column, numbers, name, path) for name, column in columns.items()}
+        raise CalibrationInputError(str(source), "must have rows", got="a header only")
+    cells = {name: _Cells(column, numbers, name, source) for name, column in columns.items()}
     return Columns(
-        path,
+        source,
         columns,
         lambda name: cells[name].array(),
         lambda name: cells[name].array(numeric=True),
@@ -54,8 +59,8 @@ def read_csv(path: Path) -> Columns:
 class _Cells:
     """The cells of a column as text, with the line that each stands on."""
 
-    def __init__(self, texts: list[str], lines: list[int], name: str, path: Path) -> None:
-        self.texts, self.lines, self.name, self.path = texts, lines, name, path
+    def __init__(self, texts: list[str], lines: list[int], name: str, source: InputFile) -> None:
+        self.texts, self.lines, self.name, self.source = texts, lines, name, source
 
     def array(self, *, numeric: bool = False) -> Array:
         """Whole numbers, numbers, lists of numbers, or text unless numbers are needed: what all the cells are."""
@@ -67,7 +72,7 @@ class _Cells:
             if np.isfinite(values).all():
                 return values
         if _is_list(self.texts[0]):
-            return stacked([self._parsed(*cell) for cell in self._cells], self.lines, self.name, self.path)
+            return stacked([self._parsed(*cell) for cell in self._cells], self.lines, self.name, self.source)
         self._refuse_gaps(numeric)
         return np.array([restored_cell(text) for text in self.texts])
 
@@ -82,7 +87,7 @@ class _Cells:
 
     def _part(self, present: list[bool]) -> _Cells:
         texts, lines = list(compress(self.texts, present)), list(compress(self.lines, present))
-        return _Cells(texts, lines, self.name, self.path)
+        return _Cells(texts, lines, self.name, self.source)
 
     @property
     def _cells(self) -> Iterator[tuple[int, str]]:
@@ -90,10 +95,10 @@ class _Cells:
 
     def _parsed(self, line: int, text: str) -> Any:
         try:
-            return parse(text)
+            return strict_json.read(text)
         except ValueError as reason:
             raise CalibrationInputError(
-                str(self.path),
+                str(self.source),
                 f"column {self.name!r} must hold lists of numbers",
                 got=str(reason),
                 where=f"line {line}",
@@ -106,7 +111,7 @@ class _Cells:
         count = len(self.texts) - len(odd)
         if numeric or (count and (2 * count > len(self.texts) or text.lower() in _MISSING)):
             raise CalibrationInputError(
-                str(self.path),
+                str(self.source),
                 f"column {self.name!r} must have a number in every row",
                 got=repr(text),
                 where=f"line {line}",
@@ -114,34 +119,39 @@ class _Cells:
             )
 
 
-def _numbered_lines(path: Path, file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def _numbered_lines(source: InputFile, file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Rows with the number of the line they end on; blank lines are passed over."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(_without_nul(path, file), delimiter=delimiter, strict=True)
+    delimiter = "\t" if source.ending == ".tsv" else ","
+    reader = csv.reader(_without_nul(source, file), delimiter=delimiter, strict=True)
     try:
         for row in reader:
             if row:
                 yield reader.line_num, row
     except csv.Error as reason:
         raise CalibrationInputError(
-            str(path), "must be well-formed CSV", got=str(reason), where=f"line {reader.line_num}"
+            str(source), "must be well-formed CSV", got=str(reason), where=f"line {reader.line_num}"
         ) from None
 
 
-def _without_nul(path: Path, file: Iterable[str]) -> Iterator[str]:
+def _without_nul(source: InputFile, file: Iterable[str]) -> Iterator[str]:
     for line, text in enumerate(file, start=1):
         if "\0" in text:
-            raise CalibrationInputError(str(path), "must be text", got="a NUL byte", where=f"line {line}")
+            raise CalibrationInputError(str(source), "must be text", got="a NUL byte", where=f"line {line}")
         yield text
 
 
-def _columns_of(header: list[str], path: Path) -> dict[str, list[str]]:
-    names = [restored_cell(name.strip()) for name in header]
+def _columns_of(header: list[str], source: InputFile) -> dict[str, list[str]]:
+    names = [restored_cell(name.strip(_BLANKS)) for name in header]
     if len(names) == 1 and ";" in names[0]:
         raise CalibrationInputError(
-            str(path), "must be separated by commas", got="semicolons", hint="save it with commas and decimal points"
+            str(source), "must be separated by commas", got="semicolons", hint="save it with commas and decimal points"
         )
-    refuse_twice(names, path)
+    if len(names) > MOST_COLUMNS:
+        hint = "save many classes as a matrix in a NPZ file"
+        raise CalibrationInputError(
+            str(source), f"must have at most {MOST_COLUMNS:,} columns", got=f"{len(names):,}", hint=hint
+        )
+    refuse_twice(names, source)
     return {name: [] for name in names}
 
 
@@ -161,6 +171,6 @@ def _is_number(text: str) -> bool:
 
 def _is_list(text: str) -> bool:
     try:
-        return text.startswith("[") and isinstance(parse(text), list)
+        return text.startswith("[") and isinstance(strict_json.read(text), list)
     except ValueError:
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,8 @@ _RESERVED = {
 class Finder:
     """Finds truth, forecasts and columns among the arrays of a file."""
 
-    def __init__(self, path: Path, arrays: Columns, drop: bool = False) -> None:
-        self.path, self.arrays, self.drop = path, arrays, drop
+    def __init__(self, arrays: Columns, drop: bool = False) -> None:
+        self.source, self.arrays, self.drop = arrays.source, arrays, drop
         self.used: set[str] = set()
 
     def predictions(
@@ -71,7 +70,7 @@ class Finder:
         """The options that forecasts other than of whole rows have; those that they do not have are refused."""
         for name in {*changed(options)} - {"classes", "missing", *allowed}:
             expected = "needs one label and the probability of every class a row"
-            raise CalibrationInputError(name, expected, got=str(self.path))
+            raise CalibrationInputError(name, expected, got=str(self.source))
         known = {name: options[name] for name in ("missing", *allowed) if name in options}  # type: ignore[literal-required]
         return {"sample_weight": heavy, "copy": False, **known}
 
@@ -80,7 +79,9 @@ class Finder:
         if classes is None or names is None:
             return names if classes is None else classes
         if list(names) != [str(index) for index in range(len(names))] and np.iterable(classes):
-            refuse_other_names("classes", tuple(classes), str(self.path), names, "leave classes out: columns name them")
+            refuse_other_names(
+                "classes", tuple(classes), str(self.source), names, "leave classes out: columns name them"
+            )
         return classes
 
     def _multilabel(
@@ -122,7 +123,7 @@ class Finder:
         if classes is None:
             hint = "pass classes=K, the number of all classes, or their names"
             raise CalibrationInputError(
-                str(self.path), "needs the number of all classes", got="the likeliest", hint=hint
+                str(self.source), "needs the number of all classes", got="the likeliest", hint=hint
             )
         known |= {"n_classes": int(classes)} if is_whole(classes) else {"classes": classes}
         if not is_whole(classes) and truth.dtype.kind == ids.dtype.kind:
@@ -140,11 +141,11 @@ class Finder:
         if missing:
             more = f" and {len(missing) - 5} more" if len(missing) > 6 else ""
             got = f"no {', '.join(missing[: 5 if more else 6])}{more}"
-            raise CalibrationInputError(str(self.path), expected, got=got, hint=hint)
+            raise CalibrationInputError(str(self.source), expected, got=got, hint=hint)
 
     def class_names(self) -> Any:
         """An array that names the classes; in a table, where every column has a value a row, there is none."""
-        of_rows = self.path.suffix.lower() not in (".npz", ".npy")
+        of_rows = self.source.ending not in (".npz", ".npy")
         names = ("classes",) if of_rows else ("classes", "class_names")
         key = next((name for name in names if name in self.arrays), None)
         classes: Any = None if key is None else self._take(key)
@@ -157,7 +158,7 @@ class Finder:
         keys = [name for name in LABELS if name in self.arrays]
         if len(keys) != 1:
             raise CalibrationInputError(
-                str(self.path),
+                str(self.source),
                 f"must have one of the columns {', '.join(LABELS)}",
                 got=" and ".join(keys) or "none of them",
                 hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
@@ -175,7 +176,7 @@ class Finder:
         wide = bool(self._after("p_"))
         if len(keys) + wide != 1:
             raise CalibrationInputError(
-                str(self.path),
+                str(self.source),
                 "must have p, p_<class>, probs, logits, class_1 .. and prob_1 .., or confidence and correct",
                 got=" and ".join([*keys, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
                 hint="name the forecasts with probs=... or logits=...",
@@ -188,7 +189,7 @@ class Finder:
         names = [name for name in self.arrays if name.startswith(prefix)]
         if len(names) < 2:
             raise CalibrationInputError(
-                str(self.path),
+                str(self.source),
                 f"must have the column {prefix[:-1]!r} or several {prefix}<class>",
                 got=len(names),
                 hint=nearest(prefix[:-1], self.arrays),
@@ -197,7 +198,7 @@ class Finder:
         for name, column in zip(names, columns, strict=True):
             if column.ndim != 1 or column.dtype.kind not in "fiub":
                 raise CalibrationInputError(
-                    str(self.path), "must have a number a row in each forecast column", got=name
+                    str(self.source), "must have a number a row in each forecast column", got=name
                 )
         return np.column_stack(columns), tuple(name[len(prefix) :] for name in names)
 
@@ -211,7 +212,7 @@ class Finder:
             return np.where(gaps, MISSING, spelled)
         if all(name.isdigit() for name in names):
             raise CalibrationInputError(
-                str(self.path),
+                str(self.source),
                 f"labels must be among the class names {', '.join(names)}",
                 got=str(next(label for label in spelled.tolist() if label not in names)),
             )
@@ -220,7 +221,7 @@ class Finder:
     def _take(self, name: str) -> Array:
         if name not in self.arrays:
             raise CalibrationInputError(
-                str(self.path), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
+                str(self.source), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
             )
         self.used.add(name)
         return self.arrays.sparse(name) if self.drop else self.arrays[name]
@@ -233,7 +234,7 @@ class Finder:
         numbers = self.arrays.sparse(name, numeric=True) if self.drop else self.arrays.read_numbers(name)
         if numbers.dtype.kind == "U":
             got = repr(str(numbers.flat[0])) if numbers.size else "nothing"
-            raise CalibrationInputError(str(self.path), f"{name!r} must be numbers", got=got)
+            raise CalibrationInputError(str(self.source), f"{name!r} must be numbers", got=got)
         return numbers
 
     def columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:

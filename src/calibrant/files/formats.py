@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns
 from calibrant.files.csv import read_csv
@@ -13,8 +15,8 @@ from calibrant.files.npz import Archive, read_npy
 from calibrant.files.parquet import read_parquet
 
 
-def read_arrays(path: Path) -> Columns:
-    """The named arrays of a NPZ, NPY, CSV, Parquet or JSONL file.
+def read_arrays(path: str | Path) -> Columns:
+    """The named arrays of a NPZ, NPY, CSV, Parquet or JSONL file, pipe or standard input ("-"), which gzip may pack.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -24,29 +26,40 @@ def read_arrays(path: Path) -> Columns:
     {'label': [1, 0], 'p': [0.9, 0.2]}
     >>> folder.cleanup()
     """
-    with path.open("rb") as file:  # a missing file, a folder and a lack of permission speak for themselves
-        start = file.read(8)
+    source = InputFile.of(path)
+    with source.open() as file:
+        start = file.read(_START)
     if not start:
-        raise CalibrationInputError(str(path), "must not be empty", got="0 bytes")
-    return _reader(start, path)(path)
+        raise CalibrationInputError(str(source), "must not be empty", got="0 bytes")
+    source = replace(source, ending=_ending(start, source))
+    return _READERS[source.ending](source)
 
 
-def _reader(start: bytes, path: Path) -> Callable[[Path], Columns]:
-    ending = path.suffix.lower()
-    if start.startswith(b"PK"):
-        return Archive
-    if start.startswith(b"\x93NUMPY"):
-        return read_npy
-    if start.startswith(b"PAR1"):
-        return read_parquet
-    if start.startswith(b"\x1f\x8b"):
-        raise CalibrationInputError(str(path), "must not be compressed", got="a gzip file", hint="gunzip it first")
-    if ending in (".npz", ".npy", ".parquet"):
-        raise CalibrationInputError(str(path), f"must be a {ending[1:]} file", got="other content")
-    if ending in (".jsonl", ".ndjson", ".json"):
-        return read_jsonl
-    if ending in (".csv", ".tsv", ".txt"):
-        return read_csv
-    raise CalibrationInputError(
-        str(path), "must be NPZ, NPY, CSV, Parquet or JSONL", got=f"the ending {path.suffix or '(none)'!r}"
-    )
+_START = 1 << 12
+_READERS: dict[str, Callable[[InputFile], Columns]] = {
+    ".npz": Archive,
+    ".npy": read_npy,
+    ".parquet": read_parquet,
+    ".jsonl": read_jsonl,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+}
+_MAGIC = {b"PK": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
+_OTHER_ENDINGS = {".ndjson": ".jsonl", ".json": ".jsonl", ".txt": ".csv"}
+
+
+def _ending(start: bytes, source: InputFile) -> str:
+    """The usual ending of the format: as the first bytes say, else the name; of what has none, as the text looks."""
+    for magic, ending in _MAGIC.items():
+        if start.startswith(magic):
+            return ending
+    ending = _OTHER_ENDINGS.get(source.ending, source.ending)
+    if ending in _MAGIC.values():
+        raise CalibrationInputError(str(source), f"must be a {ending[1:]} file", got="other content")
+    if ending in _READERS:
+        return ending
+    if source.path is not None or ending:
+        got = f"the ending {source.ending or '(none)'!r}"
+        raise CalibrationInputError(str(source), "must be NPZ, NPY, CSV, Parquet or JSONL", got=got)
+    header = start.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n")[0]
+    return ".jsonl" if header.startswith(b"{") else ".tsv" if b"\t" in header and b"," not in header else ".csv"

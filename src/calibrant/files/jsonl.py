@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
-import json
-import math
+import io
 from itertools import compress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns
+from calibrant.specification import strict_json
 
 
-def read_jsonl(path: Path) -> Columns:
+def read_jsonl(source: InputFile) -> Columns:
     """The keys of a JSONL file as columns; a key may be missing on lines of a column that nobody asks for."""
     columns: dict[str, list[Any]] = {}
     numbers: list[int] = []
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(source.open(), "utf-8-sig") as file:
             for line, text in enumerate(file, start=1):
                 if not text.strip():
                     continue
-                record = _record(text, line, path)
+                record = _record(text, line, source)
                 for name in record:
                     columns.setdefault(name, [None] * len(numbers))  # not on the lines before
                 for name, column in columns.items():
                     column.append(record.get(name))
                 numbers.append(line)
     except UnicodeDecodeError as reason:
-        raise CalibrationInputError(str(path), "must be UTF-8 text", got=str(reason)) from None
+        raise CalibrationInputError(str(source), "must be UTF-8 text", got=str(reason)) from None
     if not numbers:
-        raise CalibrationInputError(str(path), "must have rows", got="none")
+        raise CalibrationInputError(str(source), "must have rows", got="none")
 
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         present = [_is_whole(value) for value in columns[name]]
         kept, lines = (list(compress(values, present)) for values in (columns[name], numbers))
-        return stacked(kept, lines, name, path), present
+        return stacked(kept, lines, name, source), present
 
-    return Columns(path, columns, lambda name: stacked(columns[name], numbers, name, path), read_present=read_present)
-
-
-def parse(text: str) -> Any:
-    """JSON of finite numbers and of objects without a key twice, or a ValueError."""
-    return json.loads(text, parse_constant=_refuse_number, parse_float=_finite, object_pairs_hook=_unique_keys)
+    return Columns(
+        source, columns, lambda name: stacked(columns[name], numbers, name, source), read_present=read_present
+    )
 
 
-def stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Array:
+def stacked(values: list[Any], lines: list[int], name: str, source: InputFile) -> Array:
     """Numbers, text, or lists of one length of either, one a line, as one array."""
     try:
         array = np.array(values)
@@ -60,8 +57,8 @@ def stacked(values: list[Any], lines: list[int], name: str, path: Path) -> Array
     for line, value in zip(lines, values, strict=True):
         fault = _fault(value, values[0])
         if fault is not None:
-            raise CalibrationInputError(str(path), f"{name!r} must {fault[0]}", got=fault[1], where=f"line {line}")
-    raise CalibrationInputError(str(path), f"{name!r} must be numbers or text", got=repr(values[0]))
+            raise CalibrationInputError(str(source), f"{name!r} must {fault[0]}", got=fault[1], where=f"line {line}")
+    raise CalibrationInputError(str(source), f"{name!r} must be numbers or text", got=repr(values[0]))
 
 
 def _is_whole(value: Any) -> bool:
@@ -91,32 +88,16 @@ def _kind(value: Any) -> str | None:
     return "number" if isinstance(value, (int, float)) else None
 
 
-def _record(text: str, line: int, path: Path) -> dict[str, Any]:
+def _record(text: str, line: int, source: InputFile) -> dict[str, Any]:
     try:
-        record = parse(text)
+        record = strict_json.read(text)
     except ValueError as reason:
         hint = "JSONL has one object a line" if line == 1 else None
         raise CalibrationInputError(
-            str(path), "must be a JSON object on every line", got=str(reason), where=f"line {line}", hint=hint
+            str(source), "must be a JSON object on every line", got=str(reason), where=f"line {line}", hint=hint
         ) from None
     if not isinstance(record, dict):
         raise CalibrationInputError(
-            str(path), "must be a JSON object on every line", got=type(record).__name__, where=f"line {line}"
+            str(source), "must be a JSON object on every line", got=type(record).__name__, where=f"line {line}"
         )
-    return record
-
-
-def _finite(token: str) -> float:
-    number = float(token)
-    return number if math.isfinite(number) else _refuse_number(token)
-
-
-def _refuse_number(token: str) -> Any:
-    raise ValueError(f"{token} is no number")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        raise ValueError("a key stands twice")
     return record

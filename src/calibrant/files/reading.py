@@ -16,6 +16,8 @@ from calibrant.files.parquet import write_parquet
 from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
 
+FORMATS = ("npz", "csv", "parquet")
+"""What predictions can be written as."""
 SHIPPED = Path(__file__).parents[1] / "data"
 """The predictions that come with the package: fashion_mnist_validation.npz and fashion_mnist_test.npz."""
 
@@ -31,6 +33,9 @@ def read(
 ) -> Predictions:
     """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
 
+    Files may be packed by gzip. The text "-" is standard input; it and pipes are read once, and their content tells
+    the format.
+
     Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
     `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
     other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
@@ -45,7 +50,7 @@ def read(
     Predictions(n=10000, 10 classes, logits)
     """
     refuse_unknown(options, read, LabelOptions.__optional_keys__)
-    paths = [Path(name) for name in ([path] if isinstance(path, (str, Path)) else path)]
+    paths = [path] if isinstance(path, (str, Path)) else list(path)
     if len(paths) == 2:
         if label is not None or probs is not None or weight is not None:
             raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
@@ -53,12 +58,12 @@ def read(
     if len(paths) != 1:
         raise CalibrationInputError("path", "must be one file, or two NPY files", got=len(paths))
     arrays = read_arrays(paths[0])
-    if set(arrays) == {"array"} and paths[0].suffix.lower() == ".npy":
+    if arrays.source.ending == ".npy":
         raise CalibrationInputError(
-            str(paths[0]), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
+            str(arrays.source), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
     drop = options.get("missing") == "drop"
-    return Finder(paths[0], arrays, drop).predictions(label, probs, logits, weight, options)
+    return Finder(arrays, drop).predictions(label, probs, logits, weight, options)
 
 
 def read_scores(
@@ -71,10 +76,10 @@ def read_scores(
     >>> scores.shape, are_logits, names[1], sorted(others)
     ((10000, 10), True, 'Trouser', ['ink', 'labels'])
     """
-    arrays = read_arrays(Path(path))
+    arrays = read_arrays(path)
     if set(arrays) == {"array"}:
         return arrays["array"], logits is not None, None, {}
-    finder = Finder(Path(path), arrays)
+    finder = Finder(arrays)
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
     if probs is None and logits is None and finder._shortlist() is not None:
@@ -86,8 +91,17 @@ def read_scores(
     return forecasts, raw, names, truth | finder.columns(forecasts, reserved=())
 
 
-def write(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
+def write(
+    path: str | Path,
+    probabilities: Array,
+    classes: Sequence[str],
+    columns: Mapping[str, Array],
+    *,
+    format: str | None = None,
+) -> None:
     """Probabilities and columns to a NPZ, CSV or Parquet file that `read` understands; written beside and renamed.
+
+    The format is "npz", "csv" or "parquet"; without it, the ending tells. The text "-" is standard output.
 
     >>> import pathlib, tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()
@@ -97,15 +111,24 @@ def write(path: str | Path, probabilities: Array, classes: Sequence[str], column
     ['label,p_cat,p_dog', 'cat,0.75,0.25']
     >>> folder.cleanup()
     """
-    kinds = {".npz": write_npz, ".csv": write_csv, ".parquet": write_parquet}
-    target = Path(path)
-    if target.suffix.lower() not in kinds:
-        raise CalibrationInputError(str(path), "must end in .npz, .csv or .parquet", got=repr(target.suffix))
-    ending = target.suffix.lower()
-    kinds[ending](target, probabilities, classes, labelled(columns, classes, together=ending == ".npz"))
+    form = format or format_named(path)
+    writers = dict(zip(FORMATS, (write_npz, write_csv, write_parquet), strict=True))
+    writers[form](path, probabilities, classes, labelled(columns, classes, together=form == "npz"))
 
 
-def _pair(first: Path, second: Path, *, logits: bool, **options: Any) -> Predictions:
+def format_named(path: str | Path) -> str:
+    """The format that the ending of a file to be written names.
+
+    >>> format_named("forecasts.csv")
+    'csv'
+    """
+    ending = Path(path).suffix.lower()
+    if ending.removeprefix(".") not in FORMATS:
+        raise CalibrationInputError(str(path), "must end in .npz, .csv or .parquet", got=repr(ending))
+    return ending.removeprefix(".")
+
+
+def _pair(first: str | Path, second: str | Path, *, logits: bool, **options: Any) -> Predictions:
     truth, forecasts = read_arrays(first), read_arrays(second)
     for path, arrays in ((first, truth), (second, forecasts)):
         if set(arrays) != {"array"}:

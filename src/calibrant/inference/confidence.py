@@ -9,12 +9,15 @@ from functools import partial
 
 import numpy as np
 
-from calibrant.binning.contract import Binning, RankBinning, bins_of
+from calibrant.binning.contract import RankBinning, bins_of
 from calibrant.binning.ladder import Forecasts
+from calibrant.bins import Bins
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.errors.mean_score import OfScores
 from calibrant.inference.draws import check_level, check_seed, clusters
 from calibrant.inference.gap_sums import GapSum
+from calibrant.inference.shared_outcomes import Sharing, of_groups, of_ties
+from calibrant.inference.skewness import skewed, student
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -25,12 +28,12 @@ from calibrant.views import View
 
 FEWEST = 2
 """Where fewer rows than this had the rarer outcome, means of scores and statistics have no interval."""
-THINNEST = 5
+THINNEST = 10
 """Squared gaps of bins with fewer rows on average have no interval."""
 MOST_PARTS = 50
 """Of more questions than this only the whole has an interval: each would take milliseconds."""
-MOST_SHARED = 0.1
-"""The share of samples that may tie with samples of another bin: those share their outcomes."""
+FEWEST_GROUPS = 20
+"""Of fewer groups, counted as if they were equally large, how far they spread is not known well enough."""
 FEW_TO_CHOOSE = 200
 """Fewer rows than this choose the number of bins too freely for an interval of these bins."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
@@ -133,41 +136,65 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
         return
     heavy = view.weight if bins.squares is None else None
     effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
-    yield _ends(GapSum.of(bins, weights, effect), squared, level)
-    for question in range(questions if 1 < questions <= MOST_PARTS else 0):
-        yield _ends(GapSum.of(bins.question(question), np.ones(1), effect), squared, level)
+    sums, owner = GapSum.of(bins, weights, effect), _owners(metric, predictions, view, cluster)
+    sharing = _sharing(metric, view, summary, bins, sums, owner)
+    quantile = student(level, _freedom(view, np.arange(len(view.outputs)), owner))
+    yield _ends(sums, sharing, 0, squared, quantile)
+    firsts = np.cumsum(np.count_nonzero(bins.counts, axis=1)) - np.count_nonzero(bins.counts, axis=1)
+    for question, first in enumerate(firsts.tolist() if 1 < questions <= MOST_PARTS else ()):
+        part = GapSum.of(bins.question(question), np.ones(1), effect)
+        yield _ends(part, sharing, first, squared, quantile)
+
+
+def _sharing(
+    metric: OfBins, view: View, summary: Summary, bins: Bins, sums: GapSum, owner: Ints | None
+) -> Sharing | None:
+    """How bins depend on each other; None where they do not."""
+    if owner is not None:
+        return of_groups(sums, bins, metric.binning, view, summary, owner)
+    if isinstance(summary, Forecasts) and isinstance(metric.binning, RankBinning):
+        return of_ties(sums, bins, metric.binning, summary)
+    return None
+
+
+def _freedom(view: View, rows: Ints, owner: Ints | None) -> float:
+    """The degrees of freedom of a variance over rows or owners of unequal weight (Satterthwaite)."""
+    weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
+    squares = np.square(weight if owner is None else np.bincount(owner[rows], weight))
+    return float(squares.sum() ** 2 / max(float(np.square(squares).sum()), 1e-300)) - 1
+
+
+def _owners(metric: Asking[Summary], predictions: Predictions, view: View, cluster: Ints | None) -> Ints | None:
+    """The cluster of each row of a view; None where every row is its own."""
+    if cluster is None:
+        return None
+    return np.repeat(cluster[metric.select(predictions)], len(view.outputs) // max(1, int(view.about.n)))
 
 
 def _reason(metric: OfBins, summary: Summary, cluster: Ints | None) -> str:
     """Why the distribution of outcomes in bins is not known; empty where it is."""
-    if cluster is not None:
-        return "no interval: bins that hold rows of the same groups depend on each other"
+    if cluster is not None and _effective(cluster) < FEWEST_GROUPS:
+        return f"no interval: fewer than {FEWEST_GROUPS} groups of about equal size"
     if facts_of(metric.binning).chooses and summary.about.n < FEW_TO_CHOOSE:
         return f"no interval: fewer than {FEW_TO_CHOOSE} rows choose the number of bins"
-    if isinstance(summary, Forecasts) and _shared(metric.binning, summary) > MOST_SHARED:
-        return "no interval: tied forecasts share their outcomes among bins; bins of equal width have one"
     return ""
 
 
-def _shared(binning: Binning, table: Forecasts) -> float:
-    """The largest share of a question's samples whose forecast ties with samples of another bin."""
-    shares = [0.0]
-    for ladder in table.ladders() if isinstance(binning, RankBinning) else ():
-        cuts = binning.cuts(ladder)  # type: ignore[attr-defined]
-        cuts = cuts[(cuts > 0) & (cuts < ladder.n)]
-        entries = ladder.entry(cuts)
-        split = np.unique(entries[cuts > ladder.ranks[entries]])
-        shares.append(float(np.diff(ladder.ranks)[split].sum()) / max(1, ladder.n))
-    return max(shares)
+def _effective(cluster: Ints) -> float:
+    """The number of groups, fewer where some are much larger than others."""
+    sizes = np.bincount(cluster).astype(np.float64)
+    return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
-def _ends(sums: GapSum, squared: bool, level: float) -> Ends:
+def _ends(sums: GapSum, sharing: Sharing | None, first: int, squared: bool, quantile: float) -> Ends:
+    """The ends for the bins of a question, or of all, that begin with the first one."""
     if sums.n < FEWEST:
         return f"no interval of fewer than {FEWEST} rows"
     if squared and sums.n < THINNEST * len(sums.size):
         return f"no interval: bins have fewer than {THINNEST} rows each"
-    z = student(level, sums.n - 1)
-    return sums.squared_interval(z) if squared else sums.interval(z)
+    if sharing is not None:
+        sums = sharing.applied(sums, first)
+    return sums.squared_interval(quantile) if squared else sums.interval(quantile)
 
 
 Moves = tuple[float, Floats, Ints]
@@ -185,16 +212,15 @@ def _of_rows(
     view = metric.view(predictions)
     moves = list(moved(metric, view))
     values, sizes = np.array([value for value, *_ in moves]), np.array([float(len(rows)) for *_, rows in moves])
-    owner = np.arange(len(view.outputs))
-    if cluster is not None:
-        owner = np.repeat(cluster[metric.select(predictions)], len(owner) // max(1, int(view.about.n)))
+    owner = _owners(metric, predictions, view, cluster)
+    owner = np.arange(len(view.outputs)) if owner is None else owner
     every = [_scaled(metric, view, move, owner, question, level) for question, move in enumerate(moves)]
     if len(moves) > 1:
-        yield _combined(moves, _weights(metric, values, sizes), owner, level)
+        yield _combined(view, moves, _weights(metric, values, sizes), owner, level)
     yield from every
 
 
-def _combined(moves: list[Moves], weights: Floats | None, owner: Ints, level: float) -> Ends:
+def _combined(view: View, moves: list[Moves], weights: Floats | None, owner: Ints, level: float) -> Ends:
     """The ends for what a rule across questions makes of them."""
     if not all(np.isfinite(part) for part, _, rows in moves if len(rows)):
         return INFINITE
@@ -204,7 +230,7 @@ def _combined(moves: list[Moves], weights: Floats | None, owner: Ints, level: fl
     for weight, (part, influence, rows) in zip(weights, moves, strict=True):
         value += weight * part if len(rows) else 0.0
         total += weight * np.bincount(owner[rows], influence, len(total))
-    return skewed(value, total[np.unique(owner)], level)
+    return skewed(value, total[np.unique(owner)], level, most=_freedom(view, np.arange(len(owner)), owner))
 
 
 def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, question: int, level: float) -> Ends:
@@ -216,13 +242,13 @@ def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, quest
     if not np.isfinite(value):
         return INFINITE
     sums = np.bincount(np.unique(owner[rows], return_inverse=True)[1].ravel(), influence).astype(np.float64)
-    facts = metric.part_facts
+    facts, freedom = metric.part_facts, _freedom(view, rows, owner)
     if facts.influence is None:
-        return skewed(value, sums, level)
+        return skewed(value, sums, level, most=freedom)
     to, back, slope = facts.scale or (float, float, lambda value: 1.0)
     if not np.isfinite(to(value)):
         return "no interval: the value lies at the end of its range"
-    low, high = skewed(to(value), slope(value) * sums, level, most=rare - 1)
+    low, high = skewed(to(value), slope(value) * sums, level, most=min(rare - 1, freedom))
     return back(low), back(high)
 
 
@@ -274,52 +300,3 @@ def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats |
     value = metric.across(np.where(sizes > 0, values, np.nan), sizes)["value"]
     adds = np.isclose(value, weights @ np.nan_to_num(values), rtol=1e-9, atol=1e-12) and weights.sum() > 0
     return weights if adds else None
-
-
-def skewed(value: float, moves: Floats, level: float, most: float = np.inf) -> tuple[float, float]:
-    r"""The interval of a value from what each independent row moves it, corrected for skewness.
-
-    With s^2 the summed squares times n / (n - 1), and a the summed cubes over s^3, :math:`g(t) = t + a t^2 / 3 +
-    a^2 t^3 / 27 + a / 6` of the studentised value is nearly Student's t, and rises; its inverse turns the quantiles
-    back. The degrees of freedom are n - 1, and at most `most`.
-
-    References: Hall (1992), On the removal of skewness by transformation.
-
-    >>> low, high = skewed(0.5, np.array([-.1, .1, -.1, .1]), 0.9)
-    >>> round(low, 3), round(high, 3)  # no skewness: Student's t
-    (-0.043, 1.043)
-    """
-    return skewed_by(value, float(moves @ moves), float((moves**3).sum()), len(moves), level, most)
-
-
-def skewed_by(
-    value: float, squares: float, cubes: float, n: int, level: float, most: float = np.inf
-) -> tuple[float, float]:
-    """The interval of `skewed` from the summed squares and cubes of n moves.
-
-    >>> skewed_by(0.5, 0.04, 0.0, 4, 0.9) == skewed(0.5, np.array([-.1, .1, -.1, .1]), 0.9)
-    True
-    """
-    deviation = float(np.sqrt(squares * n / max(1, n - 1)))
-    if deviation == 0:
-        return value, value
-    skewness = cubes / deviation**3
-    quantile = student(level, max(1.0, min(n - 1.0, most)))
-
-    def turned(t: float) -> float:
-        if abs(skewness) < 1e-9:
-            return t
-        return float(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
-
-    return value - deviation * turned(quantile), value - deviation * turned(-quantile)
-
-
-def student(level: float, freedom: float) -> float:
-    """The quantile of Student's t that leaves (1 - level) / 2 above it.
-
-    >>> round(student(0.9, 10), 4)
-    1.8125
-    """
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
-    return float(stdtrit(max(freedom, 1.0), (1 + level) / 2))

@@ -105,8 +105,9 @@ def consistency(
 
     That is right for independent rows, a weighted row being one of them. With `groups`, the name of a column, rows of
     one value may depend on each other in any way. A second null distribution then flips the signs of all gaps between
-    outcome and forecast of a group at random, and the one under which p is larger is given. That needs about 30 groups
-    or more, none of which holds most rows, and a metric of events that looks at no label to select.
+    outcome and forecast of a group at random. The one with the larger p is given, or the wider one where p is the same.
+    That needs about 30 groups or more, none of which holds most rows, and a metric of events that looks at no label to
+    select.
 
     `result` is the observed one, where it is known already. Results depend on `seed`, not on `n_jobs`.
 
@@ -128,7 +129,8 @@ def consistency(
     works = [_work(metric, predictions)] + ([] if groups is None else [_flipped(metric, predictions, groups)])
     what = f"consistency of {metric.name}"
     draws = [replicate(work, n, seed, stage=1, n_jobs=n_jobs, what=what) for work in works]
-    return max((Null(result, values[:, 0], values[:, 1:]) for values in draws), key=lambda null: null.p_value)
+    nulls = (Null(result, values[:, 0], values[:, 1:]) for values in draws)
+    return max(nulls, key=lambda null: (null.p_value, null.sd))
 
 
 def require_null(metric: Metric) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from calibrant.predictions import Predictions
 
 BLOCK = 20
 """Replicates per seed: the same whatever the number of processes, so that results are too."""
+
+ROW = "row"
+"""The column by which the labels of one row belong together."""
 
 Work = Callable[[np.random.Generator, int], Floats]
 
@@ -93,6 +97,20 @@ def clusters(predictions: Predictions, column: str | None) -> Ints | None:
     if len(values) < 2:
         raise CalibrationInputError("groups", "needs at least two values to resample", got=f"one in {column!r}")
     return codes.ravel()
+
+
+def linked(predictions: Predictions, column: str | None) -> tuple[Predictions, str | None]:
+    """Predictions and the column whose values are independent: the one that is named; of several labels, else the row.
+
+    None where every forecast is independent of the others.
+
+    >>> rows, column = linked(Predictions.from_multilabel([[1, 0], [0, 0]], [[.9, .1], [.2, .3]]), None)
+    >>> column, rows.column("row").tolist()
+    ('row', [0, 1])
+    """
+    if column is not None or not (predictions.n_classes and predictions.forecasts.of_events) or len(predictions) < 2:
+        return predictions, column
+    return dataclasses.replace(predictions, columns={ROW: np.arange(len(predictions))}), ROW
 
 
 def check_seed(seed: object) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from calibrant.bins import Bins
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 
 FEW = 10
@@ -44,6 +44,10 @@ class GapSum:
     frequency: Floats
     share: Floats
     n: float
+    dependence: float = 1.0
+    """The variance of T over that of independent bins: above 1 where bins share outcomes."""
+    rarer: float = np.inf
+    """How often the rarer outcome, event or not, was seen in all bins."""
 
     @classmethod
     def of(cls, bins: Bins, weights: Floats, effect: float = 1.0) -> GapSum:
@@ -52,8 +56,9 @@ class GapSum:
         within = bins.counts / np.maximum(bins.counts.sum(axis=1, keepdims=True), 1e-300)
         size = bins.effective / effect
         rows = size.sum(axis=1).max(initial=0.0)
-        share = (within * weights[:, None])[held]
-        return cls(size[held], bins.forecast[held][:, 0], bins.frequency[held][:, 0], share, float(rows))
+        share, size, frequency = (within * weights[:, None])[held], size[held], bins.frequency[held][:, 0]
+        rarer = min(float(frequency @ size), float((1 - frequency) @ size))
+        return cls(size, bins.forecast[held][:, 0], frequency, share, float(rows), rarer=rarer)
 
     @property
     def gap(self) -> Floats:
@@ -89,15 +94,14 @@ class GapSum:
             return 0.0, high
         clear = sides * np.maximum(np.abs(self.gap) - SOFTENED * errors, 0.0)
         low = self._reached(clear if clear.any() else self.gap, z)
-        happened = float(self.frequency @ self.size)
-        if min(happened, float(self.size.sum()) - happened) < FEW:
+        if self.rarer < FEW:
             low = min(low, self._shape_free(z))
         return low, high
 
     def _shape_free(self, z: float) -> float:
         """What is left of T without all that chance may have added, whatever the gaps are."""
         among = max(float(self.share @ np.square(self.gap)) - self.value**2, 0.0) / self.n
-        error = np.sqrt(float(np.square(self.share) @ (self.spread / self.size)) + among)
+        error = np.sqrt(self.dependence * float(np.square(self.share) @ (self.spread / self.size)) + among)
         return max(0.0, self.value - self._quantile(np.zeros_like(self.gap), 0.0) - z * error)
 
     def _reached(self, shape: Floats, z: float) -> float:
@@ -113,8 +117,9 @@ class GapSum:
         mean, variance, third = distances(self.counts, chance, self.counts * self.forecast)
         each = self.share / self.counts
         among = max(float(self.share @ np.square(off)) - float(self.share @ off) ** 2, 0.0) / self.n
-        deviation = np.sqrt(float(np.square(each) @ variance) + among)
-        skewness = np.clip(float(each**3 @ third) / deviation**3, -STEEPEST, STEEPEST) if deviation > 0 else 0.0
+        deviation = np.sqrt(self.dependence * float(np.square(each) @ variance) + among)
+        cubes = self.dependence**2 * float(each**3 @ third)  # of k bins that are one, k^3 instead of k
+        skewness = np.clip(cubes / deviation**3, -STEEPEST, STEEPEST) if deviation > 0 else 0.0
         return float(each @ mean + deviation * (z + skewness * (z * z - 1) / 6))
 
     def squared_interval(self, z: float) -> tuple[float, float]:
@@ -131,7 +136,7 @@ class GapSum:
         total = float(self.share @ clear)
         kurtosis = float(self.share @ np.square(clear)) / total**2 if total > 0 else 1.0
         mean = max(float((self.share * clear) @ self.spread) / total if total > 0 else 0.0, float(self.spread.mean()))
-        least = 2 * float(np.square(self.share) @ np.square(self.spread / self.size))
+        least = 2 * self.dependence * float(np.square(self.share) @ np.square(self.spread / self.size))
 
         def deviation(t: float) -> float:
             return float(np.sqrt(4 * t * mean / self.n + least + max(kurtosis - 1, 0.0) * t * t / self.n))

@@ -10,6 +10,7 @@ from typing import Protocol, Unpack
 from calibrant.checks import number
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions
@@ -24,16 +25,23 @@ def assert_calibrated(
     *,
     metric: Metric = ECE,
     at_most: float | None = None,
+    confident: bool = False,
     level: float = 0.05,
     n: int = 400,
     seed: int = 0,
+    groups: str | None = None,
     **options: Unpack[DoorOptions],
 ) -> Result:
     """Fail a test where a model is not calibrated: its error exceeds `at_most`, or else is more than noise.
 
+    With `at_most` the value is held against that limit (`is_above`); with `confident` too, its interval is: the
+    assertion fails only where the whole `Confidence` interval at 1 - 2 `level` is beyond the limit. So a model that is
+    exactly at the limit fails in about `level` of all samples. A metric without an interval is then refused.
+
     Without `at_most` the error is held against what calibrated forecasts would show with as many rows (`consistency`,
-    n redraws): the assertion fails where p is below `level`. A number that does not exist fails too. Other options
-    stand beside labels and probabilities, as in `Predictions.from_probs`.
+    n redraws): the assertion fails where p is below `level`. A number that does not exist fails too. `groups` names a
+    column whose rows may depend on each other. Other options stand beside labels and probabilities, as in
+    `Predictions.from_probs`.
 
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -45,22 +53,45 @@ def assert_calibrated(
     AssertionError: ECE 0.1663 (n=1000, event, 15 equal-width bins) is above 0.05
     """
     predictions = checked(y_true, y_proba, options, assert_calibrated)
-    result = metric(predictions)
+    if confident and at_most is None:
+        raise CalibrationInputError("confident", "is for a limit", got="no at_most", hint="such as at_most=0.05")
+    most = 0.5 if confident else 1
+    number(level, "level", f"must lie between 0 and {most}", lambda share: 0 < share < most)
+    result = metric(predictions, interval=Confidence(1 - 2 * level, seed, groups) if confident else None)
     if at_most is not None:
         number(at_most, "at_most", "must be a number of at least 0", lambda limit: limit >= 0)
-        if not distance_from_calibration(result) <= at_most:
+        if is_above(result, at_most, confident=confident):
             raise AssertionError(f"{result} is above {at_most:g}")
         return result
-    number(level, "level", "must lie between 0 and 1", lambda share: 0 < share < 1)
     if (n + 1) * level <= 1:
         raise CalibrationInputError("n", f"must allow p-values below {level:g}", got=n, hint="use more redraws")
-    null = consistency(metric, predictions, n=n, seed=seed, result=result)
+    null = consistency(metric, predictions, n=n, seed=seed, groups=groups, result=result)
     if not null.p_value >= level:
         raise AssertionError(
             f"{result} is more than noise: calibrated forecasts would show {null.mean:.4f} on average "
             f"(p = {null.p_value:.2g})"
         )
     return result
+
+
+def is_above(result: Result, limit: float, *, confident: bool = False) -> bool:
+    """Whether a result is farther than a limit from its value under calibration; from 0 where that is unknown.
+
+    With `confident`, whether its whole interval is; a result without an interval is refused then. A value that is
+    infinite or does not exist is above every limit.
+
+    >>> import calibrant as cal
+    >>> result = cal.ECE([1, 0, 1, 1] * 9, [.9, .3, .6, .8] * 9, interval=cal.Confidence())
+    >>> print(result.interval, is_above(result, 0.1), is_above(result, 0.1, confident=True))
+    [0.0765, 0.2500] at 90% True False
+    """
+    if not confident or not math.isfinite(result.value):
+        return not distance_from_calibration(result) <= limit
+    if result.interval is None or math.isnan(result.interval.low):
+        reason = next((note for note in result.notes if "no interval" in note), "none")
+        raise CalibrationInputError("confident", "needs an interval", got=reason, hint="hold the value against it")
+    best, (low, high) = best_value(result.metric.facts) or 0.0, (result.interval.low, result.interval.high)
+    return max(low - best, best - high) > limit
 
 
 class Classifier(Protocol):

@@ -18,7 +18,7 @@ from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking, OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.consistency import Null
-from calibrant.kernels.totals import Floats, Ints
+from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.lenses.events import TopLabel
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -125,51 +125,71 @@ class Resampling:
     """Values under resampled rows."""
     labels: dict[Metric, Floats]
     """Values under redrawn labels."""
+    flips: dict[Metric, Floats]
+    """Values with the signs of all gaps of a cluster at random; nothing where forecasts are independent."""
 
     @classmethod
     def of(
-        cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int, together: Ints | None = None
+        cls, table: Forecasts, metrics: Sequence[Metric], n: int, seed: int, dependent: Dependent | None = None
     ) -> Resampling:
-        """n draws of each kind; `together` (`kinds_together`) are the forecasts of each row, where it has several."""
-        rows = [_values(metrics, drawn) for drawn in _rows_resampled(table, n, seed, together)]
-        labels = [_values(metrics, drawn) for drawn in _labels_redrawn(table, n, seed)]
-        return cls(table, *(dict(zip(metrics, np.array(values).T, strict=True)) for values in (rows, labels)))
+        """n draws of each kind; `dependent` says which forecasts depend on each other."""
+        draws = [_rows_resampled(table, n, seed, dependent), _labels_redrawn(table, n, seed)]
+        draws += [] if dependent is None else [_signs_flipped(table, n, seed, dependent)]
+        values = ([_values(metrics, drawn) for drawn in tables] for tables in draws)
+        columns = [dict(zip(metrics, np.array(each).T, strict=True)) for each in values]
+        return cls(table, *columns, *([{}] * (3 - len(columns))))
 
     def null(self, result: Result) -> Null:
-        """The distribution of the metric if the forecasts were calibrated."""
-        values = self.labels[result.metric]
-        return Null(result, values, np.zeros((len(values), 0)))
+        """The distribution of the metric if the forecasts were calibrated; of two, the one under which p is larger."""
+        draws = [each[result.metric] for each in (self.labels, self.flips) if result.metric in each]
+        nulls = (Null(result, each, np.zeros((len(each), 0))) for each in draws)
+        return max(nulls, key=lambda null: (null.p_value, null.sd))
+
+
+@dataclass(frozen=True, eq=False)
+class Dependent:
+    """Forecasts that depend on each other: those of one cluster.
+
+    >>> event = Predictions.from_probs([1, 0, 1, 0], [.9, .2, .2, .2])
+    >>> several = Dependent.of(event, np.array([0, 0, 1, 1]))
+    >>> several.entry.tolist(), several.happened.tolist()
+    ([1, 0, 0, 0], [1, 0, 1, 0])
+    """
+
+    cluster: Ints
+    """The cluster of each forecast."""
+    entry: Ints
+    """Its entry in the grouped table."""
+    happened: Ints
+    gap: Floats
+    """What came true less the forecast."""
+
+    @classmethod
+    def of(cls, event: Predictions, cluster: Ints) -> Dependent:
+        """The forecasts of an event whose clusters are known."""
+        (ladder,) = EqualMass(1).summarise(TopLabel()(event)).ladders()
+        _, entry = np.unique(np.searchsorted(_ends(ladder), event.probabilities), return_inverse=True)
+        happened = event.hard_labels("grouping").astype(np.int64)
+        return cls(cluster, entry.ravel(), happened, happened.astype(np.float64) - event.probabilities)
 
 
 def _values(metrics: Sequence[Metric], table: Forecasts) -> list[float]:
     return [concluded(metric, table).value for metric in metrics]
 
 
-def kinds_together(event: Predictions, several: int) -> Ints:
-    """The forecasts (rows, several) of each row by their group in the grouped table, those that came true after all.
-
-    >>> event = Predictions.from_probs([1, 0, 1, 0], [.9, .2, .2, .2])
-    >>> kinds_together(event, 2).tolist()
-    [[3, 0], [2, 0]]
-    """
-    (ladder,) = EqualMass(1).summarise(TopLabel()(event)).ladders()
-    group = np.searchsorted(_ends(ladder), event.probabilities)
-    held, place = np.unique(group, return_inverse=True)
-    return (place.ravel() + len(held) * event.hard_labels("grouping")).reshape(-1, several)
-
-
-def _rows_resampled(table: Forecasts, n: int, seed: int, together: Ints | None) -> Iterator[Forecasts]:
+def _rows_resampled(table: Forecasts, n: int, seed: int, dependent: Dependent | None) -> Iterator[Forecasts]:
     counts, happened = table.counts.astype(np.int64), np.asarray(table.targets, np.int64)
     kinds = np.concatenate([counts - happened, happened])
     total = int(kinds.sum())
     for index in range(n):
         rng = _generator(seed, 0, index)
-        if together is None:
+        if dependent is None:
             drawn = rng.multinomial(total, kinds / total).reshape(2, -1)
         else:
-            rows = np.bincount(rng.integers(0, len(together), len(together)), minlength=len(together))
-            times = np.repeat(rows, together.shape[1])
-            drawn = np.bincount(together.ravel(), times, len(kinds)).astype(np.int64).reshape(2, -1)
+            many = int(dependent.cluster.max()) + 1
+            times = np.bincount(rng.integers(0, many, many), minlength=many)[dependent.cluster]
+            kind = dependent.entry + len(counts) * dependent.happened
+            drawn = np.bincount(kind, times, len(kinds)).astype(np.int64).reshape(2, -1)
         yield table.recounted(drawn.sum(axis=0), drawn[1])
 
 
@@ -178,6 +198,16 @@ def _labels_redrawn(table: Forecasts, n: int, seed: int) -> Iterator[Forecasts]:
     counts = table.counts.astype(np.int64)
     for index in range(n):
         yield table.recounted(counts, _generator(seed, 1, index).binomial(counts, chances))
+
+
+def _signs_flipped(table: Forecasts, n: int, seed: int, dependent: Dependent) -> Iterator[Forecasts]:
+    counts = table.counts.astype(np.int64)
+    expected = table.recounted(counts, np.zeros_like(counts))
+    many = int(dependent.cluster.max()) + 1
+    for index in range(n):
+        signs = _generator(seed, 2, index).choice([-1.0, 1.0], many)
+        gaps = np.bincount(dependent.entry, signs[dependent.cluster] * dependent.gap, len(counts))
+        yield dataclasses.replace(expected, targets=expected.summed + Totals.of(gaps))
 
 
 def _generator(seed: int, stage: int, index: int) -> np.random.Generator:

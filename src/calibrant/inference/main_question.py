@@ -12,6 +12,9 @@ from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import TopLabel
 from calibrant.predictions import Predictions, require_predictions
 
+MOST_DRAWN = 4_000_000
+"""Labels that are redrawn at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class MainQuestion:
@@ -28,6 +31,8 @@ class MainQuestion:
     forecasts: Floats
     outcomes: Floats
     weight: Floats
+    rows: Ints
+    """The row of the predictions that each answer is about."""
     cluster: Ints | None = None
     """The group of each answer; answers of different groups are independent. None: all are."""
 
@@ -52,6 +57,7 @@ class MainQuestion:
             np.clip(outputs[place], 0.0, 1.0),
             truth[place],
             weight[rows],
+            rows,
             None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1],
         )
 
@@ -62,6 +68,10 @@ class MainQuestion:
     def residuals(self) -> Floats:
         """Outcome less forecast, times weight."""
         return self.weight * (self.outcomes - self.forecasts)
+
+    def redrawn(self, rng: np.random.Generator, count: int) -> Floats:
+        """Residuals (count, answers) of labels that happen as often as they are forecast."""
+        return self.weight * ((rng.random((count, len(self))) < self.forecasts) - self.forecasts)
 
     @property
     def variances(self) -> Floats:

@@ -1,4 +1,4 @@
-"""The omnibus test: is anything wrong with the calibration? Five tests in one, exact by redrawn labels."""
+"""The omnibus test: is anything wrong with the calibration? Several tests in one, exact by redrawn labels."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.inference.calibration_tests import whitening
+from calibrant.inference.class_totals import ClassTotals
 from calibrant.inference.draws import check_seed, replicate
-from calibrant.inference.main_question import MainQuestion
+from calibrant.inference.main_question import MOST_DRAWN, MainQuestion
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.specification.encoding import number
 from calibrant.text import p_value
 
 MEMBERS = ("Cox", "Spiegelhalter", "Kolmogorov-Smirnov", "kernel", "Hosmer-Lemeshow")
+OF_CLASSES = "class totals"
+"""The member that forecasts of classes have besides."""
 MOST_CELLS = 512
 """Distinct forecasts of which all pairs are compared; more are put into so many cells of about equal variance."""
 BINS = 10
-MOST_DRAWN = 4_000_000
-"""Labels that are redrawn at once."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,15 @@ def calibration_test(
     Five statistics of the residuals are looked at: Cox's score statistic (`cox_test`), the absolute value of
     Spiegelhalter's (`spiegelhalter_test`), the largest cumulative difference (`CumulativeError`), the sum over all
     pairs of rows of :math:`k(p_i, p_j)\, w_i (y_i - p_i)\, w_j (y_j - p_j)` with an exponential kernel of median scale,
-    and that of Hosmer and Lemeshow on 10 bins of equal variance. Each is ranked among its values under n redraws of
+    and that of Hosmer and Lemeshow on 10 bins of equal variance. Where the probability of every class is known, a sixth
+    is the quadratic form of the class totals, observed less expected (`ClassTotals`): it sees classes that are forecast
+    too often while others are not often enough. Each is ranked among its values under n redraws of
     the labels from the forecasts, and the ranks are combined by the mean of :math:`\tan((1/2 - p) \pi)` (Cauchy).
     That mean is ranked among those of the redraws in turn: p = (number at least as large, itself included) / (n + 1).
 
     So it holds its level exactly, at every n, for any forecasts, ties and weights, where rows are independent. The
-    question is the event, or whether the likeliest class is right; independent labels are pooled. A weighted row is
-    one independent row.
+    question is the event, or whether the likeliest class is right, and how often each class came true; independent
+    labels are pooled. A weighted row is one independent row.
 
     With `groups`, the name of a column, rows of one value may depend on each other in any way: calibration then means
     calibrated on average over groups. The p-values are the larger ones of two: of redrawn labels, and of the residuals
@@ -101,24 +104,24 @@ def calibration_test(
     whole(n, "n", 1)
     check_seed(seed)
     answers = MainQuestion.of(predictions, groups)
-    statistics = _Members.of(answers)
+    statistics = _Members.of(answers, ClassTotals.of(predictions, answers))
     redraws = {6: _redrawn} if answers.cluster is None else {6: _redrawn, 7: _flipped}
     block = int(np.clip(MOST_DRAWN // len(answers), 1, n))
+    observed = statistics.observed(answers)
     tables = []
-    for stage, residuals in redraws.items():
-        work = partial(_work, answers, statistics, residuals)
+    for stage, drawn in redraws.items():
+        work = partial(_work, answers, statistics, drawn)
         values = replicate(work, n, seed, stage=stage, block=block, what="calibration test")
-        tables.append(_ranked(np.concatenate([statistics(answers.residuals[None]), values])))
+        tables.append(_ranked(np.concatenate([observed, values])))
     overall, members = np.max([table[0] for table in tables]), np.max([table[1] for table in tables], axis=0)
-    observed = statistics(answers.residuals[None])[0]
     if answers.impossible:
-        overall, members, observed = 1 / (n + 1), np.full(len(MEMBERS), 1 / (n + 1)), np.full(len(MEMBERS), math.inf)
+        overall, members, observed = 1 / (n + 1), np.full_like(members, 1 / (n + 1)), np.full_like(observed, math.inf)
     return CalibrationTest(
         answers.question,
         len(answers),
         float(overall),
-        dict(zip(MEMBERS, observed.tolist(), strict=True)),
-        dict(zip(MEMBERS, members.tolist(), strict=True)),
+        dict(zip(statistics.names, observed[0].tolist(), strict=True)),
+        dict(zip(statistics.names, members.tolist(), strict=True)),
         n,
         None if answers.cluster is None else int(answers.cluster.max()) + 1,
     )
@@ -126,7 +129,7 @@ def calibration_test(
 
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """The five statistics of residuals (r, n), as (r, 5); large is bad. They look at forecasts only once."""
+    """The statistics of residuals (r, n), and of class totals, as (r, members); large is bad."""
 
     scores: Floats
     """Features (n, 3) of which the first two make Cox's statistic, the third Spiegelhalter's."""
@@ -137,9 +140,10 @@ class _Members:
     bins: Ints
     bin_scale: Floats
     scale: float
+    classes: ClassTotals | None
 
     @classmethod
-    def of(cls, answers: MainQuestion) -> _Members:
+    def of(cls, answers: MainQuestion, classes: ClassTotals | None) -> _Members:
         variances = answers.variances
         lines = np.column_stack([np.ones(len(answers)), answers.log_odds])
         brier = 1.0 - 2.0 * answers.forecasts[:, None]
@@ -154,43 +158,61 @@ class _Members:
             bins,
             _inverse(_between(np.cumsum(variances), bins)),
             float(_inverse(variances.sum())),
+            classes,
         )
 
-    def __call__(self, residuals: Floats) -> Floats:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The members."""
+        return MEMBERS if self.classes is None else (*MEMBERS, OF_CLASSES)
+
+    def observed(self, answers: MainQuestion) -> Floats:
+        """The statistics (1, members) of what was seen."""
+        return self(answers.residuals[None], None if self.classes is None else self.classes.observed)
+
+    def __call__(self, residuals: Floats, differences: Floats | None) -> Floats:
         running = np.cumsum(residuals, axis=1)
         cox = residuals @ self.scores
         pooled = _between(running, self.cells)
         pairs = np.einsum("rc,rc->r", pooled @ self.similarity, pooled) - np.square(residuals).sum(axis=1)
-        statistics = (
+        statistics = [
             np.square(cox[:, :2]).sum(axis=1),
             np.abs(cox[:, 2]),
             np.abs(running[:, self.ends]).max(axis=1) * math.sqrt(self.scale),
             pairs * self.scale,
             (np.square(_between(running, self.bins)) * self.bin_scale).sum(axis=1),
-        )
+        ]
+        if self.classes is not None and differences is not None:
+            statistics.append(self.classes.statistic(differences))
         return np.column_stack(statistics).round(9)  # sums in another order may differ by some 1e-16: those are ties
+
+
+Drawn = tuple[Floats, Floats | None]
+"""Residuals (r, n), and differences of class totals (r, K) where there are classes."""
 
 
 def _work(
     answers: MainQuestion,
     statistics: _Members,
-    residuals: Callable[[MainQuestion, np.random.Generator, int], Floats],
+    drawn: Callable[[MainQuestion, ClassTotals | None, np.random.Generator, int], Drawn],
     rng: np.random.Generator,
     count: int,
 ) -> Floats:
-    return statistics(residuals(answers, rng, count))
+    return statistics(*drawn(answers, statistics.classes, rng, count))
 
 
-def _redrawn(answers: MainQuestion, rng: np.random.Generator, count: int) -> Floats:
-    """Residuals of labels that happen as often as they are forecast."""
-    return answers.weight * ((rng.random((count, len(answers))) < answers.forecasts) - answers.forecasts)
+def _redrawn(answers: MainQuestion, classes: ClassTotals | None, rng: np.random.Generator, count: int) -> Drawn:
+    """Of labels that happen as often as they are forecast."""
+    hits = rng.random((count, len(answers))) < answers.forecasts
+    return answers.weight * (hits - answers.forecasts), None if classes is None else classes.redrawn(hits, rng)
 
 
-def _flipped(answers: MainQuestion, rng: np.random.Generator, count: int) -> Floats:
-    """The residuals with the signs of whole groups at random."""
+def _flipped(answers: MainQuestion, classes: ClassTotals | None, rng: np.random.Generator, count: int) -> Drawn:
+    """Of the residuals with the signs of whole groups at random."""
     assert answers.cluster is not None
     signs = rng.choice([-1.0, 1.0], (count, int(answers.cluster.max()) + 1))
-    return answers.residuals * signs[:, answers.cluster]
+    differences = None if classes is None else classes.flipped(answers.cluster, signs)
+    return answers.residuals * signs[:, answers.cluster], differences
 
 
 def _ranked(statistics: Floats) -> tuple[float, Floats]:

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.checks import number, whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bootstrap import resampled
-from calibrant.inference.draws import RowDraws, check_seed, replicate
+from calibrant.inference.draws import RowDraws, check_seed, clusters, replicate
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions, require_predictions
@@ -99,12 +99,13 @@ def sensitivity(
     bootstrap: int = 200,
     seed: int = 0,
     *,
+    groups: str | None = None,
     n_jobs: int = 1,
 ) -> Sensitivity:
     """The metric for each value of one field of its binning, such as n_bins or gamma; or of a share of the rows.
 
     `over="share"` keeps the binning and draws fewer rows: n' = share * n with replacement. Bins are made
-    anew in every resample.
+    anew in every resample. `groups` names a column whose values are drawn as a whole.
 
     References: Kirchenbauer, Oaks & Heim (2022), figures 7-9.
 
@@ -125,7 +126,7 @@ def sensitivity(
         share = float(value) if over == "share" else 1.0
         if not 0 < share <= 1:
             raise CalibrationInputError("share", "must lie in (0, 1]", got=value)
-        work = resampled(changed, predictions, RowDraws(len(predictions), share=share))
+        work = resampled(changed, predictions, RowDraws(len(predictions), clusters(predictions, groups), share))
         drawn = replicate(work, bootstrap, seed, stage=3 + index, n_jobs=n_jobs, what=f"{over} {value:g}")[:, 0]
         results.append(changed(predictions))
         means.append(np.mean(drawn))

@@ -6,6 +6,7 @@ end is a module with these functions. Each gives the same whole numbers, and flo
 
 import importlib
 import sys
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -86,4 +87,9 @@ def beside(array: Any) -> ModuleType:
     """
     if isinstance(array, ndarray):
         return sys.modules[__name__]
+    return _of_torch()
+
+
+@cache
+def _of_torch() -> ModuleType:
     return importlib.import_module("calibrant.kernels.torch")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,8 +63,7 @@ class DeviceArray(NDArrayOperatorsMixin):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the host copy."""
-        dtype = torch.float32 if self.tensor.dtype in HALVES else self.tensor.dtype
-        return np.dtype(str(dtype).removeprefix("torch."))
+        return host_type(self.tensor.dtype)
 
     @property
     def ndim(self) -> int:
@@ -175,6 +175,16 @@ class DeviceArray(NDArrayOperatorsMixin):
         if function in FUNCTIONS:
             return FUNCTIONS[function](self, *arguments, **options)
         return function(*map(on_host, arguments), **{name: on_host(each) for name, each in options.items()})
+
+
+@cache
+def host_type(dtype: Any) -> np.dtype[Any]:
+    """The type in which NumPy holds numbers of a type of torch.
+
+    >>> host_type(torch.bfloat16).name, host_type(torch.int64).name
+    ('float32', 'int64')
+    """
+    return np.dtype(str(torch.float32 if dtype in HALVES else dtype).removeprefix("torch."))
 
 
 def widened(tensor: Any) -> Any:

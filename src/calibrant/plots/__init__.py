@@ -11,9 +11,9 @@ outside pyplot: nothing global changes, and nothing has to be closed.
 [0.0, 1.0, 1.0]
 """
 
+from calibrant.inference.reliability_curves import Curve, binned, isotonic, smooth
 from calibrant.plots.before_after import BeforeAfterDisplay
 from calibrant.plots.confidence_histogram import ConfidenceHistogramDisplay
-from calibrant.plots.curves import Curve, isotonic, smooth
 from calibrant.plots.decision_curve import DecisionCurveDisplay
 from calibrant.plots.groups import GroupsDisplay
 from calibrant.plots.likert import LikertDisplay
@@ -41,6 +41,7 @@ __all__ = [
     "SignedGapsDisplay",
     "SmallMultiplesDisplay",
     "TopKDisplay",
+    "binned",
     "isotonic",
     "smooth",
 ]

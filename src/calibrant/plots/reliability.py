@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self, Unpack, final
 
+import numpy as np
+
+from calibrant.binning.contract import Binning
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
 from calibrant.door.options import DoorOptions
 from calibrant.errors.asking import Asking
 from calibrant.errors.isotonic import IsotonicError
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.bin_intervals import calibrated_frequencies, resampled_frequencies
+from calibrant.inference.bands import BandMethod, banded
+from calibrant.inference.bin_intervals import HasBinning, calibrated_frequencies, resampled_frequencies
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import check_level, check_seed
+from calibrant.inference.reliability_curves import Curve, CurveOf, binned
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
-from calibrant.plots.curves import Curve, CurveOf
 from calibrant.plots.inputs import OfForecasts, one_event
 from calibrant.plots.panels import WIDTH, Axes, one_panel
 from calibrant.predictions import Predictions
@@ -34,8 +38,9 @@ class ReliabilityDisplay(OfForecasts):
     both. Below, how many samples each bin holds. Empty bins are left out.
 
     `intervals` (bins, 2) are the ends of each bin's bootstrap interval, `band` (bins, 2) where a calibrated bin would
-    lie at `level`; both bin by bin, not for all bins at once. `curve` is drawn over the bars. With `logit`, both axes
-    are stretched towards 0 and 1, and what is exactly 0 or 1 is drawn at their ends.
+    lie at `level`; both bin by bin, not for all bins at once. `curve` is drawn over the bars; where it has a band, that
+    is drawn, too. `words` say which band it is. With `logit`, both axes are stretched towards 0 and 1, and what is
+    exactly 0 or 1 is drawn at their ends.
 
     References: Broecker & Smith (2007); Dimitriadis, Gneiting & Jordan (2021).
 
@@ -54,6 +59,8 @@ class ReliabilityDisplay(OfForecasts):
     level: float = 0.9
     logit: bool = False
     name: str = ""
+    ribbon: Curve | None = None
+    words: str = ""
 
     def __post_init__(self) -> None:
         one_event(self.result)
@@ -70,6 +77,7 @@ class ReliabilityDisplay(OfForecasts):
         level: float = 0.9,
         seed: int = 0,
         curve: CurveOf | None = None,
+        band: BandMethod | None = None,
         logit: bool = False,
         name: str = "",
         ax: Any = None,
@@ -79,7 +87,8 @@ class ReliabilityDisplay(OfForecasts):
         """Measure and draw: `Predictions`, or labels and probabilities, the truth first.
 
         With `interval`, the metric and every bin have a bootstrap interval; with `consistency`, so many redraws of the
-        labels make the band of a calibrated model. `curve` is `isotonic` or `smooth`.
+        labels make the band of a calibrated model, bin by bin. `curve` is `isotonic` or `smooth`. `band`, a
+        `ConfidenceBand` or `ConsistencyBand`, is drawn of the curve, or of the bins where no curve is asked for.
         """
         display = cls.measured(
             checked(y_true, y_proba, options, cls.from_predictions),
@@ -89,6 +98,7 @@ class ReliabilityDisplay(OfForecasts):
             level=level,
             seed=seed,
             curve=curve,
+            band=band,
             logit=logit,
             name=name,
         )
@@ -105,20 +115,25 @@ class ReliabilityDisplay(OfForecasts):
         level: float = 0.9,
         seed: int = 0,
         curve: CurveOf | None = None,
+        band: BandMethod | None = None,
         logit: bool = False,
         name: str = "",
     ) -> Self:
         """Measure what is to be drawn, and draw nothing yet."""
         result = one_event(metric(predictions, interval=interval))
         intervals = None if interval is None else resampled_frequencies(metric, predictions, interval)
-        band = None
+        boxes = drawn = ribbon = None
         if consistency is not None:
             whole(consistency, "consistency", 1)
             check_level(level)
             check_seed(seed)
-            band = calibrated_frequencies(metric, predictions, n=consistency, seed=seed, level=level)
-        drawn = None if curve is None else curve(*_table(metric, predictions).ladders())
-        return cls(result, intervals, band, drawn, level, logit, name)
+            boxes = calibrated_frequencies(metric, predictions, n=consistency, seed=seed, level=level)
+        if curve is not None or band is not None:
+            table = _table(metric, predictions)
+            drawn = None if curve is None else curve(*table.ladders())
+        if band is not None:
+            ribbon = banded(band, binned(_binning(metric)) if curve is None else curve, table)
+        return cls(result, intervals, boxes, drawn, level, logit, name, ribbon, "" if band is None else band.words)
 
     def plot(self, ax: Any = None, *, width: float = WIDTH) -> Self:
         """Draw the bars, what was asked for besides, and the counts below."""
@@ -141,6 +156,8 @@ class ReliabilityDisplay(OfForecasts):
         handles = bars.draw_bins(panel, bins, window)
         if self.band is not None:
             handles.append(bars.draw_band(panel, bins, window, self.band, f"{self.level:.0%} if calibrated"))
+        if self.ribbon is not None:
+            handles.append(self._draw_ribbon(panel, window))
         if self.intervals is not None:
             level = self.result.interval.level if self.result.interval else self.level
             handles.append(bars.draw_intervals(panel, bins, window, self.intervals, f"{level:.0%} interval"))
@@ -163,9 +180,29 @@ class ReliabilityDisplay(OfForecasts):
         panel.set_ylabel(up, fontsize=letters.text)
         return handles
 
+    def _draw_ribbon(self, panel: Axes, window: bars.Window) -> Any:
+        """The band of the curve; of bins, as a box across each."""
+        assert self.result.bins is not None
+        assert self.ribbon is not None
+        assert self.ribbon.low is not None
+        assert self.ribbon.high is not None
+        if self.curve is None:
+            ends = np.column_stack([self.ribbon.low, self.ribbon.high])
+            return bars.draw_band(panel, self.result.bins, window, ends, self.words)
+        low, high = window.clip(self.ribbon.low), window.clip(self.ribbon.high)
+        style: dict[str, Any] = {"color": colours.CURVE, "alpha": 0.22, "linewidth": 0, "zorder": 3.1}
+        return panel.fill_between(window.clip(self.ribbon.forecast), low, high, label=self.words, **style)
+
 
 def _table(metric: Metric, predictions: Predictions) -> Forecasts:
     """The table of distinct forecasts that the metric's lens sees."""
     if not isinstance(metric, Asking):
         raise CalibrationInputError("curve", "needs a metric that asks a lens", got=metric.name)
     return IsotonicError(select=metric.select, lens=metric.lens).summarise(predictions)
+
+
+def _binning(metric: Metric) -> Binning:
+    """The bins of a metric that has some of its own."""
+    if not isinstance(metric, HasBinning):
+        raise CalibrationInputError("metric", "must have a binning", got=metric.name, hint="or pass curve=isotonic")
+    return metric.binning

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import FLOOR, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import Event, counted, events, gathered, mapped
@@ -63,6 +64,15 @@ class BBQ(Recalibrator):
         thresholds, values = zip(*curves, strict=True)
         self.thresholds_, self.values_ = gathered(thresholds), gathered(values)
         return counted(lesson)
+
+    def require_possible(self) -> None:
+        width = 0 if self.is_event else len(self.classes_)
+        parts = (possible.of_each(getattr(self, name), name, width) for name in self.learns)
+        for thresholds, values in zip(*parts, strict=True):
+            possible.rising(
+                possible.numbers(thresholds, "thresholds_", len(thresholds), low=0.0, high=1.0), "thresholds_"
+            )
+            possible.numbers(values, "values_", len(thresholds) + 1, low=0.0, high=1.0)
 
     def _map(self, scores: ModelScores) -> Floats:
         return mapped(scores, scores.probabilities, steps, self.thresholds_, self.values_)

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
@@ -51,6 +52,11 @@ class BetaCalibration(Recalibrator):
         a, b, c, endings = zip(*[fit_beta(event) for event in events(lesson, lesson.scores.log_odds)], strict=True)
         self.a_, self.b_, self.c_ = gathered(a), gathered(b), gathered(c)
         return together(endings, lesson.classes)
+
+    def require_possible(self) -> None:
+        shape = () if self.is_event else (len(self.classes_),)
+        for name in self.learns:
+            possible.numbers(getattr(self, name), name, *shape, low=-LARGEST if name == "c_" else 0.0, high=LARGEST)
 
     def _map(self, scores: ModelScores) -> Floats:
         return mapped(scores, scores.log_odds, beta_curve, self.a_, self.b_, self.c_)

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import Likelihood, Point, Rows, minimised, require_every_class, solved
@@ -52,6 +53,10 @@ class BiasCorrectedTemperatureScaling(Recalibrator):
         logits = lesson.scores.logits.astype(np.float64)
         self.temperature_, self.bias_, ending = fit_bias_corrected(logits, lesson.labels, lesson.weight)
         return ending
+
+    def require_possible(self) -> None:
+        possible.numbers(self.temperature_, "temperature_", low=COLDEST, high=HOTTEST)
+        possible.numbers(self.bias_, "bias_", len(self.classes_))
 
     def _logits(self, scores: ModelScores) -> Array:
         return scores.restored(scores.logits.astype(np.float64) / self.temperature_ + self.bias_)

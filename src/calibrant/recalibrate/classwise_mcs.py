@@ -15,10 +15,11 @@ from calibrant.checks import flag, whole
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.temperature import fit_temperature
+from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
 from calibrant.recipes import CWMCS
 
 GAMMAS = np.arange(-999, 1000) / 1000
@@ -92,6 +93,13 @@ class ClasswiseMCSTemperatureScaling(Recalibrator):
             at_bound += ("gamma",)
             message = "; ".join(filter(None, [message, f"gamma ended at {self.gamma_:g}, the end of what is tried"]))
         return Ending(ending.converged, ending.gradient_norm, ending.iterations + len(GAMMAS), at_bound, message)
+
+    def require_possible(self) -> None:
+        possible.numbers(self.temperature_, "temperature_", low=COLDEST, high=HOTTEST)
+        possible.numbers(self.gamma_, "gamma_", low=GAMMAS[0], high=GAMMAS[-1])
+        possible.numbers(self.scores_, "scores_", len(self.classes_), low=-1.0, high=1.0)
+        if not np.allclose(self.temperatures_, temperatures(self.temperature_, self.gamma_, self.scores_), atol=0.0):
+            raise ValueError("temperatures_ are not T (1 + gamma u)")
 
     def _logits(self, scores: ModelScores) -> Array:
         return scores.restored(scores.logits.astype(np.float64) / self.temperatures_)

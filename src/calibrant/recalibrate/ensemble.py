@@ -12,11 +12,12 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, softmax
 from calibrant.recalibrate.fitting.likelihood import FLAT
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.temperature import fit_temperature
+from calibrant.recalibrate.temperature import COLDEST, HOTTEST, fit_temperature
 
 _FACES = [face for size in (1, 2, 3) for face in combinations(range(3), size)]
 """Which of three weights may differ from 0."""
@@ -60,6 +61,12 @@ class EnsembleTemperatureScaling(Recalibrator):
             at_bound=ending.at_bound,
             message=ending.message or mixed.message,
         )
+
+    def require_possible(self) -> None:
+        possible.numbers(self.temperature_, "temperature_", low=COLDEST, high=HOTTEST)
+        weights = possible.numbers(self.weights_, "weights_", 3, low=0.0, high=1.0)
+        if abs(weights.sum() - 1.0) > 1e-9:  # what rounding leaves is far less
+            raise ValueError("weights_ do not sum to 1")
 
     def _map(self, scores: ModelScores) -> Floats:
         logits = scores.logits.astype(np.float64)

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.checks import whole
 from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, softmax
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -24,7 +25,7 @@ MOST_POINTS = 200
 STEEPEST = 1e-5
 """The largest slope of the mean evidence at which the search has converged."""
 _FLOOR = 1e-3
-"""The smallest output scale and noise: less moves no forecast by more than a thousandth."""
+"""The smallest output scale, noise and span of points: less moves no forecast by more than a thousandth."""
 _JITTER = 1e-8
 """Share of the output variance that each inducing point has to itself, so that close ones stay apart in floats."""
 _BLOCK = 1 << 13
@@ -82,6 +83,13 @@ class GPCalibration(Recalibrator):
         self.inducing_, self.weights_ = evidence.inducing, kernel.weights(mean, evidence.inducing)
         self.lengthscale_, self.output_scale_, self.noise_ = kernel.lengthscale, kernel.output_scale, kernel.noise
         return ending
+
+    def require_possible(self) -> None:
+        count = max(1, np.size(self.inducing_))
+        for name in ("inducing_", "weights_"):
+            possible.numbers(getattr(self, name), name, count)
+        for name in ("lengthscale_", "output_scale_", "noise_"):
+            possible.numbers(getattr(self, name), name, low=np.finfo(np.float64).tiny)
 
     def _logits(self, scores: ModelScores) -> Floats:
         z, kernel = _latents(scores), Kernel(self.lengthscale_, self.output_scale_, self.noise_)
@@ -214,7 +222,7 @@ def fit_latent(evidence: LatentEvidence, *, most: int = 1000) -> tuple[Floats, K
 
 def _start(points: Floats) -> tuple[Floats, list[tuple[float, float]]]:
     """Parameters that the search starts from, and their bounds."""
-    span = float(np.ptp(points)) or 1.0
+    span = max(float(np.ptp(points)) or 1.0, _FLOOR)
     middle = float(np.subtract(*np.quantile(points, [0.75, 0.25]))) or span
     scales = np.log([[span / 100, middle, 5 * span], [_FLOOR, 1.0, 10 + 10 * span], [_FLOOR, 0.1, 10.0]])
     bounds = [(-np.inf, np.inf)] * len(points) + [(low, high) for low, _, high in scales.tolist()]

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.binning.pooling import rising_corners
 from calibrant.checks import flag
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import Event, counted, events, gathered, mapped
@@ -69,6 +70,12 @@ class IsotonicCalibration(Recalibrator):
         thresholds, values = zip(*curves, strict=True)
         self.thresholds_, self.values_ = gathered(thresholds), gathered(values)
         return counted(lesson, self.smooth)
+
+    def require_possible(self) -> None:
+        width = 0 if self.is_event else len(self.classes_)
+        thresholds, values = (possible.of_each(getattr(self, name), name, width) for name in self.learns)
+        for corners in zip(thresholds, values, strict=True):
+            possible.require_corners(*corners)
 
     def _map(self, scores: ModelScores) -> Floats:
         return mapped(scores, scores.probabilities, broken_line, self.thresholds_, self.values_)

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.checks import number
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import Rows, require_every_class
@@ -49,6 +50,13 @@ class Mixture(Recalibrator):
         self.off_diagonal_, self.intercept_ = chosen_strengths(rows, self.off_diagonal, self.intercept)
         self.weights_, self.bias_, ending = fit_matrix(rows, self.off_diagonal_, self.intercept_)
         return ending
+
+    def require_possible(self) -> None:
+        width = len(self.classes_)
+        possible.numbers(self.weights_, "weights_", width, width)
+        possible.numbers(self.bias_, "bias_", width)
+        for name in ("off_diagonal_", "intercept_"):
+            possible.numbers(getattr(self, name), name, low=0.0)
 
     def _logits(self, scores: ModelScores) -> Array:
         return scores.restored(self._features(scores.logits) @ self.weights_.T + self.bias_)

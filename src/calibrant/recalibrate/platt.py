@@ -1,4 +1,4 @@
-"""Platt scaling: logistic regression of an event on its log-odds."""
+"""Platt scaling: logistic regression of an event on its log-odds, or of a class on its logit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.checks import flag
+from calibrant.checks import flag, word
 from calibrant.door.logs import sigmoid
+from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import LARGEST, Lesson, ModelScores
 from calibrant.recalibrate.fitting.one_vs_all import Event, events, gathered, logits_of, mapped, together
@@ -25,16 +27,20 @@ _STEPS = 200
 
 @dataclass(eq=False)
 class PlattScaling(Recalibrator):
-    r"""Map the log-odds z of an event to sigmoid(a z + b); classes one against all (`one_vs_all`).
+    r"""Map the score z of an event to sigmoid(a z + b); classes one against all (`one_vs_all`).
 
     Slope a and intercept b minimise the weighted mean log loss
 
     .. math:: \frac{\sum_i w_i \big( \ln(1 + e^{a z_i + b}) - t_i (a z_i + b) \big)}{\sum_i w_i}
 
     where t_i is 1 or 0 as the event came true or not; with `smooth_targets`, it is (n+ + 1) / (n+ + 2) or 1 / (n- + 2),
-    n+ and n- being the weights of the rows in which it did and did not. The log-odds are those of the logits or
-    probabilities, so that a calibrated model stays as it is: a = 1, b = 0. The slope is negative, and the order of
+    n+ and n- being the weights of the rows in which it did and did not. The slope is negative, and the order of
     scores reversed, where higher scores came true less often.
+
+    With `scores="log_odds"`, z_k is the log-odds of class k against all others, from logits or probabilities, so that a
+    calibrated model stays as it is: a = 1, b = 0. With `scores="logits"`, z_k is the logit of class k itself, which the
+    other logits do not move: what Platt's method is where each class has a score of its own, such as the margin of a
+    support vector machine. It needs `input="logits"`. Of one event both are the same.
 
     Edges: where a threshold parts the outcomes, no slope is steep enough; the search ends when the gradient is 1e-12 of
     what it could be, with a warning. Where only one outcome occurs, the event gets the probability that smoothed
@@ -44,7 +50,7 @@ class PlattScaling(Recalibrator):
     Attributes: `slope_` and `intercept_`, numbers for an event, arrays for classes. The gradient of the certificate is
     that of the loss when the scores are scaled to [-1, 1].
 
-    References: Platt (1999), section 2; Lin, Lin & Weng (2007).
+    References: Platt (1999), section 2; Lin, Lin & Weng (2007); Zadrozny & Elkan (2002) for classes one against all.
 
     >>> fitted = PlattScaling().fit([0., 0., 0., 1., 1., 1.], [0, 0, 1, 0, 1, 1])  # rates 1/3 and 2/3
     >>> round(fitted.slope_, 6), round(fitted.intercept_, 6), fitted.predict_proba([0., 1.]).round(4).tolist()
@@ -54,24 +60,39 @@ class PlattScaling(Recalibrator):
     input: str = "logits"
     smooth_targets: bool = False
     classes: Sequence[Any] | None = None
+    scores: str = "log_odds"
+    later: ClassVar[tuple[str, ...]] = ("scores",)
     short: ClassVar[str] = "platt"
     learns: ClassVar[tuple[str, ...]] = ("slope_", "intercept_")
 
     def _check(self) -> None:
         super()._check()
         flag(self.smooth_targets, "smooth_targets")
+        word(self.scores, "scores", "log_odds", "logits")
+        if self.scores == "logits" and self.input != "logits":
+            hint = 'scores="log_odds" takes log-odds of probabilities'
+            raise CalibrationInputError("scores", 'needs input="logits" to be "logits"', got=self.input, hint=hint)
 
     def _learn(self, lesson: Lesson) -> Ending:
-        fits = [fit_platt(event, smooth=self.smooth_targets) for event in events(lesson, lesson.scores.log_odds)]
+        fits = [fit_platt(event, smooth=self.smooth_targets) for event in events(lesson, self._scores(lesson.scores))]
         slopes, intercepts, endings = zip(*fits, strict=True)
         self.slope_, self.intercept_ = gathered(slopes), gathered(intercepts)
         return together(endings, lesson.classes)
 
+    def require_possible(self) -> None:
+        shape = () if self.is_event else (len(self.classes_),)
+        for name in self.learns:
+            possible.numbers(getattr(self, name), name, *shape, low=-LARGEST, high=LARGEST)
+
     def _map(self, scores: ModelScores) -> Floats:
-        return mapped(scores, scores.log_odds, platt_curve, self.slope_, self.intercept_)
+        return mapped(scores, self._scores(scores), platt_curve, self.slope_, self.intercept_)
 
     def _logits(self, scores: ModelScores) -> Floats:
-        return logits_of(scores, scores.log_odds, platt_odds, self.slope_, self.intercept_)
+        return logits_of(scores, self._scores(scores), platt_odds, self.slope_, self.intercept_)
+
+    def _scores(self, scores: ModelScores) -> Floats:
+        """What is multiplied by the slope."""
+        return scores.values.astype(np.float64) if self.scores == "logits" else scores.log_odds
 
 
 def platt_odds(log_odds: Floats, slope: float, intercept: float) -> Floats:

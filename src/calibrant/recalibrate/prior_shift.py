@@ -12,6 +12,7 @@ from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.recalibrate.bias_corrected import TemperatureLikelihood
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import Rows, minimised, require_every_class
@@ -70,6 +71,9 @@ class PriorShift(Recalibrator):
             bias = bias - _logarithms(self.fitted_prevalence, "fitted_prevalence", lesson)
         self.bias_ = bias - bias.mean()
         return ending
+
+    def require_possible(self) -> None:
+        possible.numbers(self.bias_, "bias_", len(self.classes_))
 
     def _logits(self, scores: ModelScores) -> Array:
         return scores.restored(scores.logits.astype(np.float64) + self.bias_)

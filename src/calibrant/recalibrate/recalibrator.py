@@ -53,7 +53,7 @@ class Recalibrator(ABC):
     costly: ClassVar[bool] = False
     """Whether its cost runs away with rows and classes."""
     later: ClassVar[tuple[str, ...]] = ()
-    """Options that maps of earlier versions do not name: written where they are not the default."""
+    """What maps of earlier versions lack: options, written where they are not the default, and what is learnt."""
     certificate_: Certificate
     classes_: Any
     maps_: dict[Any, Recalibrator]
@@ -82,6 +82,9 @@ class Recalibrator(ABC):
     def _check(self) -> None:
         """Refuse options that cannot be."""
         word(self.input, "input", "logits", "probabilities")
+
+    def require_possible(self) -> None:  # noqa: B027 - methods that learn nothing need none
+        """Raise a ValueError where a fit cannot have learnt what is there: a saved map is asked before it is used."""
 
     def __post_init__(self) -> None:
         self._check()
@@ -118,7 +121,7 @@ class Recalibrator(ABC):
         else:
             self.maps_ = {}
             self.certificate_ = certified(lesson, self._learn(lesson), self.map_scores, self._map)
-        self._remember(lesson.classes, lesson.scores.event, lesson.scores.digest)
+        self.remember(lesson.classes, lesson.scores.event, lesson.scores.digest)
         return self.certificate_
 
     def _learn_labels(self, lesson: Lesson) -> None:
@@ -137,7 +140,8 @@ class Recalibrator(ABC):
         fresh.fit_lesson(lesson)
         return fresh
 
-    def _remember(self, classes: Sequence[Any], event: bool, digest: str) -> None:
+    @final
+    def remember(self, classes: Sequence[Any], event: bool, digest: str) -> None:
         """What the map was fitted on."""
         self.classes_ = np.array(classes)
         self._width = 0 if event else len(classes)
@@ -283,7 +287,7 @@ class Recalibrator(ABC):
         """What was learnt; of labels, that of each."""
         return {
             "learnt": [each._contents() for each in self.maps_.values()]
-            or {name: saved.plain(getattr(self, name)) for name in self.learns},
+            or {name: saved.plain(learnt) for name in self.learns if (learnt := getattr(self, name)) is not None},
             "certificate": self.certificate_.to_dict(),
             "fitted_on": self._fitted_on,
         }
@@ -310,11 +314,7 @@ class Recalibrator(ABC):
         method = saved.method(document["method"], pieces or {})
         if not (isinstance(method, type) and issubclass(method, cls)):
             raise CalibrationInputError("text", f"must be the JSON of {cls.__name__}", got=document["method"])
-        fitted = saved.rebuilt(method, document)
-        fitted._remember(document["classes"], document["kind"] == "event", document["fitted_on"])
-        for each, part in zip(fitted.maps_.values(), document["learnt"], strict=False):
-            each._remember((0, 1), True, part["fitted_on"])
-        return fitted
+        return saved.rebuilt(method, document)
 
     @final
     def copy(self, **options: Any) -> Self:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.recalibrate.fitting.certificate import Certificate
+from calibrant.recalibrate.fitting.possible import require_probabilities
+from calibrant.specification import strict_json
 from calibrant.specification.catalogue import find, is_ours, names
+from calibrant.specification.documents import require_keys, require_seal, seal
+from calibrant.specification.encoding import decode, encode
 from calibrant.specification.naming import qualified
 
 VERSION = 1
 """Raised when older readers could misunderstand what is written."""
-_KEYS = ("method", "options", "kind", "classes", "learnt", "certificate", "fitted_on")
+_KEYS: dict[str, Any] = {
+    "method": str, "options": dict, "kind": str, "classes": list,
+    "learnt": (dict, list), "certificate": dict, "fitted_on": str,
+}  # fmt: skip
+_FEWEST = {"event": 2, "classes": 2, "labels": 1}
+"""What a map may be of, and how many classes or labels there are at least."""
 
 
 def write(contents: dict[str, Any]) -> str:
     """What was learnt as JSON under a version and a seal."""
     document = {"calibrant": "recalibrator", "version": VERSION, **contents}
     try:
-        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**document, "seal": _seal(document)}.items())
+        lines = (f" {json.dumps(key)}: {_text(value)}" for key, value in {**document, "seal": seal(document)}.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("options", "must be numbers, words or lists of them", got=str(reason)) from None
@@ -32,7 +42,7 @@ def write(contents: dict[str, Any]) -> str:
 def read(text: str) -> dict[str, Any]:
     """What was written, if it is whole, known and unchanged."""
     try:
-        document = json.loads(text)
+        document = strict_json.read(text)
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("text", "must be JSON", got=str(reason)) from None
     if not isinstance(document, dict) or document.get("calibrant") != "recalibrator":
@@ -41,11 +51,11 @@ def read(text: str) -> dict[str, Any]:
         raise CalibrationInputError(
             "version", f"must be {VERSION}", got=document.get("version"), hint="a newer calibrant may have written it"
         )
-    seal = document.pop("seal", None)
+    written, hint = document.pop("seal", None), "fit and save it again"
     missing = [key for key in _KEYS if key not in document]
-    if missing or seal != _seal(document):
-        fault = f"no {missing[0]}" if missing else "contents that do not match the seal"
-        raise CalibrationInputError("text", "must be as it was written", got=fault, hint="fit and save it again")
+    if missing:
+        raise CalibrationInputError("text", "must be as it was written", got=f"no {missing[0]}", hint=hint)
+    require_seal(document, written, hint)
     return document
 
 
@@ -77,24 +87,43 @@ def method(name: str, pieces: Mapping[str, Any]) -> Any:
 
 
 def rebuilt(kind: Any, document: dict[str, Any]) -> Any:
-    """A recalibrator with the options, what was learnt and the certificate that a document holds."""
+    """A recalibrator as a document tells it, if a fit can have made it: a seal tells damage, not intent."""
     try:
-        fitted = kind(**document["options"])
+        require_keys(document, _KEYS, ("calibrant", "version"))
+        _require_classes(document["kind"], document["classes"])
+        fitted = kind(**{name: _piece(value) for name, value in document["options"].items()})
         fitted.maps_ = _maps(kind, document) if document["kind"] == "labels" else {}
-        for name in () if fitted.maps_ else kind.learns:
-            setattr(fitted, name, _array(document["learnt"][name]))
-    except (TypeError, KeyError) as reason:
+        fitted.certificate_ = Certificate.from_dict(document["certificate"])
+        fitted.remember(document["classes"], document["kind"] == "event", document["fitted_on"])
+        if not fitted.maps_:
+            learnt = document["learnt"]
+            require_keys(learnt, {name: object for name in kind.learns if name not in kind.later}, kind.later)
+            for name in kind.learns:
+                setattr(fitted, name, _array(learnt[name]) if name in learnt else None)
+            fitted.require_possible()
+            require_probabilities(fitted, 0 if document["kind"] == "event" else len(document["classes"]))
+    except strict_json.MALFORMED as reason:
         raise CalibrationInputError("text", f"does not fit {kind.__name__}", got=str(reason)) from None
-    fitted.certificate_ = Certificate.from_dict(document["certificate"])
     return fitted
+
+
+def _require_classes(kind: str, classes: list[Any]) -> None:
+    """Names of the columns: as many as there must be, words or numbers, none twice."""
+    if kind not in _FEWEST or len(classes) < _FEWEST[kind] or (kind == "event" and len(classes) > _FEWEST[kind]):
+        raise ValueError(f"{len(classes)} classes of {kind!r}")
+    if not all(isinstance(name, str) or is_number(name) or isinstance(name, bool) for name in classes):
+        raise ValueError("classes that are neither words nor numbers")
+    if len(set(classes)) != len(classes):
+        raise ValueError("a class that stands twice")
 
 
 def _maps(kind: Any, document: dict[str, Any]) -> dict[Any, Any]:
     """The map of each label, which is one of an event."""
     names, learnt = document["classes"], document["learnt"]
-    if len(names) != len(learnt):
-        raise TypeError(f"{len(learnt)} maps of {len(names)} labels")
-    event = {"kind": "event", "options": {**document["options"], "classes": None}}
+    if not kind.of_events or not isinstance(learnt, list) or len(names) != len(learnt):
+        raise ValueError(f"{len(learnt)} maps of {len(names)} labels")
+    options = {**document["options"], "classes": None}
+    event = {"method": document["method"], "kind": "event", "classes": [0, 1], "options": options}
     return {name: rebuilt(kind, {**event, **part}) for name, part in zip(names, learnt, strict=True)}
 
 
@@ -116,21 +145,27 @@ def options(recalibrator: Any) -> dict[str, Any]:
     >>> options(IsotonicCalibration(smooth=False))
     {'input': 'logits', 'classes': None, 'smooth': False}
     """
-    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later}
-    return {
-        name: option(value) for name, value in recalibrator.get_params().items() if value is not usual.get(name, ...)
-    }
+    known = recalibrator.get_params()
+    usual = {name: getattr(type(recalibrator), name) for name in recalibrator.later if name in known}
+    return {name: option(value) for name, value in known.items() if value is not usual.get(name, ...)}
 
 
 def option(value: Any) -> Any:
-    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists.
+    """An option as JSON holds it: NumPy's numbers as Python's, sequences as lists, pieces as metrics write them.
 
     >>> option(np.array(["cat", "dog"])), option(np.int64(5)), option(range(2))
     (['cat', 'dog'], 5, [0, 1])
     """
+    if dataclasses.is_dataclass(value):
+        return encode(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return [option(item) for item in value] if isinstance(value, (list, tuple, range)) else value
+
+
+def _piece(value: Any) -> Any:
+    """An option as it was: a piece where one was written."""
+    return decode(value, {}) if isinstance(value, dict) else value
 
 
 def _known(name: str) -> Any:
@@ -140,14 +175,18 @@ def _known(name: str) -> Any:
 
 
 def _array(value: Any) -> Any:
+    """A learnt value as a map holds it; only numbers and lists of them are any."""
     if isinstance(value, dict):
+        require_keys(value, {"arrays": list})
         return tuple(_array(array) for array in value["arrays"])
+    if not _is_numeric(value):
+        raise ValueError(f"{str(value)[:40]} is no number")
     return np.array(value, np.float64) if isinstance(value, list) else value
 
 
-def _seal(document: dict[str, Any]) -> str:
-    return hashlib.sha256(_text(document, sort_keys=True).encode()).hexdigest()
+def _is_numeric(value: Any) -> bool:
+    return all(map(_is_numeric, value)) if isinstance(value, list) else is_number(value)
 
 
-def _text(value: Any, **how: Any) -> str:
-    return json.dumps(value, allow_nan=False, **how)
+def _text(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)

@@ -15,6 +15,7 @@ from calibrant.checks import word
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Certificate, Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -71,6 +72,9 @@ class TemperatureScaling(Recalibrator):
             )
         self.temperature_, certificate = fit_temperature(logits, lesson.labels, lesson.weight)
         return certificate if self.input == "logits" else certificate.ending  # logits of probabilities were raised
+
+    def require_possible(self) -> None:
+        possible.numbers(self.temperature_, "temperature_", low=COLDEST, high=HOTTEST)
 
     def _logits(self, scores: ModelScores) -> Array:
         logits = scores.logits

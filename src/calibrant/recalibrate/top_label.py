@@ -12,10 +12,11 @@ from calibrant.checks import flag, whole, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending, likeliest
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, log_softmax, logarithms
 from calibrant.recalibrate.fitting.one_vs_all import LEAST_SHARE, Event, counted, together
-from calibrant.recalibrate.histogram import fit_histogram, histogram_curve
+from calibrant.recalibrate.histogram import even_edges, fit_histogram, histogram_curve
 from calibrant.recalibrate.isotonic_calibration import broken_line, fit_isotonic
 from calibrant.recalibrate.platt import fit_platt, platt_curve, platt_odds
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -34,8 +35,8 @@ class TopLabelCalibration(Recalibrator):
     .. math:: q_{ik} = g_k(p_{ik}), \qquad q_{ij} = p_{ij} \frac{1 - q_{ik}}{1 - p_{ik}} \quad (j \ne k)
 
     (equally, where :math:`p_{ik} = 1`). `method` says what g is: "histogram" (as in `HistogramBinning` with `n_bins`
-    cells), "isotonic" (`IsotonicCalibration`) or "platt" (`PlattScaling`, on the log-odds). `smooth` keeps the first
-    two from 0 and 1, as it does there. A class that no fitting row predicts keeps its confidences.
+    cells of equal width), "isotonic" (`IsotonicCalibration`) or "platt" (`PlattScaling`, on the log-odds). `smooth`
+    keeps the first two from 0 and 1, as it does there. A class that no fitting row predicts keeps its confidences.
 
     The number answers for the class that was predicted before: where it falls below another class's, `predict` gives
     that other class, as the certificate's accuracies tell. Raising it to keep the class would undo the calibration.
@@ -82,6 +83,22 @@ class TopLabelCalibration(Recalibrator):
         absent = counted(lesson, self.smooth)
         return absent if self.method != "platt" and absent.message else together(endings, lesson.classes)
 
+    def require_possible(self) -> None:
+        if self.is_event:
+            raise ValueError("an event has no predicted class")
+        for curve in possible.of_each(self.curves_, "curves_", len(self.classes_)):
+            if len(curve):
+                self._require_curve(curve)
+
+    def _require_curve(self, curve: Floats) -> None:
+        if self.method == "isotonic":
+            possible.numbers(curve, "curves_", 2, max(1, curve.shape[-1]))
+            possible.require_corners(*curve)
+        elif self.method == "platt":
+            possible.numbers(curve, "curves_", 2)
+        else:
+            possible.numbers(curve, "curves_", self.n_bins, low=0.0, high=1.0)
+
     def _map(self, scores: ModelScores) -> Floats:
         probabilities, confidence = scores.probabilities, self._confidence(scores)
         top = likeliest(probabilities)
@@ -115,7 +132,7 @@ class TopLabelCalibration(Recalibrator):
             return np.array([slope, intercept]), ending
         if self.method == "isotonic":
             return np.stack(fit_isotonic(event, smooth=self.smooth)), Ending()
-        return fit_histogram(event, self.n_bins, self.smooth), Ending()
+        return fit_histogram(event, even_edges(self.n_bins), self.smooth), Ending()
 
 
 def predicted_events(lesson: Lesson, confidence: Array) -> list[Event]:
@@ -170,7 +187,7 @@ def log_replaced(logits: Array, top: Ints, odds: Floats) -> Floats:
 
 
 _CURVES: dict[str, Callable[[Array, Floats], Floats]] = {
-    "histogram": histogram_curve,
+    "histogram": lambda scores, values: histogram_curve(scores, values, even_edges(len(values))),
     "isotonic": lambda scores, corners: broken_line(scores, *corners),
     "platt": lambda log_odds, line: platt_curve(log_odds, *line),
 }

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.checks import number
 from calibrant.door.arrays import Array
 from calibrant.kernels.totals import Floats, Ints
+from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.recalibrate.fitting.likelihood import (
@@ -67,6 +68,10 @@ class VectorScaling(Recalibrator):
         logits = lesson.scores.logits.astype(np.float64)
         self.weights_, self.bias_, ending = fit_vector(logits, lesson.labels, lesson.weight, l2=self.l2)
         return ending
+
+    def require_possible(self) -> None:
+        for name in self.learns:
+            possible.numbers(getattr(self, name), name, len(self.classes_))
 
     def _logits(self, scores: ModelScores) -> Array:
         return scores.restored(scores.logits.astype(np.float64) * self.weights_ + self.bias_)

@@ -10,7 +10,7 @@ from pathlib import Path
 import calibrant
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
-from calibrant.inference.draws import check_seed
+from calibrant.inference.draws import check_seed, clusters
 from calibrant.inference.progress import shown
 from calibrant.predictions import Predictions
 from calibrant.report.charts import planes
@@ -59,9 +59,14 @@ class Report:
         *,
         name: str = "predictions",
         seed: int = 0,
+        groups: str | None = None,
         command: str = "calibrant.report.Report.of(predictions)",
     ) -> Report:
-        """The report of predictions, or of several models' by name: the first in full, then all side by side."""
+        """The report of predictions, or of several models' by name: the first in full, then all side by side.
+
+        `groups` names a column whose rows may depend on each other (pictures of one patient): tests, noise floors and
+        intervals allow for that, and folds keep them together.
+        """
         check_seed(seed)
         models = dict(predictions) if isinstance(predictions, Mapping) else {name: predictions}
         if not models or not all(isinstance(forecasts, Predictions) for forecasts in models.values()):
@@ -69,7 +74,9 @@ class Report:
             raise CalibrationInputError("predictions", "must be Predictions, or a dictionary of them", got=got)
         if not all(len(forecasts) for forecasts in models.values()):
             raise CalibrationInputError("predictions", "must not be empty", got="0 rows")
-        subjects = [Subject(forecasts, model, seed) for model, forecasts in models.items()]
+        for forecasts in models.values():
+            clusters(forecasts, groups)  # refuses a column that is not there, or that has one value only
+        subjects = [Subject(forecasts, model, seed, groups) for model, forecasts in models.items()]
         first = subjects[0]
         drafts = [section(first) for section in shown(_SECTIONS, len(_SECTIONS), "report")]
         sections: list[Section] = [section for section in drafts if section is not None]
@@ -101,10 +108,9 @@ class Report:
         return self.page.to_html()
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file, whole or not at all."""
-        target = Path(path)
-        write_text(target, self.to_html())
-        return target
+        """Write the page to a file, whole or not at all; the text "-" is standard output."""
+        write_text(path, self.to_html())
+        return Path(path)
 
     def to_markdown(self) -> str:
         """The verdict and the family of numbers as GitHub-flavoured Markdown, for a pull request."""

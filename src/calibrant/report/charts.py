@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from markupsafe import Markup
 
+from calibrant.inference.proportions import wilson
 from calibrant.kernels.totals import Floats
 from calibrant.report.quoting import amount
 from calibrant.report.svg import Plane, element, picture
@@ -47,10 +48,8 @@ class Bar:
         >>> round(low, 4), round(high, 4)
         (0.2693, 0.7307)
         """
-        n, p = self.effective, self.frequency
-        middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
-        reach = Z * math.sqrt(max(p * (1 - p), 0.0) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
-        return max(middle - reach, 0.0), min(middle + reach, 1.0)
+        low, high = wilson(np.array(self.frequency), np.array(self.effective), Z)
+        return float(low), float(high)
 
     @property
     def band(self) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from markupsafe import Markup
 
 from calibrant.door.arrays import Array
 from calibrant.inference.comparison import holm
-from calibrant.inference.confidence import skewed_by
 from calibrant.inference.grouped import BLOCK
-from calibrant.kernels.totals import Floats
+from calibrant.inference.skewness import skewed_by
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.report.charts import signed_bars
 from calibrant.report.quoting import sides
@@ -44,7 +45,9 @@ class Gap:
     sides: tuple[str, str] = ("over-confident", "under-confident")
     """What forecasts above, and below, what came true are called."""
     effect: float = 1.0
-    """By how much the variance grows because forecasts of a row are not independent (design effect); at least 1."""
+    """By how much the variance grows because forecasts are not independent (design effect); at least 1."""
+    units: int = 0
+    """Rows, or clusters of forecasts, that are independent of each other."""
 
     @property
     def value(self) -> float:
@@ -62,10 +65,10 @@ class Gap:
         return self.sides[self.value < 0] if self.p <= LEVEL else ""
 
 
-def gaps(event: Predictions, group: Array, names: Sequence[str], together: int = 1) -> list[Gap]:
+def gaps(event: Predictions, group: Array, names: Sequence[str], cluster: Ints | None = None) -> list[Gap]:
     """The gap of every group that has forecasts; group[i] is the group of forecast i.
 
-    Each `together` forecasts in turn are of one row, and only rows are taken to be independent.
+    Forecasts of one cluster may depend on each other; only clusters are taken to be independent.
 
     >>> event = Predictions.from_probs([1, 0, 0, 0], [.9, .1, .5, .5])
     >>> [(gap.name, gap.rows, round(gap.value, 4)) for gap in gaps(event, np.array([0, 0, 1, 1]), ["a", "b"])]
@@ -74,10 +77,11 @@ def gaps(event: Predictions, group: Array, names: Sequence[str], together: int =
     many = len(names)
     size, promised, kept, variance, heaviest = np.zeros((5, many))
     single, joint = np.zeros((2, 8, many))
-    start = 0
-    for part in event.blocks(max(1, BLOCK // together) * together):
-        inside = group[start : start + len(part)]
-        start += len(part)
+    if cluster is not None and (np.diff(cluster) < 0).any():
+        order = np.argsort(cluster, kind="stable")
+        event, group, cluster = event[order], group[order], cluster[order]
+    for start, stop in itertools.pairwise(_borders(len(event), cluster)):
+        part, inside = event[start:stop], group[start:stop]
         p, truth = np.asarray(part.probabilities, np.float64), part.truth_rows
         weight = np.ones(len(p)) if part.weight is None else part.weight
         rest = weight * (p - truth)
@@ -87,11 +91,11 @@ def gaps(event: Predictions, group: Array, names: Sequence[str], together: int =
             sums += np.bincount(inside, values, many)
         np.maximum.at(heaviest, inside, weight)
         single += _moments(rest, weight, inside, many)
-        if together > 1:
-            cell, cells = np.arange(len(p)) // together * many + inside, len(p) // together * many
-            rests, weights = (np.bincount(cell, values, cells).astype(np.float64) for values in (rest, weight))
-            joint += _moments(rests, weights, np.arange(cells) % many, many)
-    units = joint if together > 1 else single
+        if cluster is not None:
+            cells, cell = np.unique(cluster[start:stop] * many + inside, return_inverse=True)
+            rests, weights = (np.bincount(cell.ravel(), values).astype(np.float64) for values in (rest, weight))
+            joint += _moments(rests, weights, cells % many, many)
+    units = single if cluster is None else joint
     with np.errstate(invalid="ignore", divide="ignore"):
         forecast, frequency = promised / size, kept / size
         gap = forecast - frequency
@@ -107,8 +111,17 @@ def gaps(event: Predictions, group: Array, names: Sequence[str], together: int =
         ends[:, index] = _ends(moments, forecast[index], frequency[index], rows[index])
     numbers = np.array([forecast, frequency, *ends, p_values])
     entries = [Gap(names[index], int(single[0, index]), *numbers[:, index].tolist()) for index in held]
-    effects = effect[held].tolist()
-    return [dataclasses.replace(entry, sides=sides(event), effect=e) for entry, e in zip(entries, effects, strict=True)]
+    more = zip(entries, effect[held].tolist(), units[0, held].astype(int).tolist(), strict=True)
+    return [dataclasses.replace(entry, sides=sides(event), effect=e, units=u) for entry, e, u in more]
+
+
+def _borders(n: int, cluster: Ints | None) -> list[int]:
+    """Where blocks of forecasts end: after about as many as are looked at together, and between clusters."""
+    ends = np.arange(BLOCK, n, BLOCK)
+    if cluster is not None:
+        last = np.append(np.flatnonzero(np.diff(cluster)) + 1, n)
+        ends = np.unique(last[np.searchsorted(last, ends)])
+    return [0, *ends[ends < n].tolist(), n]
 
 
 def _moments(rest: Floats, weight: Floats, inside: Array, groups: int) -> Floats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -12,8 +11,10 @@ from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts
 from calibrant.door.kinds import COLUMNS
 from calibrant.errors.mean_score import hit
+from calibrant.inference.draws import clusters, linked
 from calibrant.inference.grouped import bin_numbers, grouped
-from calibrant.kernels.totals import Floats
+from calibrant.kernels.caching import cached_property
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import Flat, TopLabel
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -34,6 +35,8 @@ class Question:
     predictions: Predictions
     name: str
     seed: int = 0
+    groups: str | None = None
+    """The column whose rows may depend on each other; None where rows are independent."""
 
     @property
     def together(self) -> int:
@@ -85,10 +88,26 @@ class Question:
             return "a label is true"
         return "the likeliest class is right" if self.predictions.forecasts.answers else "the event happens"
 
+    @cached_property
+    def linked(self) -> tuple[Predictions, str | None]:
+        """The predictions, and the column whose values are independent: `groups`, or rows of several labels."""
+        return linked(self.predictions, self.groups)
+
+    @property
+    def column(self) -> str | None:
+        """The column whose values are independent; None where all forecasts are."""
+        return self.linked[1]
+
+    @cached_property
+    def cluster(self) -> Ints | None:
+        """The cluster of each forecast of the event by that column."""
+        codes = clusters(*self.linked)
+        return None if codes is None else np.repeat(codes, self.together or 1)
+
     @property
     def sampled(self) -> Predictions:
         """The rows that are resampled for the main question: those of the event, or with all labels of each."""
-        return self.predictions if self.together else self.event
+        return self.linked[0] if self.together else self.event
 
     def asked(self, metric: Metric) -> Metric:
         """A metric of the event as it is asked of the rows that are resampled."""
@@ -116,19 +135,19 @@ class Question:
     @cached_property
     def whole(self) -> Gap:
         """The gap of all forecasts of the event."""
-        return gaps(self.event, np.zeros(len(self.event), np.int64), ["all"], self.together or 1)[0]
+        return gaps(self.event, np.zeros(len(self.event), np.int64), ["all"], self.cluster)[0]
 
     @cached_property
     def squares(self) -> Floats | None:
-        """The squared weight of each forecast of the event; more where those of a row are not independent, bin by bin.
+        """The squared weight of each forecast of the event; more where they are not independent, bin by bin.
 
         None where every forecast counts alike.
         """
         weight = self.event.weight
-        if not self.together:
+        if self.cluster is None:
             return None if weight is None else weight**2
         bins = bin_numbers(EqualWidth(), self.event)
         effects = np.ones(EqualWidth().n_bins)
-        for gap in gaps(self.event, bins, [str(index) for index in range(len(effects))], self.together):
+        for gap in gaps(self.event, bins, [str(index) for index in range(len(effects))], self.cluster):
             effects[int(gap.name)] = gap.effect
         return effects[bins] * (1.0 if weight is None else weight**2)

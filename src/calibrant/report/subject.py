@@ -7,8 +7,8 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from calibrant.errors.mean_score import MeanScore
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
-from calibrant.inference.grouped import BLOCK, MOST_ROWS, Resampling, by_blocks, concluded, kinds_together
+from calibrant.inference.draws import ROW, clusters
+from calibrant.inference.grouped import BLOCK, MOST_ROWS, Dependent, Resampling, by_blocks, concluded
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
+from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import Choice, choose
@@ -44,7 +46,7 @@ from calibrant.specification.facts import facts_of
 
 T = TypeVar("T")
 
-LEAST, MOST = 20, 200
+LEAST, MOST = 40, 200
 """Fewer resamples tell nothing, more are not needed."""
 MANY = 100
 """Resamples of grouped forecasts, whatever the number of rows."""
@@ -85,7 +87,7 @@ class Subject(Question):
     def resamples(self) -> int:
         """Resamples of the main event: fewer for more rows."""
         if self.is_large:
-            return int(np.clip(_TOGETHER / len(self.event), LEAST, MANY)) if self.together else MANY
+            return MANY if self.column is None else int(np.clip(_TOGETHER / len(self.event), LEAST, MANY))
         return int(np.clip(_EVENT / len(self.event), LEAST, MOST))
 
     @property
@@ -109,12 +111,14 @@ class Subject(Question):
         assert self.table is not None
         binned = [BinnedError(binning=EqualWidth(setting)) for setting in SETTINGS]
         cheap = [ECE, ADAPTIVE_ECE, ECE_SWEEP, ECE_DEBIASED, MCE, MCS, ECCE_MAD, *binned]
-        together = kinds_together(self.event, self.together) if self.together else None
+        dependent = None if self.cluster is None else Dependent.of(self.event, self.cluster)
         many, few = (
-            Resampling.of(self.table, list(map(self.asked, metrics)), n, self.seed, together)
+            Resampling.of(self.table, list(map(self.asked, metrics)), n, self.seed, dependent)
             for metrics, n in ((cheap, self.resamples), ([SMECE], self.smooth_resamples))
         )
-        return Resampling(self.table, {**many.rows, **few.rows}, {**many.labels, **few.labels})
+        return Resampling(
+            self.table, {**many.rows, **few.rows}, {**many.labels, **few.labels}, {**many.flips, **few.flips}
+        )
 
     @cached_property
     def _known(self) -> dict[tuple[Metric, bool], Result | None]:
@@ -138,11 +142,11 @@ class Subject(Question):
         result = tried(lambda: asked(rows))
         if result is None:
             return None
-        result = Confidence(seed=self.seed)(asked, rows, result)
+        result = self._interval(asked, rows, result)
         if rows.soft is not None:
             return result
-        drawn = self.event if about_event else rows  # each label independently
-        noise = tried(lambda: consistency(metric, drawn, n=resamples, seed=self.seed, result=result))
+        options: dict[str, Any] = {"n": resamples, "seed": self.seed, "groups": self.column, "result": result}
+        noise = tried(lambda: consistency(asked, rows, **options))
         if noise is None:
             return result
         if about_event:
@@ -167,9 +171,11 @@ class Subject(Question):
         assert self.table is not None
         fixed = isinstance(metric, OfBins) and facts_of(metric.binning).fixed
         result = by_blocks(metric, self.sampled) if fixed else concluded(metric, self.table)
-        return self._sharpened(
-            self.resampling.null(Confidence(seed=self.seed)(metric, self.sampled, result)).annotated()
-        )
+        return self._sharpened(self.resampling.null(self._interval(metric, self.sampled, result)).annotated())
+
+    @property
+    def _interval(self) -> Confidence:
+        return Confidence(seed=self.seed, groups=self.column)
 
     @cached_property
     def ece(self) -> Result:
@@ -187,21 +193,19 @@ class Subject(Question):
 
     @cached_property
     def test(self) -> CalibrationTest | None:
-        """The test of calibration behind the verdict; None under soft labels. Labels of one row may depend."""
+        """The test of calibration behind the verdict; None under soft labels."""
         if self.predictions.soft is not None:
             return None
         rows = self._some(_TESTED_ROWS // max(1, self.together), stage=13)
         n = min(TESTED, max(_FEWEST, int(_REDRAWN / (len(rows) * max(1, self.together)))))
-        if not self.together or len(rows) == 1:
-            return calibration_test(rows, n, self.seed)
-        rows = dataclasses.replace(rows, columns={"row": np.arange(len(rows))})
-        return calibration_test(rows, n, self.seed, groups="row")
+        return calibration_test(rows, n, self.seed, self.column)
 
     @cached_property
     def line(self) -> list[Result]:
         """Calibration intercept and slope of the main event, with their intervals; nothing under fractional weights."""
-        interval = Confidence(seed=self.seed)
-        return tried(lambda: [metric(self.event, interval=interval) for metric in (INTERCEPT, SLOPE)]) or []
+        pooled = self.event if self.cluster is None else dataclasses.replace(self.event, columns={ROW: self.cluster})
+        interval = Confidence(seed=self.seed, groups=None if self.cluster is None else ROW)
+        return tried(lambda: [metric(pooled, interval=interval) for metric in (INTERCEPT, SLOPE)]) or []
 
     @cached_property
     def null(self) -> Null | None:
@@ -221,14 +225,17 @@ class Subject(Question):
 
     def _score(self, metric: MeanScore) -> Result:
         result = by_blocks(metric, self.predictions)
-        squares = size = 0.0
+        owner = clusters(*self.linked) if self.groups else None
+        owner = np.arange(len(self.predictions)) if owner is None else owner
+        rests, size, start = np.zeros(int(owner.max()) + 1), 0.0, 0
         for part in self.predictions.blocks(BLOCK):
             view = metric.lens(part)
             weight = np.ones(len(part)) if view.weight is None else view.weight
             with np.errstate(invalid="ignore"):
-                squares += float((weight**2 * (metric.score(view).mean(axis=1) - result.value) ** 2).sum())
-            size += float(weight.sum())
-        reach = Z * np.sqrt(squares) / size
+                rest = weight * (metric.score(view).mean(axis=1) - result.value)
+            rests += np.bincount(owner[start : start + len(part)], rest, len(rests))
+            size, start = size + float(weight.sum()), start + len(part)
+        reach = Z * np.sqrt(rests @ rests) / size
         low, high = np.clip([result.value - reach, result.value + reach], metric.facts.low, metric.facts.high)
         return dataclasses.replace(result, interval=Interval(float(low), float(high), 0.9, "normal", "exact", 0))
 
@@ -245,10 +252,9 @@ class Subject(Question):
         known = usual(self.repaired_rows)
         names = ["temperature", "prior_shift", next(name for name in ("vector", "platt") if name in known), "isotonic"]
         methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
-        resamples = int(np.clip(_PASSES / (len(self.repaired_rows) * self.width), LEAST, 100))
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
-            return tried(lambda: choose(self.repaired_rows, methods, resamples=resamples, seed=self.seed))
+            return tried(lambda: choose(self.repaired_rows, methods, seed=self.seed, groups=self.groups))
 
     @cached_property
     def digest(self) -> str:
@@ -265,7 +271,7 @@ class Subject(Question):
 
     def _some(self, most: int, stage: int) -> Predictions:
         """All rows, or so many of them drawn at random."""
-        predictions = self.predictions
+        predictions = self.linked[0]
         if len(predictions) <= most:
             return predictions
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stage,)))

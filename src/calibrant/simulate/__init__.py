@@ -17,12 +17,13 @@ from calibrant.simulate.biases import Biases, Estimate, bias, estimates
 from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve, logistic_curve, power_curve
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curve_fit import CurveFit, CurveFits, fit_curve
-from calibrant.simulate.detection import Detection, Detections, SamplesNeeded, power, samples_needed
+from calibrant.simulate.detection import Detection, Detections, power
 from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.model_like_yours import Like, like
-from calibrant.simulate.pictures import picture
+from calibrant.simulate.pictures import bias_picture, picture, power_picture, samples_picture
 from calibrant.simulate.published import PUBLISHED, PublishedCurve, PublishedFit
+from calibrant.simulate.sample_size import SamplesNeeded, samples_needed
 from calibrant.simulate.sampling import draw
 from calibrant.simulate.score_fit import ScoreFit, fit_scores
 from calibrant.simulate.scores import UNIFORM, BetaScores, EmpiricalScores
@@ -54,6 +55,7 @@ __all__ = [
     "Tempered",
     "bias",
     "bias_grid",
+    "bias_picture",
     "curve_with_error",
     "draw",
     "estimates",
@@ -67,7 +69,9 @@ __all__ = [
     "picture",
     "power",
     "power_curve",
+    "power_picture",
     "samples_needed",
+    "samples_picture",
     "true_calibration_error",
     "true_value",
 ]

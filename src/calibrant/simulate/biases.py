@@ -19,10 +19,13 @@ from calibrant.simulate.named import Named, to_json
 from calibrant.simulate.replicated import values_of
 from calibrant.simulate.sampling import Law, check_law, sampled
 from calibrant.simulate.targets import Target, true_value
+from calibrant.simulate.wording import plus_minus, tied
 from calibrant.text import aligned
 
 BLOCK = 1 << 17
 """Forecasts that are drawn at once, whatever the number of replicates: memory does not grow with it."""
+TIE = 2.0
+"""Standard errors within which two estimators are as close to the truth as each other."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Estimate:
     """Replicates in which the estimator had no value; they are left out."""
     n_bins: float | None = None
     """How many bins a sweep chose, on average."""
+    sd_error: float = math.nan
+    """The standard error of `sd` that simulation leaves."""
+    rmse_error: float = math.nan
+    """The standard error of `rmse` that simulation leaves."""
 
     @property
     def bias(self) -> float:
@@ -58,6 +65,16 @@ class Estimate:
     def rmse(self) -> float:
         """The root of the mean squared difference from the truth."""
         return math.hypot(self.bias, self.sd)
+
+    @property
+    def relative(self) -> float:
+        """The root mean squared error as a share of the truth; infinite where the truth is 0."""
+        return self.rmse / self.truth if self.truth > 0 else math.inf
+
+    @property
+    def relative_error(self) -> float:
+        """The standard error of `relative` that simulation leaves."""
+        return self.rmse_error / self.truth if self.truth > 0 else math.nan
 
     @property
     def mc_error(self) -> float:
@@ -74,6 +91,36 @@ class Estimate:
 class Biases(Named[Estimate]):
     """Estimates by name; prints as a table."""
 
+    @property
+    def closest(self) -> str:
+        """The estimator of the smallest error relative to its truth; of the smallest error where every truth is 0."""
+        valued = [name for name, estimate in self.items() if not math.isnan(estimate.rmse)]
+        return min(valued or list(self), key=lambda name: (self[name].relative, self[name].rmse))
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The others whose error is not larger by more than `TIE` standard errors of the difference.
+
+        The errors of two estimators are taken as independent. They see the same replicates, so this finds too many
+        ties rather than too few.
+        """
+        best = self.closest
+        relative = math.isfinite(self[best].relative)
+        sizes = {
+            name: (estimate.relative, estimate.relative_error) if relative else (estimate.rmse, estimate.rmse_error)
+            for name, estimate in self.items()
+        }
+        least, error = sizes.pop(best)
+        return tuple(name for name, (size, own) in sizes.items() if size - least <= TIE * math.hypot(error, own))
+
+    @property
+    def verdict(self) -> str:
+        """Which estimator is closest to its truth, how far it is off, and which others tie with it."""
+        best = self[self.closest]
+        share = f"{plus_minus(best.relative, best.relative_error, '.1%')} of the truth"
+        off = share if best.truth > 0 else plus_minus(best.rmse, best.rmse_error)
+        return f"{best.name} is off by {off} (root mean squared error){tied(self.ties)}"
+
     def __str__(self) -> str:
         return aligned(HEADER, [cells(estimate) for estimate in self.values()], right=True)
 
@@ -82,13 +129,21 @@ class Biases(Named[Estimate]):
         return to_json({name: estimate.to_dict() for name, estimate in self.items()})
 
 
-HEADER = ("estimator", "of", "truth", "mean", "bias", "sd", "rmse", "mc error")
+HEADER = ("estimator", "estimates", "n", "truth", "mean", "bias", "sd", "rmse")
 
 
 def cells(estimate: Estimate) -> list[str]:
-    """An estimate as a row of text."""
-    numbers = (estimate.truth, estimate.mean, estimate.bias, estimate.sd, estimate.rmse, estimate.mc_error)
-    return [estimate.name, estimate.target, *(f"{value:.4f}" for value in numbers)]
+    """An estimate as a row of text, every number with its Monte Carlo error."""
+    return [
+        estimate.name,
+        estimate.target,
+        f"{estimate.n:,}",
+        f"{estimate.truth:.4f}",
+        f"{estimate.mean:.4f}",
+        plus_minus(estimate.bias, estimate.mc_error, "+.4f"),
+        plus_minus(estimate.sd, estimate.sd_error),
+        plus_minus(estimate.rmse, estimate.rmse_error),
+    ]
 
 
 def bias(
@@ -100,6 +155,7 @@ def bias(
     seed: int = 0,
     *,
     n_jobs: int = 1,
+    p: float | None = None,
     truth: Mapping[str, float] | None = None,
 ) -> Biases:
     r"""How biased are these estimators for a model that is known, when they see n samples?
@@ -107,10 +163,11 @@ def bias(
     .. math:: \widehat{\mathrm{Bias}} = \frac1m \sum_{r=1}^m \widehat e_r - e
 
     Forecasts follow their law `scores`, outcomes the `curve`; every metric sees the same m `replicates`. The truth
-    e is the metric's `true_value`, or what `truth` says by name. Any metric will do; binned, swept, debiased and
-    label-binned errors of an event are computed for many replicates at once. Results depend on `seed` and n, not on
-    `n_jobs` nor on which other metrics are asked; a curve that is your own function must be importable when
-    `n_jobs` is above 1. Memory does not grow with the replicates but for one number each.
+    e is the metric's `true_value` (with `p`, the true L^p error whatever the metric), or what `truth` says by name.
+    Any metric will do; binned, swept, debiased and label-binned errors of an event are computed for many replicates at
+    once. Results depend on `seed` and n, not on `n_jobs` nor on which other metrics are asked; a curve that is your own
+    function must be importable when `n_jobs` is above 1. Memory does not grow with the replicates but for one number
+    each.
 
     References: Roelofs et al. (2022), eqs. 6-7.
 
@@ -119,15 +176,17 @@ def bias(
     >>> fit = PUBLISHED["resnet110_c10"]
     >>> biases = bias({"ece": cal.ECE, "sweep": cal.ECE_SWEEP}, fit.scores, fit.curve, n=200, replicates=100, seed=0)
     >>> print(biases)
-    estimator        of   truth    mean     bias      sd    rmse  mc error
-    ece        L1 error  0.0584  0.0624   0.0040  0.0153  0.0158    0.0015
-    sweep      L1 error  0.0584  0.0566  -0.0017  0.0156  0.0157    0.0016
+    estimator  estimates    n   truth    mean              bias               sd             rmse
+    ece         L1 error  200  0.0584  0.0624  +0.0040 ± 0.0015  0.0153 ± 0.0011  0.0158 ± 0.0013
+    sweep       L1 error  200  0.0584  0.0566  -0.0017 ± 0.0016  0.0156 ± 0.0013  0.0157 ± 0.0012
+    >>> print(biases.verdict)
+    sweep is off by 26.9% ± 2.1% of the truth (root mean squared error); ece ties with it within Monte Carlo error
     """
     values = estimates(metrics, scores, curve, n, replicates, seed, n_jobs=n_jobs)
     known = truth or {}
     table = {}
     for name, metric in metrics.items():
-        target = Target(known[name], "given") if name in known else true_value(metric, scores, curve)
+        target = Target(known[name], "given") if name in known else true_value(metric, scores, curve, p=p)
         table[name] = summarised(name, n, target, values[name])
     return Biases(table)
 
@@ -177,7 +236,17 @@ def summarised(name: str, n: int, target: Target, values: Floats) -> Estimate:
     mean, sd = (float(there[:, 0].mean()), float(there[:, 0].std())) if len(there) else (math.nan, math.nan)
     bins = there[:, 1]
     chosen = float(bins.mean()) if len(bins) and not np.isnan(bins).any() else None
-    return Estimate(name, n, len(values), target.value, target.words, mean, sd, len(values) - len(there), chosen)
+    errors = [_root_error(there[:, 0] - centre) for centre in (mean, target.value)]
+    missing = len(values) - len(there)
+    return Estimate(name, n, len(values), target.value, target.words, mean, sd, missing, chosen, *errors)
+
+
+def _root_error(gaps: Floats) -> float:
+    """The standard error of the root of a mean square."""
+    if not len(gaps):
+        return math.nan
+    squares = gaps**2
+    return float(squares.std() / math.sqrt(len(gaps)) / (2 * math.sqrt(squares.mean()))) if squares.any() else 0.0
 
 
 def check_metrics(metrics: Any) -> None:

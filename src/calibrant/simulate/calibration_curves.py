@@ -63,6 +63,29 @@ class CalibrationCurve:
         return unlinked(link, bent)
 
     @property
+    def formula(self) -> str:
+        """The curve as a formula of the score s.
+
+        >>> from calibrant.simulate import CalibrationCurve
+        >>> CalibrationCurve("logit_logflip", 0, -0.35).formula, CalibrationCurve("log_log", 0, 2).formula
+        ('sigmoid(-0.35 log(1 - s))', 's^2')
+        >>> CalibrationCurve("logflip_logflip", -0.24, 0.3).formula, CalibrationCurve("logit_identity", -5, 10).formula
+        ('1 - 0.7866 (1 - s)^0.3', 'sigmoid(-5 + 10 s)')
+        """
+        link, transform = parted(self.name)
+        if link == transform and self.b0 == 0 and self.b1 == 1:
+            return "s"
+        score = {"log": "s", "logflip": "(1 - s)"}.get(transform)
+        if link != "logit" and score is not None:
+            factors = [f"{np.exp(self.b0):.4g}"] if self.b0 or not self.b1 else []
+            product = " ".join([*factors, *([f"{score}^{self.b1:.4g}"] if self.b1 else [])])
+            return product if link == "log" else f"1 - {product}"
+        bent = {"log": "log(s)", "logflip": "log(1 - s)", "logit": "logit(s)", "identity": "s"}[transform]
+        terms = [f"{self.b0:.4g}"] if self.b0 or not self.b1 else []
+        linear = " + ".join([*terms, *([f"{self.b1:.4g} {bent}"] if self.b1 else [])]).replace("+ -", "- ")
+        return {"log": f"exp({linear})", "logflip": f"1 - exp({linear})", "logit": f"sigmoid({linear})"}[link]
+
+    @property
     def rises(self) -> bool:
         """Whether larger scores come true more often (a constant curve does not)."""
         link, transform = parted(self.name)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
-from calibrant.simulate.calibration_curves import CalibrationCurve, parted, transformed
+from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve, parted, transformed
 from calibrant.simulate.outcomes import scores_and_hits
 from calibrant.text import aligned
 
@@ -23,26 +23,40 @@ BARRIERS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
 """Strengths of the wall that keeps probabilities below 1; the last is what is left of it."""
 STEPS = 100
 """Newton steps a wall."""
+CALIBRATED = "calibrated"
+"""The name of the curve on which every score comes true as often as it says."""
 
 
 @dataclass(frozen=True)
 class CurveFit:
-    """One fitted curve: `terms` says which coefficients were fitted, the others are 0."""
+    """One fitted curve: `terms` says which coefficients were fitted, the others are 0; none of the calibrated curve."""
 
     curve: CalibrationCurve
     terms: str
     nll: float
     """The negative log-likelihood."""
+    n: int
+    """Scores that it was fitted to."""
+
+    @property
+    def coefficients(self) -> int:
+        """How many were fitted."""
+        return self.terms.count("b")
 
     @property
     def name(self) -> str:
-        """The family and its coefficients."""
-        return f"{self.curve.name}_{self.terms}"
+        """The family and its coefficients; "calibrated" of perfect calibration, which has none."""
+        return f"{self.curve.name}_{self.terms}" if self.terms else CALIBRATED
 
     @property
     def aic(self) -> float:
         """Akaike's criterion: twice the coefficients plus twice the negative log-likelihood."""
-        return 2 * len(self.terms.split("_")) + 2 * self.nll
+        return 2 * self.coefficients + 2 * self.nll
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion: the logarithm of n for each coefficient plus twice the negative log-likelihood."""
+        return self.coefficients * math.log(self.n) + 2 * self.nll
 
 
 @dataclass(frozen=True)
@@ -72,22 +86,32 @@ class CurveFits:
 
     def __str__(self) -> str:
         rows = [
-            [fit.name, f"{fit.curve.b0:.4f}", f"{fit.curve.b1:.4f}", f"{fit.nll:.4f}", f"{fit.aic:.4f}"]
+            [
+                fit.name,
+                f"{fit.curve.b0:.4f}",
+                f"{fit.curve.b1:.4f}",
+                f"{fit.nll:.4f}",
+                f"{fit.aic:.4f}",
+                f"{fit.bic:.4f}",
+            ]
             for fit in self.fits
         ]
-        return aligned(["curve", "b0", "b1", "nll", "AIC"], rows, right=True)
+        return aligned(["curve", "b0", "b1", "nll", "AIC", "BIC"], rows, right=True)
 
 
 def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILIES) -> CurveFits:
     r"""How often do forecasts of this model come true? Every curve of the families, by maximum likelihood, ranked.
 
     .. math:: \mathrm{nll} = \min_{b_0, b_1} \; -\sum_i y_i \ln T(s_i) + (1 - y_i) \ln(1 - T(s_i)), \qquad
-        \mathrm{AIC} = 2 k + 2\, \mathrm{nll}
+        \mathrm{BIC} = k \ln n + 2\, \mathrm{nll}
 
-    with k coefficients. From scores and outcomes, or from `Predictions`. Each family is fitted with b0 alone, b1 alone,
-    and both, on the same data, so that criteria can be compared; constant curves (b0) of all families are one model and
-    tie. Scores of exactly 0 or 1 are left out. The problems are convex: Newton's method, for the links log and logflip
-    inside a wall where T(s) would leave (0, 1), which is then taken down to 1e-11 of a nat. Both outcomes must occur.
+    with k coefficients; the smallest BIC is best. (The reference ranks by AIC = 2 k + 2 nll, which each fit has too;
+    with so many curves to choose from, it too often prefers one of them to perfect calibration.) From scores and
+    outcomes, or from `Predictions`. Each family is fitted with b0 alone, b1 alone, and both, on the same data, so that
+    criteria can be compared; constant curves (b0) of all families are one model and tie. Perfect calibration, T(s) = s
+    with k = 0, is ranked among them, unless a score of 0 came true or one of 1 did not. Scores of exactly 0 or 1 are
+    left out of the fits. The problems are convex: Newton's method, for the links log and logflip inside a wall where
+    T(s) would leave (0, 1), which is then taken down to 1e-11 of a nat. Both outcomes must occur.
 
     References: Roelofs et al. (2022), eq. 9 and table 2.
 
@@ -107,7 +131,9 @@ def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILI
             got=f"{int(y.sum()):,} of {len(y):,} came true",
         )
     fits = [_fitted(family, terms, x, y) for family in families for terms in TERMS]
-    return CurveFits(tuple(sorted(fits, key=lambda fit: fit.aic)), len(values), int((~inside).sum()))
+    if (values == happened)[~inside].all():
+        fits.append(CurveFit(IDENTITY, "", -math.fsum(np.where(y == 1, np.log(x), np.log1p(-x))), len(x)))
+    return CurveFits(tuple(sorted(fits, key=lambda fit: fit.bic)), len(values), int((~inside).sum()))
 
 
 def _fitted(family: str, terms: str, x: Floats, y: Ints) -> CurveFit:
@@ -117,7 +143,7 @@ def _fitted(family: str, terms: str, x: Floats, y: Ints) -> CurveFit:
     problem = _Problem(link, np.column_stack(columns), y.astype(np.float64), bent)
     coefficients = problem.solved()
     b0, b1 = {"b0": (coefficients[0], 0.0), "b1": (0.0, coefficients[0])}.get(terms, tuple(coefficients))
-    return CurveFit(CalibrationCurve(family, float(b0), float(b1)), terms, problem.nll(coefficients))
+    return CurveFit(CalibrationCurve(family, float(b0), float(b1)), terms, problem.nll(coefficients), len(x))
 
 
 @dataclass(frozen=True, eq=False)

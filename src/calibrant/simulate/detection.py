@@ -1,4 +1,4 @@
-"""Detection: how often miscalibration is noticed, and how many samples that takes."""
+"""Detection: how often miscalibration is noticed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks import number, order, whole
-from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.consistency import require_null
 from calibrant.inference.draws import check_level
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
-from calibrant.simulate.biases import check_metrics, estimates
-from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve
+from calibrant.simulate.biases import TIE, check_metrics, estimates
+from calibrant.simulate.calibration_curves import IDENTITY
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.named import Named, to_json
 from calibrant.simulate.sampling import Law, check_law
-from calibrant.simulate.scores import Scores
-from calibrant.simulate.targets import order_of
-from calibrant.simulate.truth import curve_with_error
+from calibrant.simulate.wording import plus_minus, tied
 from calibrant.text import aligned
 
 RESAMPLES = 200
 """Resamples of the replicates, for the error that simulation leaves."""
-FEWEST = 20
-"""The smallest number of samples that is tried."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +40,8 @@ class Detection:
     mc_error: float
     """The standard error that simulation leaves, of the critical value's replicates as well."""
     replicates: int
+    critical_error: float = math.nan
+    """The standard error of the critical value that simulation leaves."""
 
     @property
     def type_two(self) -> float:
@@ -57,19 +53,39 @@ class Detection:
 class Detections(Named[Detection]):
     """Detections by name; prints as a table."""
 
+    @property
+    def strongest(self) -> str:
+        """The metric of the largest power."""
+        return max(self, key=lambda name: -1.0 if math.isnan(self[name].power) else self[name].power)
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The others whose power is not smaller by more than `TIE` standard errors of the difference."""
+        best = self[self.strongest]
+        return tuple(
+            name
+            for name, other in self.items()
+            if other is not best and best.power - other.power <= TIE * math.hypot(best.mc_error, other.mc_error)
+        )
+
+    @property
+    def verdict(self) -> str:
+        """Which metric notices miscalibration most often, and which others tie with it."""
+        best = self[self.strongest]
+        return f"{best.name} notices it most often, {plus_minus(best.power, best.mc_error, '.1%')}{tied(self.ties)}"
+
     def __str__(self) -> str:
         rows = [
             [
                 detection.name,
-                str(detection.n),
+                f"{detection.n:,}",
                 f"{detection.level:g}",
-                f"{detection.critical:.4f}",
-                f"{detection.power:.3f}",
-                f"{detection.mc_error:.3f}",
+                plus_minus(detection.critical, detection.critical_error),
+                plus_minus(detection.power, detection.mc_error, ".3f"),
             ]
             for detection in self.values()
         ]
-        return aligned(["metric", "n", "level", "critical", "power", "mc error"], rows, right=True)
+        return aligned(["metric", "n", "level", "critical", "power"], rows, right=True)
 
     def to_json(self) -> str:
         """The detections as JSON."""
@@ -120,80 +136,6 @@ def power(
     )
 
 
-@dataclass(frozen=True)
-class SamplesNeeded:
-    """How many samples it takes to notice an error."""
-
-    n: int
-    """The smallest number tried that was enough."""
-    too_few: int
-    """The largest number tried below it, which was not; 0 where all were enough."""
-    power: float
-    """The power at n."""
-    error: float
-    curve: CalibrationCurve
-    wanted: float
-    level: float
-    p: float
-
-    def __str__(self) -> str:
-        return (
-            f"about {self.n:,} samples ({self.too_few:,} are too few) to notice a true L{self.p:g} error of "
-            f"{self.error:g} with power {self.wanted:g} at level {self.level:g}"
-        )
-
-
-def samples_needed(
-    metric: Metric,
-    scores: Scores,
-    error: float,
-    *,
-    wanted: float = 0.8,
-    level: float = 0.05,
-    p: float | None = None,
-    replicates: int = 400,
-    most: int = 200_000,
-    seed: int = 0,
-    n_jobs: int = 1,
-) -> SamplesNeeded:
-    """How many samples do I need to notice a true calibration error of this size?
-
-    The model is over-confident along the curve s^d whose true L^p error is `error` (p is the metric's own, else 2). n
-    is doubled until the power is at least `wanted`, then the last step is halved until its ends are within a tenth.
-    Refused where `most` samples are not enough.
-
-    References: Roelofs et al. (2022), section 5.4.
-
-    >>> import calibrant as cal
-    >>> from calibrant.simulate import UNIFORM, samples_needed
-    >>> needed = samples_needed(cal.ECE_SWEEP, UNIFORM, 0.1, replicates=100)
-    >>> bool(100 < needed.n < 500), needed.too_few < needed.n
-    (True, True)
-    """
-    whole(most, "most", FEWEST)
-    number(wanted, "wanted", "must lie strictly between 0 and 1", lambda share: 0 < share < 1)
-    p = float(p or order_of(metric) or 2.0)
-    order(p, "p")
-    curve = curve_with_error(scores, error, p)
-
-    def power_at(n: int) -> float:
-        return power({"it": metric}, scores, curve, n, level, replicates, seed, n_jobs=n_jobs)["it"].power
-
-    low, high, reached = 0, FEWEST, power_at(FEWEST)
-    while reached < wanted:
-        if high == most:
-            raise CalibrationInputError(
-                "error", f"must be noticeable with {most:,} samples", got=f"power {reached:.2f} for {error:g}"
-            )
-        low, high = high, min(2 * high, most)
-        reached = power_at(high)
-    while low and high > 1.1 * low:
-        middle = round(math.sqrt(low * high))
-        at = power_at(middle)
-        low, high, reached = (low, middle, at) if at >= wanted else (middle, high, reached)
-    return SamplesNeeded(high, low, reached, error, curve, wanted, level, p)
-
-
 def _sizes(metric: Metric, null: Floats, drawn: Floats) -> tuple[Floats, Floats]:
     """What is compared: the values or, where both sides count, how far they are from calibration."""
     facts = metric.facts
@@ -207,8 +149,9 @@ def _sizes(metric: Metric, null: Floats, drawn: Floats) -> tuple[Floats, Floats]
 
 def _detected(name: str, n: int, level: float, null: Floats, drawn: Floats, rng: np.random.Generator) -> Detection:
     critical, share = _share(null, drawn, level)
-    again = [_share(rng.choice(null, len(null)), rng.choice(drawn, len(drawn)), level)[1] for _ in range(RESAMPLES)]
-    return Detection(name, n, level, critical, share, float(np.std(again)), len(drawn))
+    again = [_share(rng.choice(null, len(null)), rng.choice(drawn, len(drawn)), level) for _ in range(RESAMPLES)]
+    criticals, shares = np.array(again).T
+    return Detection(name, n, level, critical, share, float(shares.std()), len(drawn), float(criticals.std()))
 
 
 def _share(null: Floats, drawn: Floats, level: float) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from calibrant.simulate.named import to_json
 from calibrant.simulate.sampling import Law, check_law
 from calibrant.simulate.store import FinishedCells
 from calibrant.simulate.targets import true_value
+from calibrant.simulate.wording import plus_minus
 from calibrant.specification.encoding import encode
 from calibrant.specification.naming import fields_of
 from calibrant.text import aligned
@@ -53,8 +55,8 @@ class BiasGrid:
         return self.cells[where]
 
     def table(self, what: str = "bias") -> str:
-        """One attribute of the estimates, such as "sd", "mean" or "n_bins", by name and value."""
-        rows = [[name, *(_shown(getattr(self[name, value], what)) for value in self.values)] for name in self.names]
+        """One attribute of the estimates, such as "sd", "mean" or "n_bins", by name and value, with its error."""
+        rows = [[name, *(_shown(self[name, value], what) for value in self.values)] for name in self.names]
         return aligned([f"{what}, by {self.over}", *(f"{value:g}" for value in self.values)], rows, right=True)
 
     def __str__(self) -> str:
@@ -75,27 +77,28 @@ def bias_grid(
     seed: int = 0,
     *,
     n_jobs: int = 1,
+    p: float | None = None,
     folder: str | Path | None = None,
 ) -> BiasGrid:
     """How does bias depend on the number of samples, and of bins?
 
     With `n_bins`, each metric whose binning has a number of bins is asked with each of these, and named so; a sweep,
     which chooses its own, is asked once. In a `folder`, finished cells are kept: the same call goes on where a former
-    one was stopped, and skips what is done. Each cell equals what `bias` finds for it.
+    one was stopped, and skips what is done. Each cell equals what `bias` finds for it; `p` is that of `bias`.
 
     References: Roelofs et al. (2022), figures 4, 6 and 9-15; Nixon et al. (2019), figure 7.
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import UNIFORM, bias_grid, power_curve
     >>> print(bias_grid({"ece": cal.ECE}, UNIFORM, power_curve(2), n=[50, 500], replicates=50))
-    bias, by n      50      500
-    ece         0.0414  -0.0010
+    bias, by n                50               500
+    ece         +0.0414 ± 0.0056  -0.0010 ± 0.0028
     """
     check_metrics(metrics)
     asked = metrics if n_bins is None else _binned(metrics, n_bins)
     if not len(n):
         raise CalibrationInputError("n", "must not be empty", got="none")
-    rows = {size: _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder) for size in n}
+    rows = {size: _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder, p) for size in n}
     return BiasGrid("n", tuple(n), {(name, size): rows[size][name] for name in asked for size in n})
 
 
@@ -137,6 +140,7 @@ def _cells(
     seed: int,
     n_jobs: int,
     folder: str | Path | None,
+    p: float | None = None,
 ) -> dict[str, Estimate]:
     """The estimates at one setting: those that a folder has, and the others, which it is given."""
     check_law(scores)
@@ -144,26 +148,30 @@ def _cells(
     keys: dict[str, dict[str, Any]] = {}
     cells: dict[str, Estimate] = {}
     if store is not None:
-        keys = {name: _cell(metric, scores, curve, n, replicates, seed) for name, metric in metrics.items()}
+        keys = {name: _cell(metric, scores, curve, n, replicates, seed, p) for name, metric in metrics.items()}
         cells = {name: _restored(name, kept) for name, key in keys.items() if (kept := store.read(key)) is not None}
     missing = {name: metric for name, metric in metrics.items() if name not in cells}
     if missing:
         values = estimates(missing, scores, curve, n, replicates, seed, n_jobs=n_jobs)
         for name, metric in missing.items():
-            cells[name] = summarised(name, n, true_value(metric, scores, curve), values[name])
+            cells[name] = summarised(name, n, true_value(metric, scores, curve, p=p), values[name])
             if store is not None:
                 store.write(keys[name], vars(cells[name]))
     return cells
 
 
-def _cell(metric: Metric, scores: Law, curve: Any, n: int, replicates: int, seed: int) -> dict[str, Any]:
+def _cell(
+    metric: Metric, scores: Law, curve: Any, n: int, replicates: int, seed: int, p: float | None
+) -> dict[str, Any]:
     """All that a cell's numbers depend on."""
-    run = {"n": n, "replicates": replicates, "seed": seed, "calibrant": __version__}
+    run = {"n": n, "replicates": replicates, "seed": seed, "p": p, "calibrant": __version__}
     return {"metric": encode(metric), **scores.described(), **described(curve), **run}
 
 
 def _restored(name: str, kept: dict[str, Any]) -> Estimate:
-    numbers = {key: float(kept[key]) for key in ("truth", "mean", "sd")}  # nan is kept as text
+    numbers = {
+        key: float(kept[key]) for key in ("truth", "mean", "sd", "sd_error", "rmse_error")
+    }  # nan is kept as text
     return Estimate(**{**kept, **numbers, "name": name})
 
 
@@ -182,5 +190,10 @@ def _binned(metrics: Mapping[str, Metric], n_bins: Sequence[int]) -> dict[str, M
     return asked
 
 
-def _shown(value: float | str | None) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.4f}"
+def _shown(estimate: Estimate, what: str) -> str:
+    """An attribute as text, with the error that simulation leaves where it is known."""
+    value = getattr(estimate, what)
+    errors = {"bias": "mc_error", "mean": "mc_error", "sd": "sd_error", "rmse": "rmse_error"}
+    if isinstance(value, float):
+        return plus_minus(value, getattr(estimate, errors.get(what, ""), math.nan), "+.4f" if what == "bias" else ".4f")
+    return "-" if value is None else str(value)

@@ -36,6 +36,8 @@ class ModelFit:
     curves: CurveFits
     observed: Mapping[str, float]
     simulated: Biases
+    rejected: Biases | None = None
+    """The errors that the fitted law made, where it was replaced since they are not the observed ones."""
 
     @property
     def distances(self) -> dict[str, float]:
@@ -49,15 +51,29 @@ class ModelFit:
         return all(abs(distance) <= FAR for distance in self.distances.values())
 
     def __str__(self) -> str:
-        best = self.curves.best
-        errors = ", ".join(
-            f"{name} {self.observed[name]:.4f} against {estimate.mean:.4f} ± {estimate.sd:.4f}"
-            for name, estimate in self.simulated.items()
-        )
+        best, check = self.curves.best, f"{'' if self.reproduces else 'NOT '}reproduced"
         return (
-            f"scores: {self.scores if self.law is self.scores.scores else self.law}\n"
-            f"curve:  {best.name}, b0 {best.curve.b0:.4f}, b1 {best.curve.b1:.4f}, AIC {best.aic:.2f}\n"
-            f"binned errors, observed against simulated: {errors}: {'' if self.reproduces else 'NOT '}reproduced"
+            f"scores: {self.scores if self.law is self.scores.scores else self._drawn()}\n"
+            f"curve:  the observed frequency at predicted probability s is {best.curve.formula} ({best.name}, the best "
+            f"of {len(self.curves.fits)} curves by BIC)\n"
+            f"check:  binned errors {self._against(self.simulated)}: {check}"
+        )
+
+    def _drawn(self) -> str:
+        """That scores are those observed, and why."""
+        observed = f"drawn from the {self.scores.n:,} observed"
+        if self.rejected is None:
+            return observed
+        return (
+            f"{observed}. They replace {self.scores}, since data simulated with that distribution do not reproduce "
+            f"the binned errors: {self._against(self.rejected)}"
+        )
+
+    def _against(self, simulated: Biases) -> str:
+        """The observed errors and what a law made of them: mean and standard deviation over replicates."""
+        return ", ".join(
+            f"{name} {self.observed[name]:.4f} (simulated {estimate.mean:.4f}, sd {estimate.sd:.4f})"
+            for name, estimate in simulated.items()
         )
 
 

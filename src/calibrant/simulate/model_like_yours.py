@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from calibrant import recipes
 from calibrant.checks import whole
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.simulate.biases import Biases, Estimate, bias
+from calibrant.simulate.curve_fit import CALIBRATED
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.named import to_json
 from calibrant.simulate.outcomes import outcomes_of
+from calibrant.simulate.wording import plus_minus
 from calibrant.text import aligned
 
 USUAL: dict[str, Metric] = {
     name: recipes.RECIPES[name] for name in ("ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "SMECE", "ECE_KDE")
 }
 """The estimators that are compared where none are named."""
-NEARLY = 1.1
-"""An estimator whose relative error is within this factor of the best one's is nearly as good."""
-
-
 HOPELESS = 0.75
 """An error of more than this share of the truth tells nothing about it."""
+WIDTH = 118
+"""Letters in a line of text."""
+HEADER = ("estimator", "estimates", "observed", "truth", "mean", "bias", "sd", "rmse/truth", "observed - bias")
+COLUMNS = """\
+estimates        the true error that the estimator aims at, or its own limit
+observed         the estimator on your predictions
+truth            that true error of the simulated model
+mean, bias, sd   of the estimator over simulated data sets of this n; bias is mean less truth
+rmse/truth       its typical distance from the truth, as a share of it
+observed - bias  your number if its bias is that of the simulated model
+± is the Monte Carlo error (one standard error); the mean has that of the bias."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,42 +50,59 @@ class Like:
 
     def relative(self, name: str) -> float:
         """An estimator's root mean squared error as a share of the truth it estimates."""
-        estimate = self.biases[name]
-        return estimate.rmse / estimate.truth if estimate.truth > 0 else float("inf")
+        return self.biases[name].relative
 
     @property
     def trusted(self) -> str:
         """The estimator with the smallest error relative to its truth."""
-        there = [name for name in self.biases if not np.isnan(self.biases[name].rmse)]
-        return min(there or list(self.biases), key=lambda name: (self.relative(name), self.biases[name].rmse))
+        return self.biases.closest
 
     @property
-    def nearly_as_good(self) -> tuple[str, ...]:
-        """The others whose relative error is almost as small."""
-        limit = NEARLY * self.relative(self.trusted)
-        return tuple(name for name in self.biases if name != self.trusted and self.relative(name) <= limit)
+    def ties(self) -> tuple[str, ...]:
+        """The others whose relative error is as small within Monte Carlo error."""
+        return self.biases.ties
+
+    @property
+    def advice(self) -> str:
+        """Which estimator to trust, in a sentence or two."""
+        if self.fit.curves.best.name == CALIBRATED:
+            return (
+                "No curve describes your predictions better than perfect calibration, so the true error of the "
+                "simulated model is 0. The means are what the estimators show by chance at this n: an observed value "
+                "near its mean is no sign of miscalibration. An error too small to show at this n is not excluded. "
+                f"Closest to 0: {self.biases.verdict}."
+            )
+        if not self.relative(self.trusted) <= HOPELESS:
+            return f"Trust none of them at this n. On models like this even {self.biases.verdict}."
+        best = f"{self.trusted} most" if not self.ties else f"{self.trusted} or one that ties with it"
+        return f"Trust {best}. On models like this, {self.biases.verdict}."
 
     def __str__(self) -> str:
-        header = ("estimator", "of", "observed", "truth", "mean", "bias", "sd", "rmse/truth", "less bias")
-        table = aligned(header, [self._cells(name, estimate) for name, estimate in self.biases.items()], right=True)
-        best = self.trusted
-        off = f"{100 * self.relative(best):.0f}% of the truth"
-        if not self.relative(best) <= HOPELESS:
-            advice = f"Trust none of them at this n: on models like this even {best} is off by {off}"
-        else:
-            advice = f"Trust {best} most: on models like this it is off by {off}"
-        others = f"; nearly as good: {', '.join(self.nearly_as_good)}" if self.nearly_as_good else ""
-        doubt = "" if self.fit.reproduces else (
-            "\nThe simulated models do not behave like yours: read all this with doubt."
-        )  # fmt: skip
-        return f"{self.n:,} forecasts ({self.question})\n{self.fit}\n\n{table}\n\n{advice}{others}.{doubt}"
+        table = aligned(HEADER, [self._cells(name, estimate) for name, estimate in self.biases.items()], right=True)
+        doubt = " The simulated models do not behave like yours: read all this with doubt."
+        lines = str(self.fit).splitlines()
+        observed = f"{self.fit.scores.n:,} predictions ({self.question})"
+        return "\n".join(
+            [
+                f"{observed}, and simulated models like theirs at n = {self.n:,}",
+                *(textwrap.fill(line, WIDTH, subsequent_indent="        ") for line in lines),
+                f"\n{table}\n\n{COLUMNS}\n",
+                textwrap.fill(self.advice + ("" if self.fit.reproduces else doubt), WIDTH),
+            ]
+        )
 
     def _cells(self, name: str, estimate: Estimate) -> list[str]:
         seen = self.observed[name]
-        numbers = (seen, estimate.truth, estimate.mean)
-        signed = f"{estimate.bias:+.4f}"
-        rest = (f"{estimate.sd:.4f}", f"{100 * self.relative(name):.0f}%", f"{seen - estimate.bias:.4f}")
-        return [name, estimate.target, *(f"{number:.4f}" for number in numbers), signed, *rest]
+        share = plus_minus(estimate.relative, estimate.relative_error, ".1%") if estimate.truth > 0 else "-"
+        return [
+            name,
+            estimate.target,
+            *(f"{number:.4f}" for number in (seen, estimate.truth, estimate.mean)),
+            plus_minus(estimate.bias, estimate.mc_error, "+.4f"),
+            plus_minus(estimate.sd, estimate.sd_error),
+            share,
+            f"{seen - estimate.bias:.4f}",
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -87,19 +112,23 @@ class Like:
             "n": self.n,
             "question": self.question,
             "scores": {**self.fit.law.described(), "nll": law.nll, "floored": law.floored, "eps": law.eps},
-            "curve": {"name": best.name, "b0": best.curve.b0, "b1": best.curve.b1, "aic": best.aic},
-            "curves": [{"name": fit.name, "nll": fit.nll, "aic": fit.aic} for fit in self.fit.curves.fits],
+            "curve": {"name": best.name, "b0": best.curve.b0, "b1": best.curve.b1, "aic": best.aic, "bic": best.bic},
+            "curves": [
+                {"name": fit.name, "nll": fit.nll, "aic": fit.aic, "bic": fit.bic} for fit in self.fit.curves.fits
+            ],
             "binned_errors": {
                 name: {"observed": self.fit.observed[name], "simulated": estimate.mean, "sd": estimate.sd}
                 for name, estimate in self.fit.simulated.items()
             },
             "reproduces": self.fit.reproduces,
+            "law_replaced": self.fit.rejected is not None,
             "estimators": {
                 name: {**estimate.to_dict(), "observed": self.observed[name], "relative_rmse": self.relative(name)}
                 for name, estimate in self.biases.items()
             },
             "trusted": self.trusted,
-            "nearly_as_good": list(self.nearly_as_good),
+            "ties": list(self.ties),
+            "advice": self.advice,
         }
 
     def to_json(self) -> str:
@@ -112,6 +141,7 @@ def like(
     metrics: Mapping[str, Metric] | None = None,
     *,
     n: int | None = None,
+    p: float | None = None,
     empirical: bool | None = None,
     replicates: int = 200,
     seed: int = 0,
@@ -121,14 +151,16 @@ def like(
 
     A law of scores and a curve are fitted to the predictions (of classes, to the top label's confidence and hits); the
     metrics are then simulated at the same n, or another `n`, on that model, whose true error is known. The one to
-    trust has the smallest root mean squared error relative to its truth (an L1 or an L2 error, as it estimates). At
-    least 20 predictions of both outcomes are needed. With `empirical`, forecasts are drawn from those observed instead
-    of the fitted law; where it is None, only if models of that law do not reproduce the observed binned errors.
+    trust has the smallest root mean squared error relative to its truth (an L1 or an L2 error, as it estimates, or the
+    L^p error of a given `p`). At least 20 predictions of both outcomes are needed. With `empirical`, forecasts are
+    drawn from those observed instead of the fitted law; where it is None, only if models of that law do not reproduce
+    the observed binned errors, and the text says so. Where perfect calibration is the best curve, the truth is 0, and
+    the smallest error is looked for.
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import PUBLISHED, draw, like
     >>> fit = PUBLISHED["resnet152_imgnet"]
-    >>> mine = like(draw(fit.scores, fit.curve, n=500), {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP}, replicates=100)
+    >>> mine = like(draw(fit.scores, fit.curve, n=300), {"ECE": cal.ECE, "ECE_SWEEP": cal.ECE_SWEEP}, replicates=100)
     >>> mine.trusted, bool(mine.biases["ECE"].bias > mine.biases["ECE_SWEEP"].bias)
     ('ECE_SWEEP', True)
     """
@@ -137,9 +169,9 @@ def like(
     run: dict[str, Any] = {"replicates": replicates, "seed": seed, "n_jobs": n_jobs}
     fit = fit_model(predictions, empirical=bool(empirical), **run)
     if empirical is None and not fit.reproduces:
-        fit = fit_model(predictions, empirical=True, **run)
+        fit = replace(fit_model(predictions, empirical=True, **run), rejected=fit.simulated)
     size = len(predictions) if n is None else n
-    biases = bias(asked, fit.law, fit.curves.curve, size, **run)
+    biases = bias(asked, fit.law, fit.curves.curve, size, p=p, **run)
     scores, hits = outcomes_of(predictions)
     event = Predictions.from_confidence(hits, scores, copy=False)
     return Like(

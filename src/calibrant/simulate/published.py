@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.kernels.caching import cached_property
 from calibrant.simulate.calibration_curves import CalibrationCurve
 from calibrant.simulate.scores import BetaScores
 
@@ -61,6 +61,9 @@ class _Published(Mapping[str, PublishedFit]):
         if name not in self._fits:
             raise CalibrationInputError("name", "is no published fit", got=repr(name), hint=nearest(name, self._fits))
         return self._fits[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fits
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from calibrant.door.class_kinds import Classes, redrawn_labels
 from calibrant.door.event_kinds import OneEvent
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.precision import DOUBLE
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions

@@ -37,7 +37,7 @@ class FinishedCells:
         try:
             document = json.loads(text)
             known, finding = document["cell"], document["found"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise CalibrationInputError(
                 str(path), "must be a finished cell", got="other content", hint="delete it, and it is made again"
             ) from None

@@ -38,14 +38,14 @@ class Target:
     words: str
 
 
-def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0) -> Target:
+def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0, *, p: float | None = None) -> Target:
     """What would this metric be for this model if data were endless, and its bins no matter?
 
     Of an event, a metric that estimates an L^p calibration error (`order_of`) has `true_calibration_error` as its
     target. Any other metric, and every metric of classes, has its own limit as its target: its value on a large draw in
     which each label is replaced by its true probabilities. That limit keeps the metric's bins. (Where a metric
     refuses soft labels, they are drawn; a debiased square tends to the plain one; a mean score is averaged over
-    the labels.) `seed` makes the draw repeatable.
+    the labels.) `seed` makes the draw repeatable. With `p`, the target is the true L^p error, whatever the metric.
 
     References: Roelofs et al. (2022), eq. 1; Nixon et al. (2019), figures 7-8.
 
@@ -59,9 +59,9 @@ def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0) -> Target
     """
     check_law(scores)
     check_seed(seed)
-    p = None if isinstance(scores, SoftmaxScores) else order_of(metric)
-    if p is not None:
-        return Target(true_calibration_error(scores, curve, p), f"L{p:g} error")  # type: ignore[arg-type]
+    wanted = p or (None if isinstance(scores, SoftmaxScores) else order_of(metric))
+    if wanted is not None:
+        return Target(true_calibration_error(scores, curve, wanted), f"L{wanted:g} error")  # type: ignore[arg-type]
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     return Target(_limit(metric, *_known(metric, scores, curve, rng), rng), "its limit")
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.specification import catalogue
+from calibrant.specification import catalogue, strict_json
+from calibrant.specification.facts import SLOTS, facts_of
 from calibrant.specification.naming import fields_of, is_selection, qualified
 
 
@@ -62,10 +63,21 @@ def decode(text: Any, pieces: Mapping[str, Any]) -> Any:
         return _decode_selection(text, pieces)
     fields = {name: decode(value, pieces) for name, value in text.items() if name != "piece"}
     piece = _look_up(text.get("piece"), pieces)
+    for name in fields.keys() & set(SLOTS):
+        slot = facts_of(fields[name]).slot
+        if slot != name and (slot is not None or _is_plain(fields[name])):
+            raise CalibrationInputError("specification", f"needs a {name} there", got=repr(fields[name])[:80])
     try:
         return piece(**fields)
-    except TypeError as reason:
+    except CalibrationInputError:
+        raise
+    except strict_json.MALFORMED as reason:
         raise CalibrationInputError("specification", f"does not fit {text['piece']}", got=str(reason)) from None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is no piece at all, or a class of which none was made."""
+    return value is None or isinstance(value, (bool, int, float, str, tuple, type))
 
 
 def number(value: float) -> float | int | str:

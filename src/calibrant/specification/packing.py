@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.specification.strict_json import MALFORMED
 
 MAGIC = b"calibrant summary\x00"
 """How the bytes begin: what they are, and in the last byte the version of their format."""
@@ -25,18 +26,18 @@ SMALLEST = 1 << 24
 _LENGTH, _DIGEST = 8, 32
 
 
-def packed(thing: Any) -> bytes:
+def packed(thing: Any, magic: bytes = MAGIC) -> bytes:
     """Magic, length of the header, header in JSON, arrays, SHA-256 of all before it."""
     arrays: list[NDArray[Any]] = []
     try:
         header = json.dumps(_written(thing, arrays), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("summary", "must hold arrays, totals, numbers and text", got=str(reason)) from None
-    body = b"".join([MAGIC, len(header).to_bytes(_LENGTH, "little"), header, *(array.tobytes() for array in arrays)])
+    body = b"".join([magic, len(header).to_bytes(_LENGTH, "little"), header, *(array.tobytes() for array in arrays)])
     return body + hashlib.sha256(body).digest()
 
 
-def unpacked(data: Any, kinds: Mapping[str, type]) -> Any:
+def unpacked(data: Any, kinds: Mapping[str, type], magic: bytes = MAGIC) -> Any:
     """What was packed, as one of these dataclasses by name; anything else is refused before memory is taken for it.
 
     >>> import calibrant as cal
@@ -44,34 +45,36 @@ def unpacked(data: Any, kinds: Mapping[str, type]) -> Any:
     Traceback (most recent call last):
     calibrant.exceptions.CalibrationInputError: data: must be the bytes of a summary, got damaged ones
     """
+    what = magic[:-1].decode().removeprefix("calibrant ")
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise refusal(type(data).__name__)
+        raise refusal(type(data).__name__, what)
     body, digest = bytes(data[:-_DIGEST]), bytes(data[-_DIGEST:])
-    if body[: len(MAGIC) - 1] != MAGIC[:-1]:
-        raise refusal("something else")
+    if body[: len(magic) - 1] != magic[:-1]:
+        raise refusal("something else", what)
     if hashlib.sha256(body).digest() != digest:
-        raise refusal("damaged ones")
-    if body[: len(MAGIC)] != MAGIC:
-        raise refusal(f"format version {body[len(MAGIC) - 1]}", "read them with a newer calibrant")
-    start = len(MAGIC) + _LENGTH
-    stop = start + int.from_bytes(body[len(MAGIC) : start], "little")
+        raise refusal("damaged ones", what)
+    if body[: len(magic)] != magic:
+        raise refusal(f"format version {body[len(magic) - 1]}", what, "read them with a newer calibrant")
+    start = len(magic) + _LENGTH
+    stop = start + int.from_bytes(body[len(magic) : start], "little")
     try:
         thing = _Unpacking(body, stop, kinds).read(json.loads(body[start:stop])).canonical()
-        fault = next(thing.faults(), None) if packed(thing) == body + digest else "another form of their content"
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as reason:
+        same = packed(thing, magic) == body + digest
+        fault = next(thing.faults(), None) if same else "another form of their content"
+    except MALFORMED as reason:
         fault = str(reason) or type(reason).__name__
     if fault is not None:
-        raise refusal(fault)
+        raise refusal(fault, what)
     return thing
 
 
-def refusal(got: str, hint: str | None = None) -> CalibrationInputError:
-    """The error of bytes that are no summary.
+def refusal(got: str, what: str = "summary", hint: str | None = None) -> CalibrationInputError:
+    """The error of bytes that are no summary, or none of what else was asked for.
 
     >>> print(refusal("something else"))
     data: must be the bytes of a summary, got something else
     """
-    return CalibrationInputError("data", "must be the bytes of a summary", got=got, hint=hint)
+    return CalibrationInputError("data", f"must be the bytes of a {what}", got=got, hint=hint)
 
 
 def misshapen(thing: Any, axes: Mapping[str, str]) -> Iterator[str]:
@@ -169,4 +172,4 @@ def _fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) is np.ndarray and isinstance(value, np.ndarray):
         (scalar,) = get_args(parts[1])
         return scalar is Any or value.dtype == scalar
-    return type(value) is hint
+    return type(value) is hint or (dataclasses.is_dataclass(hint) and isinstance(value, hint))  # type: ignore[arg-type]

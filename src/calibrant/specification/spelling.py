@@ -8,15 +8,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import json
 import operator
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.specification import catalogue
+from calibrant.specification import catalogue, strict_json
 from calibrant.specification.facts import SLOTS, facts_of
 from calibrant.specification.naming import fields_of, is_selection
 
@@ -181,20 +180,11 @@ def _key(node: ast.expr, text: str) -> Any:
 
 def _from_file(name: str) -> Any:
     try:
-        text = Path(name).read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+        return strict_json.read(InputFile.of(name).text())
+    except CalibrationInputError:
+        raise
     except ValueError as reason:
         raise CalibrationInputError(name, "must be JSON", got=str(reason)[:80]) from None
-
-
-def _no_constant(token: str) -> Any:
-    raise ValueError(f"{token} is no number")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key stands twice")
-    return dict(pairs)
 
 
 def _piece(name: str) -> Any:

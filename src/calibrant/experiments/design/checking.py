@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from calibrant.door.streams import STANDARD_INPUT, InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.experiments.design import strict_yaml
 from calibrant.experiments.design.strict_yaml import Problem
@@ -49,10 +50,19 @@ def check(text: str) -> Study | list[Problem]:
 
 def read(path: str | Path) -> Study:
     """The study in a file; :class:`StudyError` says all that is wrong. A name alone is a study of calibrant's own."""
-    checked = check(text_of(path))
+    return study_in(text_of(path), str(path))
+
+
+def study_in(text: str, name: str) -> Study:
+    """The study that a text describes; :class:`StudyError` says all that is wrong with what has that name.
+
+    >>> study_in(text_of("miniature"), "miniature").name
+    'miniature'
+    """
+    checked = check(text)
     if isinstance(checked, Study):
         return checked
-    raise StudyError(str(path), checked)
+    raise StudyError(name, checked)
 
 
 def text_of(path: str | Path) -> str:
@@ -64,10 +74,7 @@ def text_of(path: str | Path) -> str:
     file, shipped = Path(path), STUDIES / f"{path}.yaml"
     if not file.exists() and str(path) == file.name and shipped.is_file():
         file = shipped
-    try:
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as reason:
-        raise CalibrationInputError(str(path), "must be UTF-8", got=f"other bytes at {reason.start}") from None
+    return InputFile.of(path if path in STANDARD_INPUT else file).text()
 
 
 def _problem(document: strict_yaml.Document, error: Any) -> Problem:

@@ -50,11 +50,13 @@ def _one_of(kind: str, names: tuple[str, ...]) -> AfterValidator:
     return _known(check)
 
 
-def _different(seeds: list[int]) -> list[int]:
-    twice = [seed for seed in seeds if seeds.count(seed) > 1]
+def _different(values: list[Any]) -> list[Any]:
+    """Refuse values of which two are one: numbers as they are, words by how they are spelled."""
+    plain = [spelling.plain(value) if isinstance(value, str) else value for value in values]
+    twice = [value for value, key in zip(values, plain, strict=True) if plain.count(key) > 1]
     if twice:
-        raise ValueError(f"must be different, got {twice[0]} twice")
-    return seeds
+        raise ValueError(f"must be different, got {twice[-1]} twice")
+    return values
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]*$", max_length=60)]
@@ -62,7 +64,7 @@ Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Strength = Annotated[float, Field(ge=0)]
 Seeds = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1), AfterValidator(_different)]
-Metrics = list[Annotated[str, _known(spelling.metrics)]]
+Metrics = Annotated[list[Annotated[str, _known(spelling.metrics)]], AfterValidator(_different)]
 
 
 class Data(Strict):
@@ -136,7 +138,7 @@ class _Intervention(Strict):
     """Something done to the training, at several strengths."""
 
     name: Name | None = None
-    strengths: Annotated[list[Strength], Field(min_length=1)]
+    strengths: Annotated[list[Strength], Field(min_length=1), AfterValidator(_different)]
 
     @property
     def title(self) -> str:
@@ -148,7 +150,7 @@ class LabelSmoothing(_Intervention):
     """Strength: the share of each label that is spread over all classes."""
 
     kind: Literal["label_smoothing"]
-    strengths: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)]
+    strengths: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1), AfterValidator(_different)]
 
 
 class Mixup(_Intervention):
@@ -200,7 +202,7 @@ class Tuning(Strict):
 class PostProcessing(Strict):
     """Methods fitted on validation rows: for the base alone, or for every chosen network."""
 
-    methods: list[Annotated[str, _known(spelled)]] = []
+    methods: Annotated[list[Annotated[str, _known(spelled)]], AfterValidator(_different)] = []
     of: Literal["base", "chosen"] = "base"
 
 
@@ -232,11 +234,23 @@ class Study(Strict):
     metrics: Annotated[Metrics, Field(min_length=1)] = ["accuracy", "log_loss", "brier", "ece", "sce", "ace", "tace"]
     over_training: OverTraining = OverTraining()
     likert: Annotated[list[Share], Field(min_length=2)] = [0.0, 0.33, 0.66, 1.0]
-    top_k: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [1, 2, 3, 4, 5]
-    gammas: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] = [0.5, 0.25, 0.1, 0.05, 0.025]
+    top_k: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_different)] = [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    gammas: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1), AfterValidator(_different)] = [
+        0.5,
+        0.25,
+        0.1,
+        0.05,
+        0.025,
+    ]
     bootstrap: Annotated[int, Field(ge=1)] = 100
-    tables: list[Annotated[str, _one_of("table", TABLES)]] | None = None
-    figures: list[Annotated[str, _one_of("figure", FIGURES)]] | None = None
+    tables: Annotated[list[Annotated[str, _one_of("table", TABLES)]], AfterValidator(_different)] | None = None
+    figures: Annotated[list[Annotated[str, _one_of("figure", FIGURES)]], AfterValidator(_different)] | None = None
     logits: Literal["float16", "float32"] = "float32"
 
     @model_validator(mode="after")

@@ -167,15 +167,21 @@ def save_figures(
     where.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
     for name in names or evidence.study.figures or list(FIGURES):
-        sheet = FIGURES[name].find(evidence)
-        if not sheet.rows:
-            continue
-        write_text(where / f"{name}.csv", sheet.to_csv())
-        picture = FIGURES[name].draw(sheet)
-        with whole_file(where / f"{name}.{form}") as file:
-            picture.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
-        paths += [where / f"{name}.csv", where / f"{name}.{form}"]
+        sheet = write_figure(evidence, name, where / f"{name}.{form}", form=form)
+        if sheet.rows:
+            write_text(where / f"{name}.csv", sheet.to_csv())
+            paths += [where / f"{name}.csv", where / f"{name}.{form}"]
     return paths
+
+
+def write_figure(evidence: Evidence, name: str, path: str | Path, *, form: str) -> Sheet:
+    """Draw one figure into a file, and give the rows behind it; without rows, nothing is written."""
+    sheet = FIGURES[name].find(evidence)
+    if sheet.rows:
+        picture = FIGURES[name].draw(sheet)
+        with whole_file(path) as file:
+            picture.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+    return sheet
 
 
 def _parts(sheet: Sheet, columns: Sequence[str]) -> dict[Panel, list[dict[str, Any]]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import secrets
-import sqlite3
 import sys
 import threading
 import time
@@ -35,6 +34,7 @@ from calibrant.experiments.running.runner import (
     watched,
 )
 from calibrant.experiments.running.scheduler import ClusterError, connected
+from calibrant.experiments.running.sealed_database import DamagedStoreError
 from calibrant.experiments.running.study_store import Store, is_full
 from calibrant.experiments.training.trial_outcomes import Outcome, read_outcome
 from calibrant.experiments.training.trials import Trial
@@ -252,7 +252,7 @@ class Driver:
         with suppress(Exception):  # the scheduler may be gone, which cancels, too
             self.client.cancel([sent.future for sent in self.sent.values()])
         for sent in self.sent.values():
-            with suppress(sqlite3.Error, OSError):
+            with suppress(DamagedStoreError, OSError):
                 self.store.release(sent.trial.id, self.owner)
         self.sent.clear()
 

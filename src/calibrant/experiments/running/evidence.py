@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.study_store import DONE, Row, Store
 from calibrant.experiments.training.trials import BASE
 from calibrant.experiments.training.tuning import Candidate, StrengthChoice, choose, lowest_admissible
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -183,6 +185,7 @@ class Evidence:
         return Candidate(strength, *means)
 
     def _measured(self, trial: str, metrics: Mapping[str, Metric], method: str, split: str) -> dict[str, Any]:
+        self.outcome(trial)  # what is damaged is no failure of the method
         try:
             predictions = self.predictions(trial, method, split)
         except _FAILURES as reason:
@@ -203,7 +206,8 @@ class Evidence:
         """A method fitted on a trial's validation rows, and on no other; fitted once, and kept."""
         kept = self.store.fitted(trial, method)
         if kept is not None:
-            return Recalibrator.from_json(kept)
+            with suppress(CalibrationInputError):  # what cannot be believed is fitted again
+                return Recalibrator.from_json(kept)
         validation = self.outcome(trial).predictions("validation")
         recalibrator = method_spelled(method).copy(input="logits")
         with warnings.catch_warnings():  # the certificate says what did not converge

@@ -6,7 +6,6 @@ import errno
 import multiprocessing
 import os
 import signal
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,11 +16,11 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.design.checking import check
 from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.claim_owners import new_owner
 from calibrant.experiments.running.evidence import Evidence
+from calibrant.experiments.running.sealed_database import DamagedStoreError
+from calibrant.experiments.running.store_repair import repaired, study_in
 from calibrant.experiments.running.study_store import LEASE, Store, is_full
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import write_outcome
@@ -49,13 +48,12 @@ class Options:
 
 
 def open_study(folder: str | Path, text: str, *, lease: float = LEASE) -> tuple[Study, Store]:
-    """The store of a study, made where there is none; trials that can be named are wanted."""
-    study = check(text)
-    if not isinstance(study, Study):
-        raise CalibrationInputError(str(folder), "must hold a study", got=str(study[0]))
+    """The store of a study, made where there is none, and repaired; trials that can be named are wanted."""
+    study = study_in(text, folder)
+    if Path(folder, "study.sqlite").exists():
+        repaired(folder, lease=lease, text=text)
     store = Store(folder, create=True, lease=lease)
     store.set_study(study.name, text)
-    store.mend()
     extend(study, store)
     return study, store
 
@@ -63,10 +61,7 @@ def open_study(folder: str | Path, text: str, *, lease: float = LEASE) -> tuple[
 def reopen(folder: str | Path, *, lease: float = LEASE) -> tuple[Study, Store]:
     """The study that a store holds."""
     store = Store(folder, lease=lease)
-    study = check(store.study_text)
-    if not isinstance(study, Study):
-        raise CalibrationInputError(str(folder), "must hold a study of this version", got=str(study[0]))
-    return study, store
+    return study_in(store.study_text, folder), store
 
 
 def extend(study: Study, store: Store) -> None:
@@ -188,7 +183,7 @@ def _ignore_interruptions() -> None:
 def _attempt(store: Store, trial: Trial, owner: str, options: Options, stop: Callable[[], bool]) -> None:
     """Train a trial, or go on with it, and keep its outcome; whatever goes wrong leaves the store as it should be."""
     if store.is_whole(trial.id):  # a worker ended between the file and the database
-        store.finish(trial.id, owner)
+        store.finish(trial.id, owner, store.outcome(trial.id).about.get("seconds"))
         return
     try:
         with _Heart(store, trial.id, owner) as heart:
@@ -212,14 +207,14 @@ def _attempt(store: Store, trial: Trial, owner: str, options: Options, stop: Cal
 def _settle(store: Store, trial: Trial, owner: str, error: BaseException) -> None:
     """What a trial that did not end well leaves behind: it waits again, or has failed."""
     if is_full(error):
-        with suppress(sqlite3.Error, OSError):
+        with suppress(DamagedStoreError, OSError):
             store.release(trial.id, owner)
         message = f"the disk is full: {trial.label} was stopped and the store is whole; make room and resume"
         raise DiskFullError(errno.ENOSPC, message, str(store.folder)) from error
-    if isinstance(error, Exception) and not isinstance(error, (sqlite3.Error, OSError)):
+    if isinstance(error, Exception) and not isinstance(error, (DamagedStoreError, OSError)):
         store.fail(trial.id, owner, f"{type(error).__name__}: {error}")
         return
-    with suppress(sqlite3.Error, OSError):
+    with suppress(DamagedStoreError, OSError):
         store.release(trial.id, owner)
     raise error
 
@@ -239,7 +234,7 @@ class _Heart:
 
     def _beat(self) -> None:
         while not self._ended.wait(min(1.0, self.store.lease / 4)):
-            with suppress(sqlite3.Error, OSError):  # a busy or full disk: the lease allows for a few beats
+            with suppress(DamagedStoreError, OSError):  # a busy or full disk: the lease allows for a few beats
                 if not self.store.renew(self.trial, self.owner, self.epoch, self.epochs):
                     self.lost.set()
 
@@ -283,7 +278,7 @@ def watched(store: Store, shown: Callable[[Store], Any] | None) -> Iterator[None
 
     def watch() -> None:
         while not ended.wait(PAUSE):
-            with suppress(sqlite3.Error, OSError):
+            with suppress(DamagedStoreError, OSError):
                 display.update()  # type: ignore[union-attr]
 
     thread = threading.Thread(target=watch, daemon=True)

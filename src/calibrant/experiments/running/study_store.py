@@ -1,43 +1,52 @@
 """The store: a folder that keeps a study, its trials, who works on them, and what came of them.
 
-A database in SQLite holds states and numbers, NPZ files hold logits. A trial is claimed by one worker at a time; a
-claim that is not renewed runs out, and one whose process has ended is void at once. A file that has its name is whole.
+A database holds states and numbers, NPZ files hold logits; both tell when they are damaged. A trial is claimed by one
+worker at a time; a claim that is not renewed runs out, and one whose process has ended is void at once. Clocks of
+machines differ: who looks at a claim counts by its own clock how long the claim has stayed as it is.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calibrant.checks import number
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.running.claim_owners import is_dead
+from calibrant.experiments.running.sealed_database import DamagedStoreError, Record, SealedDatabase
 from calibrant.experiments.training.trial_outcomes import Outcome, read_outcome, sweep
 from calibrant.experiments.training.trials import Trial
 
 LEASE = 60.0
 """Seconds after which a claim that was not renewed is void."""
-PATIENCE = 30.0
-"""Seconds that a process waits for another one's transaction."""
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
-_SCHEMA = """
-create table if not exists study (
-    one integer primary key check (one = 1), name text not null, text text not null);
-create table if not exists trials (
-    id text primary key, place integer not null, wanted integer not null, description text not null,
-    state text not null, owner text, renewed real, epoch integer not null default 0, epochs integer not null default 0,
-    attempts integer not null default 0, reason text not null default '', seconds real);
-create table if not exists measurements (
-    trial text not null, method text not null, split text not null, metric text not null, result text not null,
-    primary key (trial, method, split, metric));
-create table if not exists maps (
-    trial text not null, method text not null, text text not null, primary key (trial, method));
-"""
+_SCHEMA = {
+    "study": "create table if not exists study (one integer primary key check (one = 1), name text not null,"
+    " text text not null, seal text not null)",
+    "trials": "create table if not exists trials (id text primary key, place integer not null, wanted integer not null,"
+    " description text not null, state text not null, owner text, renewed real, beats integer,"
+    " epoch integer not null, epochs integer not null, attempts integer not null, reason text not null,"
+    " seconds real, seal text not null)",
+    "measurements": "create table if not exists measurements (trial text not null, method text not null,"
+    " split text not null, metric text not null, result text not null, seal text not null,"
+    " primary key (trial, method, split, metric))",
+    "maps": "create table if not exists maps (trial text not null, method text not null, text text not null,"
+    " seal text not null, primary key (trial, method))",
+}
+_KEYS = {
+    "study": ("one",),
+    "trials": ("id",),
+    "measurements": ("trial", "method", "split", "metric"),
+    "maps": ("trial", "method"),
+}
+_NEW: Record = {"owner": None, "renewed": None, "epoch": 0, "epochs": 0, "attempts": 0, "reason": "", "seconds": None}
+"""A trial that nobody has worked on."""
 
 
 @dataclass(frozen=True)
@@ -70,33 +79,19 @@ class Store:
     """
 
     def __init__(self, folder: str | Path, *, create: bool = False, lease: float = LEASE) -> None:
+        number(lease, "lease", "must be a finite number of seconds above 0", lambda seconds: 0 < seconds < float("inf"))
         self.folder, self.lease = Path(folder), lease
-        self.database = self.folder / "study.sqlite"
+        self.database = SealedDatabase(self.folder / "study.sqlite", _SCHEMA, _KEYS)
+        self._claims: dict[str, tuple[Any, float]] = {}
+        """What the claims of others were when they were seen to change last, and when that was by this clock."""
         if create:
             for part in (self.results, self.checkpoints):
                 part.mkdir(parents=True, exist_ok=True)
-        elif not self.database.is_file():
+            self.database.create()
+        elif not self.database.path.is_file():
             raise CalibrationInputError(
                 str(folder), "must be the folder of a study", got="none", hint="calibrant experiment run makes one"
             )
-        if create:
-            self._create()
-
-    def _create(self) -> None:
-        """Make the database; where another process is just doing so, wait for it."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                with self._reading() as database:
-                    database.execute("pragma journal_mode = wal")
-                with self._writing() as database:
-                    for statement in _SCHEMA.split(";"):
-                        database.execute(statement)
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
 
     @property
     def results(self) -> Path:
@@ -117,88 +112,113 @@ class Store:
         return self.checkpoints / f"{trial}.npz"
 
     def outcome(self, trial: str) -> Outcome:
-        """What came of a trial."""
-        return read_outcome(self.result_path(trial))
+        """What came of a trial; a file that is damaged, or another trial's, is refused."""
+        outcome = read_outcome(self.result_path(trial))
+        if Trial.from_json(outcome.description).id != trial:
+            path, hint = str(self.result_path(trial)), "calibrant experiment resume does it again"
+            raise CalibrationInputError(path, f"must be the outcome of {trial}", got="another trial's", hint=hint)
+        return outcome
 
     @property
     def study_text(self) -> str:
         """The YAML of the study, as it was given last."""
-        with self._reading() as database:
-            row = database.execute("select text from study").fetchone()
-        if row is None:
+        with self.database.reading() as database:
+            rows = self.database.rows(database, "study")
+        if not rows:
             raise CalibrationInputError(str(self.folder), "must hold a study", got="none")
-        return str(row[0])
+        return str(rows[0]["text"])
 
     def set_study(self, name: str, text: str) -> None:
         """Keep the study; a store holds one, though its file may grow: trials that are the same are not done again."""
-        with self._writing() as database:
-            row = database.execute("select name from study").fetchone()
-            if row is not None and row[0] != name:
+        with self.database.writing() as database:
+            rows = self.database.rows(database, "study")
+            if rows and rows[0]["name"] != name:
                 raise CalibrationInputError(
-                    str(self.folder), f"must hold the study {name!r}", got=repr(row[0]), hint="use another folder"
+                    str(self.folder),
+                    f"must hold the study {name!r}",
+                    got=repr(rows[0]["name"]),
+                    hint="use another folder",
                 )
-            database.execute("insert or replace into study values (1, ?, ?)", (name, text))
+            self.database.put(database, "study", {"one": 1, "name": name, "text": text})
 
     def want(self, trials: Iterable[Trial]) -> None:
         """These are the trials of the study now; what is known of others is kept."""
-        with self._writing() as database:
-            database.execute("update trials set wanted = 0")
-            for place, trial in enumerate(trials):
-                database.execute(
-                    "insert into trials (id, place, wanted, description, state) values (?, ?, 1, ?, ?)"
-                    " on conflict (id) do update set wanted = 1, place = excluded.place",
-                    (trial.id, place, trial.to_json(), WAITING),
-                )
+        places = {trial.id: (place, trial) for place, trial in enumerate(trials)}
+        with self.database.writing() as database:
+            known = {record["id"]: record for record in self.database.rows(database, "trials")}
+            for id, (place, trial) in places.items():
+                new = {"id": id, "description": trial.to_json(), "state": WAITING, **_NEW}
+                self._change(database, known.pop(id, new), wanted=1, place=place)
+            for record in known.values():
+                self._change(database, record, wanted=0)
+
+    def _change(self, database: sqlite3.Connection, record: Record, **changes: Any) -> None:
+        """Write a trial's row with some values changed, if any is."""
+        if any(record.get(name, ...) != value for name, value in changes.items()):
+            self.database.put(database, "trials", {**record, **changes})
+
+    def _records(self) -> list[Record]:
+        """What is known of the trials of the study, in their order."""
+        with self.database.reading() as database:
+            records = self.database.rows(database, "trials")
+        return sorted((record for record in records if record["wanted"]), key=lambda record: record["place"])
 
     def rows(self) -> list[Row]:
         """The trials of the study, in their order."""
-        query = (
-            "select description, state, owner, renewed, epoch, epochs, attempts, reason, seconds from trials"
-            " where wanted order by place"
-        )
         now = time.time()
-        with self._reading() as database:
-            return [
-                Row(Trial.from_json(text), state, owner, now - (renewed or now), *others)
-                for text, state, owner, renewed, *others in database.execute(query)
-            ]
+        parts = ("epoch", "epochs", "attempts", "reason", "seconds")
+        return [
+            Row(
+                Trial.from_json(record["description"]),
+                record["state"],
+                record["owner"],
+                max(0.0, now - (record["renewed"] or now)),
+                *(record[part] for part in parts),
+            )
+            for record in self._records()
+        ]
 
     def counts(self) -> dict[str, int]:
         """How many trials are in each state."""
-        with self._reading() as database:
-            counts = dict(database.execute("select state, count(*) from trials where wanted group by state"))
-        return {state: int(counts.get(state, 0)) for state in (WAITING, RUNNING, DONE, FAILED)}
+        states = [record["state"] for record in self._records()]
+        return {state: states.count(state) for state in (WAITING, RUNNING, DONE, FAILED)}
 
     def claim(self, owner: str) -> Trial | None:
         """The next trial that nobody works on, now this owner's; None where there is none."""
-        with self._writing() as database:
+        with self.database.writing() as database:
             self._void(database)
-            row = database.execute(
-                "select id, description from trials where wanted and state = ? order by place limit 1", (WAITING,)
-            ).fetchone()
-            if row is None:
-                return None
-            database.execute(
-                "update trials set state = ?, owner = ?, renewed = ?, attempts = attempts + 1 where id = ?",
-                (RUNNING, owner, time.time(), row[0]),
-            )
-        return Trial.from_json(row[1])
+            where = "where wanted and state = ? order by place limit 1"
+            for record in self.database.rows(database, "trials", where, (WAITING,)):
+                attempts, beats = record["attempts"] + 1, (record.get("beats") or 0) + 1
+                changes = {"state": RUNNING, "owner": owner, "renewed": time.time(), "attempts": attempts}
+                self._change(database, record, beats=beats, **changes)
+                return Trial.from_json(record["description"])
+        return None
 
     def _void(self, database: sqlite3.Connection) -> None:
-        """Trials whose claims have run out, or whose owners have ended, wait again."""
-        running = database.execute("select id, owner, renewed from trials where state = ?", (RUNNING,)).fetchall()
-        for trial, owner, renewed in running:
-            if time.time() - renewed > self.lease or is_dead(owner, self.folder):
-                database.execute("update trials set state = ?, owner = null where id = ?", (WAITING, trial))
+        """Trials whose claims have stayed as they are for a lease, or whose owners have ended, wait again."""
+        running = self.database.rows(database, "trials", "where state = ?", (RUNNING,))
+        for record in running:
+            claim = record["owner"], record.get("beats"), record["renewed"]
+            known, since = self._claims.get(record["id"], (None, 0.0))
+            if known != claim:
+                since = time.monotonic()
+                self._claims[record["id"]] = claim, since
+            if time.monotonic() - since > self.lease or is_dead(record["owner"], self.folder):
+                self._change(database, record, state=WAITING, owner=None)
+
+    def _own(self, database: sqlite3.Connection, trial: str, owner: str) -> list[Record]:
+        """A trial's row, where the trial is this owner's."""
+        return self.database.rows(database, "trials", "where id = ? and owner = ?", (trial, owner))
 
     def renew(self, trial: str, owner: str, epoch: int, epochs: int) -> bool:
         """Say that a trial is still being worked on; False where it is somebody else's by now."""
-        with self._writing() as database:
-            changed = database.execute(
-                "update trials set renewed = ?, epoch = ?, epochs = ? where id = ? and owner = ? and state = ?",
-                (time.time(), epoch, epochs, trial, owner, RUNNING),
-            )
-            return changed.rowcount == 1
+        with self.database.writing() as database:
+            records = [record for record in self._own(database, trial, owner) if record["state"] == RUNNING]
+            for record in records:
+                beats = (record.get("beats") or 0) + 1
+                self._change(database, record, renewed=time.time(), beats=beats, epoch=epoch, epochs=epochs)
+            return bool(records)
 
     def release(self, trial: str, owner: str) -> None:
         """Give a trial back, to be gone on with later."""
@@ -214,101 +234,92 @@ class Store:
         self.checkpoint_path(trial).unlink(missing_ok=True)
 
     def _settle(self, trial: str, owner: str, state: str, reason: str, seconds: float | None) -> None:
-        with self._writing() as database:
-            database.execute(
-                "update trials set state = ?, owner = null, reason = ?, seconds = ? where id = ? and owner = ?",
-                (state, reason, seconds, trial, owner),
-            )
+        with self.database.writing() as database:
+            for record in self._own(database, trial, owner):
+                self._change(database, record, state=state, owner=None, reason=reason, seconds=seconds)
 
     def retry(self) -> int:
         """Trials that failed wait again; how many."""
-        with self._writing() as database:
-            changed = database.execute("update trials set state = ?, reason = '' where state = ?", (WAITING, FAILED))
-            return changed.rowcount
+        with self.database.writing() as database:
+            failed = self.database.rows(database, "trials", "where state = ?", (FAILED,))
+            for record in failed:
+                self._change(database, record, state=WAITING, reason="")
+            return len(failed)
 
     def adopt(self, trial: str, seconds: float | None) -> bool:
         """A trial whose outcome came from elsewhere is done; False where the store does not know it."""
-        with self._writing() as database:
-            changed = database.execute(
-                "update trials set state = ?, owner = null, reason = '', seconds = ? where id = ?",
-                (DONE, seconds, trial),
-            )
-            return changed.rowcount == 1
+        with self.database.writing() as database:
+            records = self.database.rows(database, "trials", "where id = ?", (trial,))
+            for record in records:
+                self._change(database, record, state=DONE, owner=None, reason="", seconds=seconds)
+            return bool(records)
 
     def mend(self) -> list[str]:
-        """Trials said to be done whose files are missing or damaged wait again; which."""
+        """Trials said to be done whose files are missing or damaged wait again; which. Damaged files are set aside."""
         sweep(self.results)
         sweep(self.checkpoints)
-        lost = [row.trial.id for row in self.rows() if row.state == DONE and not self.is_whole(row.trial.id)]
-        with self._writing() as database:
+        lost = [
+            record["id"] for record in self._records() if record["state"] == DONE and not self.is_whole(record["id"])
+        ]
+        for trial in lost:
+            self._set_aside(self.result_path(trial))
+        with self.database.writing() as database:
             for trial in lost:
-                database.execute("update trials set state = ? where id = ? and state = ?", (WAITING, trial, DONE))
+                for record in self.database.rows(database, "trials", "where id = ? and state = ?", (trial, DONE)):
+                    self._change(database, record, state=WAITING)
+                for table in ("measurements", "maps"):  # made of the file that is no more
+                    self.database.remove(database, table, "trial = ?", (trial,))
         return lost
+
+    def _set_aside(self, path: Path) -> None:
+        """Keep a damaged file under another name."""
+        if path.exists():
+            folder = self.folder / "damaged"
+            folder.mkdir(exist_ok=True)
+            path.replace(folder / f"{path.stem}-{len(list(folder.iterdir())) + 1}{path.suffix}")
 
     def is_whole(self, trial: str) -> bool:
         """Whether a trial's outcome is there, can be read, and is that trial's."""
         try:
-            return Trial.from_json(self.outcome(trial).description).id == trial
+            self.outcome(trial)
+            return True
         except (CalibrationInputError, OSError):
             return False
 
     def measured(self, trial: str, method: str, split: str) -> dict[str, Any]:
-        """What has been measured of a trial's answers, after a method ("" for none)."""
-        query = "select metric, result from measurements where trial = ? and method = ? and split = ?"
-        with self._reading() as database:
-            return {metric: json.loads(text) for metric, text in database.execute(query, (trial, method, split))}
+        """What has been measured of a trial's answers, after a method ("" for none); nothing, where that is damaged."""
+        where = "where trial = ? and method = ? and split = ?"
+        try:
+            with self.database.reading() as database:
+                rows = self.database.rows(database, "measurements", where, (trial, method, split))
+        except DamagedStoreError:
+            return {}
+        return {row["metric"]: json.loads(row["result"]) for row in rows}
 
     def keep(self, trial: str, method: str, split: str, results: dict[str, Any]) -> None:
-        """Keep what was measured."""
-        with self._writing() as database:
-            database.executemany(
-                "insert or replace into measurements values (?, ?, ?, ?, ?)",
-                [(trial, method, split, metric, json.dumps(result)) for metric, result in results.items()],
-            )
+        """Keep what was measured, where the folder can be written to."""
+        keys = {"trial": trial, "method": method, "split": split}
+        records = [{**keys, "metric": metric, "result": json.dumps(result)} for metric, result in results.items()]
+        self._keep("measurements", records)
 
     def fitted(self, trial: str, method: str) -> str | None:
         """The map that a method learnt on a trial's validation rows, as JSON, where it is kept."""
-        with self._reading() as database:
-            row = database.execute("select text from maps where trial = ? and method = ?", (trial, method)).fetchone()
-        return None if row is None else str(row[0])
+        try:
+            with self.database.reading() as database:
+                rows = self.database.rows(database, "maps", "where trial = ? and method = ?", (trial, method))
+        except DamagedStoreError:
+            return None
+        return str(rows[0]["text"]) if rows else None
 
     def keep_fitted(self, trial: str, method: str, text: str) -> None:
-        """Keep what a method learnt."""
-        with self._writing() as database:
-            database.execute("insert or replace into maps values (?, ?, ?)", (trial, method, text))
+        """Keep what a method learnt, where the folder can be written to."""
+        self._keep("maps", [{"trial": trial, "method": method, "text": text}])
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        database = self._connect()
-        try:
-            yield database
-        finally:
-            database.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or nothing."""
-        database = self._connect()
-        try:
-            database.execute("begin immediate")
-            yield database
-            database.execute("commit")
-        except BaseException:
-            if database.in_transaction:
-                database.execute("rollback")
-            raise
-        finally:
-            database.close()
-
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            database = sqlite3.connect(self.database, timeout=PATIENCE, isolation_level=None)
-            database.execute("pragma synchronous = full")
-        except sqlite3.DatabaseError as reason:
-            if isinstance(reason, sqlite3.OperationalError):
-                raise
-            raise CalibrationInputError(str(self.database), "must be a store's database", got=str(reason)) from None
-        return database
+    def _keep(self, table: str, records: list[Record]) -> None:
+        if self.database.is_writable:  # to look at a study, nothing has to be written
+            with self.database.writing() as database:
+                for record in records:
+                    self.database.put(database, table, record)
 
 
 def is_full(error: BaseException) -> bool:
@@ -317,8 +328,4 @@ def is_full(error: BaseException) -> bool:
     >>> is_full(OSError(28, "No space left on device")), is_full(ValueError())
     (True, False)
     """
-    import errno
-
-    if isinstance(error, sqlite3.OperationalError):
-        return "full" in str(error)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 import zipfile
@@ -18,7 +17,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training.trials import Trial
-from calibrant.files.npz import Archive
+from calibrant.files import npz
 from calibrant.files.writing import whole_file
 from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
@@ -126,7 +125,7 @@ def write_outcome(path: Path, outcome: Outcome, *, logits: str = "float32") -> N
 
 def read_outcome(path: Path) -> Outcome:
     """An outcome from its file, checked: whole, without objects, with finite logits that fit the labels."""
-    archive = Archive(path)
+    archive = npz.Archive(path)
     try:
         meta = json.loads(str(archive["meta"]))
         outcome = Outcome(
@@ -144,7 +143,7 @@ def read_outcome(path: Path) -> Outcome:
             meta["about"],
             snapshots_in(archive),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as reason:
         raise CalibrationInputError(str(path), "must be the outcome of a trial", got=str(reason)) from None
     _check(outcome, path)
     return outcome
@@ -170,18 +169,17 @@ def narrowed(logits: Array, kind: str) -> Array:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, small: bool = True) -> None:
-    """Arrays to a NPZ file, whole or not at all, and known to the disk by its name; compressed where it may be small.
+    """Arrays to a NPZ file, whole or not at all; compressed where it may be small.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_arrays(Path(folder, "a.npz"), {"a": np.arange(2)})
-    ...     os.listdir(folder)
+    ...     [path.name for path in Path(folder).iterdir()]
     ['a.npz']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
-        (np.savez_compressed if small else np.savez)(file, **arrays)
-    _remember(path.parent)
+        npz.write_arrays(file, arrays, compressed=small)
 
 
 def pack(files: Iterable[Path], prefix: Path, *, most: int = 15 << 20) -> list[Path]:
@@ -265,13 +263,3 @@ def _check_kept(outcome: Outcome, kept: Snapshots, path: Path) -> None:
             raise CalibrationInputError(str(path), f"must have finite kept {split} logits", got="others")
     if kept.labels.dtype.kind not in "iu" or kept.labels.min(initial=0) < 0 or kept.labels.max(initial=0) >= classes:
         raise CalibrationInputError(str(path), f"must have kept labels in 0..{classes - 1}", got="others")
-
-
-def _remember(folder: Path) -> None:
-    """Flush the folder's own entry, so that the new name survives a power cut; not all systems can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -6,13 +6,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, printable
+from calibrant.kernels.caching import cached_property
+from calibrant.specification import strict_json
 
 FORMAT = 1
 """The version of what a description means; it is part of every trial's identity."""
@@ -54,7 +56,7 @@ class Trial:
     def from_json(cls, text: str) -> Trial:
         """A trial from its description."""
         try:
-            trial = cls(**json.loads(text))
+            trial = cls(**strict_json.read(text))
             if trial.format != FORMAT:
                 raise ValueError(f"format {trial.format}")
             trial.label  # noqa: B018 - a description without a model or a strength fails here
@@ -128,14 +130,13 @@ def write_trials(trials: Iterable[Trial]) -> str:
 def read_trials(path: str | Path) -> list[Trial]:
     """The trials in a file of JSON lines; a line that is none is named."""
     trials: list[Trial] = []
-    with Path(path).open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                trials.append(Trial.from_json(line))
-            except CalibrationInputError as error:
-                raise CalibrationInputError(str(path), error.expected, got=error.got, where=f"line {number}") from None
+    for number, line in enumerate(InputFile.of(path).text().split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            trials.append(Trial.from_json(line))
+        except CalibrationInputError as error:
+            raise CalibrationInputError(str(path), error.expected, got=error.got, where=f"line {number}") from None
     return trials
 
 

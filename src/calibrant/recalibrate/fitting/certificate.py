@@ -14,6 +14,7 @@ from calibrant.kernels.row_blocks import BLOCK
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores
 from calibrant.specification import encoding as specification
+from calibrant.specification.documents import require_keys
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,12 @@ class Certificate(Ending):
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> Certificate:
         """A certificate from what `to_dict` made."""
-        numbers = {name: float(value) for name, value in document.items() if value in ("nan", "inf", "-inf")}
-        return cls(**{**document, **numbers, "at_bound": tuple(document["at_bound"])})
+        losses = ("gradient_norm", "log_loss_before", "log_loss_after", "accuracy_before", "accuracy_after")
+        types: dict[str, Any] = dict.fromkeys(losses, (int, float, str))
+        plain = {"converged": bool, "iterations": int, "at_bound": list, "message": str, "n": int}
+        require_keys(document, {**types, **plain})
+        numbers = {name: float(document[name]) for name in losses}
+        return cls(**{**document, **numbers, "at_bound": tuple(map(str, document["at_bound"]))})
 
 
 def certified(

@@ -8,7 +8,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.logs import sigmoid
 from calibrant.door.samples import Door, Truth, class_keys
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.likelihood import Likelihood, Point, Rows, minimised, usual_temperature

@@ -60,7 +60,7 @@ def _dependence(subject: Subject) -> tuple[Sensitivity, int]:
     """ECE at each setting, and how many resamples its spread is from."""
     if not subject.is_large:
         n = max(LEAST, min(100, subject.resamples // 2))
-        over = {"over": "n_bins", "values": SETTINGS, "bootstrap": n, "seed": subject.seed}
+        over = {"over": "n_bins", "values": SETTINGS, "bootstrap": n, "seed": subject.seed, "groups": subject.groups}
         return sensitivity(subject.asked(recipes.ECE), subject.sampled, **over), n  # type: ignore[arg-type]
     metrics = [subject.asked(BinnedError(binning=EqualWidth(setting))) for setting in SETTINGS]
     drawn = np.array([subject.resampling.rows[metric] for metric in metrics])

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.errors.binned import BinnedError
 from calibrant.inference.grouped import by_blocks
 from calibrant.lenses.events import InTopK
+from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar, Line, lines
 from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
@@ -71,9 +72,10 @@ def classes_section(subject: Subject) -> Section | None:
         return None
     words = _LABELLED if subject.together else _PREDICTED
     labels = np.tile(np.arange(subject.together), len(predictions))
-    every = gaps(subject.event, labels if subject.together else predictions.predicted, predictions.classes)
-    small = [gap for gap in every if gap.rows < LEAST_ROWS]
-    tested = [gap for gap in every if gap.rows >= LEAST_ROWS]
+    asked = labels if subject.together else predictions.predicted
+    every = gaps(subject.event, asked, predictions.classes, subject.cluster)
+    small = [gap for gap in every if gap.units < LEAST_ROWS]
+    tested = [gap for gap in every if gap.units >= LEAST_ROWS]
     if not tested:
         grid = dataclasses.replace(_grid(subject, [], small, words), folded=True)
         return Section("classes", words.title, (words.none,), (), (grid,))
@@ -136,6 +138,13 @@ def _true_cells(gap: Gap | None, n: int) -> tuple[Cell, ...]:
     return (0, 0.0, float("nan")) if gap is None else (gap.rows, gap.rows / n, gap.value)
 
 
+def _effect(subject: Subject, k: int) -> float:
+    """By how much dependence between rows raises the variance of the truth being among the k likeliest."""
+    view = InTopK(k)(subject.predictions)
+    event = Predictions.from_confidence(view.truth_rows[:, 0, 0], view.outputs[:, 0, 0], sample_weight=view.weight)
+    return gaps(event, np.zeros(len(event), np.int64), ["all"], subject.cluster)[0].effect
+
+
 def ranks_section(subject: Subject) -> Section | None:
     """What the likeliest 1, 2, ... 5 classes promise together, and keep."""
     predictions = subject.predictions
@@ -150,6 +159,8 @@ def ranks_section(subject: Subject) -> Section | None:
             float(part.value.sum()) for part in (result.bins.size, result.bins.outputs, result.bins.targets)
         )
         squares = None if predictions.weight is None else float((predictions.weight**2).sum())
+        if subject.cluster is not None:
+            squares = _effect(subject, k) * (size if squares is None else squares)
         bar = Bar(0, 1, size, promised / size, min(kept / size, 1.0), squares)
         rows.append((k, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency, result.value))
     ks = [float(row[0]) for row in rows]

@@ -30,10 +30,11 @@ REFERENCES = (
 )
 
 _TOGETHER = (
-    "A row is resampled with all its labels. Intervals of frequencies and gaps, and p-values of gaps, take rows, not "
-    "labels, to be independent: variances are multiplied by the design effect, what dependence within rows adds (at "
-    "least 1). Redraws take the labels of a row to be independent given their forecasts. Where labels come true "
-    "together more often than that, noise floors and their p-values are too small; the intervals hold."
+    "{units} are independent, and {parts} may depend on each other. Resamples keep them together. In intervals of "
+    "frequencies and gaps, and in p-values of gaps, variances are multiplied by the design effect: what dependence "
+    "adds, at least 1. Noise floors and their p-values are found twice: with labels redrawn from the forecasts, and "
+    "with the signs of all gaps between outcome and forecast flipped at random, for {flipped} at a time. The result "
+    "with the larger p-value is shown. This needs about 30 independent {counted} or more."
 )
 
 
@@ -57,10 +58,25 @@ def card_section(subject: Subject) -> Section:
         rows.append(("labels", "soft (shares, not outcomes)"))
     if predictions.weight is not None:
         rows.append(("sum of weights", f"{predictions.weight.sum():,.10g}"))
+    if subject.groups:
+        count = int(subject.cluster.max()) + 1 if subject.cluster is not None else 0
+        rows.append(("rows that may depend on each other", f"those of one {subject.groups} ({count:,} values)"))
     rows.append(("columns", listed(list(predictions.columns), most=20) or "none"))
     rows.append(("SHA-256 of forecasts, labels, weights", subject.digest))
     rows += [("note", note) for note in predictions.notes]
     return Section("card", "Data", (), (), (PageTable(("what", "value"), rows, "The data"),))
+
+
+def _together(subject: Subject) -> list[str]:
+    """How dependence between rows, or between labels of a row, is allowed for."""
+    if subject.column is None:
+        return []
+    if subject.groups:
+        name = inert(subject.groups, 60)
+        words = {"units": f"Values of {name}", "parts": "rows of one value", "counted": "values"}
+        return [_TOGETHER.format(flipped="all rows of one value", **words)]
+    words = {"units": "Rows", "parts": "the labels of one row", "counted": "rows"}
+    return [_TOGETHER.format(flipped="all labels of a row", **words)]
 
 
 def _prevalence(subject: Subject) -> list[tuple[str, str]]:
@@ -109,11 +125,11 @@ def methods_section(subject: Subject, command: str) -> Section:
         "observed value, (1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE "
         "uses 15 equal-width bins, closed on the right, unless said otherwise.",
         "The verdict's p-value is that of the omnibus test of calibration: Cox, Spiegelhalter, Kolmogorov-Smirnov, "
-        "kernel and Hosmer-Lemeshow statistics in one, each ranked among redraws of the labels. Labels of one row may "
-        "depend on each other in it. Of more than 200,000 forecasts, so many are tested.",
+        "kernel and Hosmer-Lemeshow statistics in one, each ranked among redraws of the labels. Of more than 200,000 "
+        "forecasts, so many are tested.",
         "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
         "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",
-        *([_TOGETHER] if subject.together else []),
+        *_together(subject),
         f"Above {MOST_ROWS:,} {'forecasts' if subject.together else 'rows'}, resamples draw from forecasts in groups "
         "no wider than 1/4,096 and no larger than 1/4,096 of them (tied forecasts stay together).",
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from calibrant import recipes
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.omnibus import MEMBERS
 from calibrant.metric import Metric
 from calibrant.report.page import Cell, PageTable, Section
 from calibrant.report.quoting import listed, quoted_p
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
-from calibrant.table import corrected
+from calibrant.text import inert
 
 HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p, corrected", "rows", "what it asks")
 
@@ -121,9 +123,9 @@ def family_section(subject: Subject) -> Section:
                 (dear if name in too_wide else left_out).append(name)
             else:
                 results[name] = result
-    results = dict(zip(results, corrected(list(results.values())), strict=True))
-    most = max(filter(None, map(redraws, results.values())), default=None)
-    rows = [row(name, result, {**_EVENT, **asked}[name][1], most) for name, result in results.items()]
+    results = {name: _beside_test(subject, result, name in _EVENT) for name, result in results.items()}
+    fewest = min(filter(None, map(redraws, results.values())), default=None)
+    rows = [row(name, result, {**_EVENT, **asked}[name][1], fewest) for name, result in results.items()]
     definitions = [(name, _definition(name), repr(result.metric)) for name, result in results.items()]
     grids = (
         PageTable(HEADER, rows, "Calibration numbers"),
@@ -132,31 +134,34 @@ def family_section(subject: Subject) -> Section:
     return Section("family", "The calibration numbers", _said(subject, results, left_out, dear), (), grids)
 
 
-def row(name: str, result: Result, question: str, most: int | None) -> tuple[Cell, ...]:
-    """A result as a row: value, interval, noise floor, p-value (no smaller than any redraws can tell), rows."""
+def _beside_test(subject: Subject, result: Result, about_event: bool) -> Result:
+    """The result with a p-value that may stand among others: no smaller than those of the calibration test.
+
+    A closed test: every number about classes tests that labels follow the forecasts, every number about the event that
+    the event does, which follows from it. So one of them is called only where the tests of both are, that of the event
+    by the smallest p-value of its members times their number.
+    """
+    p, test = result.details.get("null_p_value"), subject.test
+    if p is None or test is None:
+        return result
+    members = [test.p_values[name] for name in MEMBERS]
+    main = min(1.0, len(members) * min(members)) if about_event and len(test.p_values) > len(members) else 0.0
+    return dataclasses.replace(result, details={**result.details, "corrected_p_value": max(p, test.p_value, main)})
+
+
+def row(name: str, result: Result, question: str, fewest: int | None) -> tuple[Cell, ...]:
+    """A result as a row: value, interval, noise floor, p-value (no smaller than the fewest redraws can tell), rows."""
     ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
-    p, tests = result.details.get("corrected_p_value", math.nan), int(result.details.get("tests", 1))
+    p = result.details.get("corrected_p_value", math.nan)
     return (
         name,
         result.value,
         *ends,
         result.details.get("noise_floor", math.nan),
-        quoted_p(p, most, tests),
+        quoted_p(p, fewest),
         result.n,
         question,
     )
-
-
-def leaving_out(results: dict[str, Result]) -> list[str]:
-    """The names of results whose interval does not hold their value."""
-    intervals = {name: result.interval for name, result in results.items()}
-    return [
-        name
-        for name, between in intervals.items()
-        if between is not None
-        and math.isfinite(between.low)
-        and not between.low - 1e-12 <= results[name].value <= between.high + 1e-12
-    ]
 
 
 def _needs_all(metric: Metric, subject: Subject) -> bool:
@@ -210,6 +215,11 @@ def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear:
         floors = [f"the noise floor of {name}" for name in floorless]
         paragraphs.append(f"Left out: {listed([*needing, *floors], most=20)} (each {subject.lacking}).")
         left_out = [name for name in left_out if name not in needing]
+    elif subject.groups and floorless and subject.event.soft is None:
+        paragraphs.append(
+            f"{listed(floorless, most=20)}: no noise floor is known where rows of one {inert(subject.groups, 60)} may "
+            "depend on each other."
+        )
     if left_out:
         paragraphs.append(f"Not defined for these data: {listed(left_out, most=20)}.")
     if dear:
@@ -227,8 +237,9 @@ def _lead(subject: Subject, about_classes: list[str]) -> str:
         ""
         if subject.event.soft is not None
         else " Each stands beside its 90% interval, where one is known to cover; its noise floor, which calibrated "
-        "forecasts would show; and p, the chance that those would show as much or more, corrected for the number of "
-        f"numbers (Holm). Floors and p are from {subject.resamples} redraws of the labels "
+        "forecasts would show; and p, the chance that those would show as much or more. No p is smaller than that of "
+        "the test of calibration, so that calibrated forecasts seldom have a small p among them (a closed test). "
+        f"Floors and p are from {subject.resamples} redraws of the labels "
         f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow."
     )
     pooled = " All but those by label pool the forecasts of all labels." if subject.together else ""

@@ -35,7 +35,7 @@ def groups_section(subject: Subject) -> Section | None:
         return None
     groups, remarks = _groups(subject)
     if not groups:
-        return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} rows.", *remarks))
+        return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} {_units(subject)}.", *remarks))
     flagged = [gap for gap, _ in groups if gap.flag]
     sentence = (
         f"{len(flagged)} of {counted(len(groups), 'group')} {'is' if len(flagged) == 1 else 'are'} off by more than "
@@ -62,7 +62,7 @@ def likert_section(subject: Subject) -> Section:
     """What came true of forecasts that people would call unlikely, even, likely."""
     event, words = subject.event, [word for word, *_ in LIKERT]
     bins = bin_numbers(Edges([0.0, *(high for _, _, high in LIKERT)], closed="left"), event)
-    by_word = {gap.name: gap for gap in gaps(event, bins, words, subject.together or 1)}
+    by_word = {gap.name: gap for gap in gaps(event, bins, words, subject.cluster)}
     rows: list[tuple[Cell, ...]] = []
     for word, low, high in LIKERT:
         gap = by_word.get(word)
@@ -117,7 +117,8 @@ def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
     """The groups of all columns with their ECE, farthest off first; and what was not looked at."""
     tested: list[Gap] = []
     errors: list[float] = []
-    event, columns, together = subject.event, subject.predictions.columns, subject.together or 1
+    event = subject.event
+    columns = {name: values for name, values in subject.predictions.columns.items() if name != subject.groups}
     skipped, telling, small = list(columns)[MOST_COLUMNS:], [], 0
     bins = bin_numbers(EqualWidth(), event)
     for column, values in list(columns.items())[:MOST_COLUMNS]:
@@ -125,13 +126,13 @@ def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
         if groups is None:
             skipped.append(column)
             continue
-        codes, names = np.repeat(groups[0], together), groups[1]
+        codes, names = np.repeat(groups[0], subject.together or 1), groups[1]
         if _tells_the_outcome(event, codes, len(names)):
             telling.append(column)
             continue
         every = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
-        for gap in gaps(event, codes, [f"{column} = {name}" for name in names], together):
-            enough = gap.rows >= LEAST_ROWS * together
+        for gap in gaps(event, codes, [f"{column} = {name}" for name in names], subject.cluster):
+            enough = gap.units >= LEAST_ROWS
             small += not enough
             if enough:
                 tested.append(gap)
@@ -139,7 +140,9 @@ def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
     ordered = (
         sorted(zip(corrected(tested), errors, strict=True), key=lambda pair: -abs(pair[0].value)) if tested else []
     )
-    remarks = [f"{counted(small, 'group')} of fewer than {LEAST_ROWS} rows left out."] if small else []
+    remarks = [f"{counted(small, 'group')} of fewer than {LEAST_ROWS} {_units(subject)} left out."] if small else []
+    if subject.groups:
+        remarks.append(f"Not looked at: {inert(subject.groups, 60)}, whose rows may depend on each other.")
     if skipped:
         remarks.append(
             f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, or beyond "
@@ -148,6 +151,11 @@ def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
     if telling:
         remarks.append(f"Left out because the outcome can be read from it: {listed(telling)}.")
     return ordered, remarks
+
+
+def _units(subject: Subject) -> str:
+    """What independent rows, or sets of rows, are called."""
+    return f"values of {inert(subject.groups, 60)}" if subject.groups else "rows"
 
 
 def _tells_the_outcome(event: Predictions, codes: Ints, groups: int) -> bool:

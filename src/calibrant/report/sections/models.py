@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -108,7 +109,7 @@ def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
     rows = _some(chosen[0])
     models = {subject.name: subject.predictions if rows is None else subject.predictions[rows] for subject in chosen}
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
-    comparisons = _compared(chosen[0].asked(recipes.ECE), models, resamples, subjects[0].seed)
+    comparisons = _compared(chosen[0].asked(recipes.ECE), models, resamples, subjects[0])
     if comparisons is None:
         if not chosen[0].predictions.forecasts.knows_truth:
             return (
@@ -119,24 +120,25 @@ def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
     differences = [_row(name, pair, comparison) for (name, pair), comparison in comparisons.items()]
     more = "" if len(subjects) <= PAIRED else f" The first {PAIRED} models are compared."
     part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
+    together = f", rows of one {inert(subjects[0].groups, 60)} together" if subjects[0].groups else ""
     return differences, (
-        f"Differences are paired: each of {resamples} resamples draws the same rows for all models. p-values are "
-        f"corrected for their number (Holm); a model is called better where p is at most 0.05.{part}{more}"
+        f"Differences are paired: each of {resamples} resamples draws the same rows for all models{together}. "
+        f"p-values are corrected for their number (Holm); a model is called better where p is at most 0.05.{part}{more}"
     )
 
 
 def _compared(
-    error: Metric, models: Mapping[str, Predictions], resamples: int, seed: int
+    error: Metric, models: Mapping[str, Predictions], resamples: int, first: Subject
 ) -> dict[tuple[str, tuple[str, str]], Comparison] | None:
     """Every pair by ECE and log loss; None where they are not of the same rows."""
     with np.errstate(invalid="ignore"):  # log losses may be infinite
-        errors = tried(lambda: compare_all(error, models, resamples, seed))
+        errors = tried(lambda: compare_all(error, models, resamples, first.seed, groups=first.groups))
         if errors is None:  # the truths that log losses are made of would not tell
             return None
         truths = tried(lambda: {name: _of_truth(model) for name, model in models.items()})
         together = {"ECE": errors}
         if truths is not None:
-            together["log loss"] = compare_all(recipes.LOG_LOSS, truths, resamples, seed)
+            together["log loss"] = compare_all(recipes.LOG_LOSS, truths, resamples, first.seed, groups=first.groups)
     return corrected_for_number(
         {(name, pair): comparison for name, pairs in together.items() for pair, comparison in pairs.items()}
     )
@@ -166,4 +168,5 @@ def _of_truth(predictions: Predictions) -> Predictions:
     predictions.forecasts.require(COLUMNS, "log loss")
     probabilities = predictions.probability_of(predictions.labels[:, None])[:, 0]
     happened = np.ones(len(probabilities), np.int64)
-    return Predictions.from_confidence(happened, probabilities, sample_weight=predictions.weight, copy=False)
+    truths = Predictions.from_confidence(happened, probabilities, sample_weight=predictions.weight, copy=False)
+    return dataclasses.replace(truths, columns=predictions.columns)

@@ -17,11 +17,11 @@ from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.quoting import Quoted, amount, counted, sides
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
-from calibrant.text import p_value
+from calibrant.text import inert, p_value
 
 HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
 TOGETHER = 1.2
-"""The design effect above which redrawing labels independently is warned of."""
+"""The design effect above which dependence is spoken of."""
 FEW = 10
 """Bins of fewer samples are left out where lines are compared: they jump about."""
 
@@ -64,10 +64,11 @@ def reliability_section(subject: Subject) -> Section:
 def _remark(subject: Subject) -> str:
     """What weights and soft labels do to the uncertainty drawn."""
     remark = ""
-    if subject.together:
+    if subject.column is not None:
+        what, units = ("rows of one", inert(subject.groups, 60)) if subject.groups else ("labels of a", "row")
         remark += (
-            " The labels of a row need not be independent: intervals and boxes are as wide as the scatter between rows "
-            "makes them."
+            f" The {what} {units} need not be independent: intervals and boxes are as wide as the scatter between "
+            "those makes them."
         )
     if subject.event.weight is not None:
         remark += (
@@ -127,7 +128,7 @@ def noise_section(subject: Subject) -> Section:
         f"calibrated, {subject.rows} would show an ECE of {null.mean:.4f} on average (the noise "
         f"floor) and at most {null.quantile(0.95):.4f} in 95 of 100 samples. Observed: {value:.4f}, which is "
         f"{abs(null.excess):.4f} {where} the floor ({p_value(null.p_value, drawn)}, from {len(null.values)} "
-        f"redraws of the labels{', each independently' if subject.together else ''})."
+        f"{'redraws of the labels' if subject.column is None else 'redraws'})."
     )
     picture = histogram(
         "noise-picture",
@@ -144,8 +145,9 @@ def noise_section(subject: Subject) -> Section:
     caption = f"{subject.size}, {len(null.values)} redraws. Red: the ECE of the data."
     paragraphs = [sentence]
     if subject.whole.effect > TOGETHER:
+        what = f"Rows of one {inert(subject.groups, 60)}" if subject.groups else "Labels of one row"
         paragraphs.append(
-            f"Labels of one row come true together: their sum varies {subject.whole.effect:.1f} times as much as that "
-            "of independent labels. A calibrated model may show more than this floor; rely on the intervals."
+            f"{what} come true together: their sum varies {subject.whole.effect:.1f} times as much as if they were "
+            "independent. The floor and its p-value allow for that."
         )
     return Section("noise", title, paragraphs, (PageFigure("noise-figure", picture, caption, grid),))

@@ -8,8 +8,7 @@ from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.question import Question
-from calibrant.report.quoting import counted, listed
-from calibrant.report.sections.family import leaving_out
+from calibrant.report.quoting import counted
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
 from calibrant.text import p_value
@@ -32,12 +31,12 @@ def repair_section(subject: Subject) -> Section:
         f"Every row was mapped by a method fitted on the other rows only (5 folds, n = {n:,}{some}): what is shown is "
         f"what to expect on new data.{' Each label was mapped by itself.' if subject.together else ''}",
         *_infinite(choice),
-        *_leaving_out(choice),
         *(f"{method} could not be fitted: {reason}" for method, reason in choice.failures.items()),
     ]
-    after = next((name for name in choice.ranking if name != UNCHANGED), None)
+    lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
+    after = lowest if choice.best == UNCHANGED else choice.best
     shown = [UNCHANGED, *([] if after is None else [after])]
-    asked = [Question(choice.forecasts[name], name) for name in shown]
+    asked = [Question(choice.forecasts[name], name, groups=subject.groups) for name in shown]
     series, drawn = compared(
         [(each.name, each.event, each.squares) for each in asked], "Reliability by bin, before and after"
     )
@@ -94,15 +93,6 @@ def _infinite(choice: Choice) -> list[str]:
         "probability 0."
         for name, count in choice.infinite.items()
     ]
-
-
-def _leaving_out(choice: Choice) -> list[str]:
-    """Errors whose intervals do not hold them, and why that is."""
-    names = [name for method in choice.ranking for name in leaving_out(dict(choice.table[method]))]
-    if not names:
-        return []
-    some = listed(list(dict.fromkeys(names)))
-    return [f"Some intervals of {some} leave out the value itself: they take away what chance adds to such an error."]
 
 
 def _methods(choice: Choice, n: int) -> PageTable:

@@ -7,12 +7,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training.datasets.bounded import MOST_BYTES
 from calibrant.experiments.training.datasets.source import (
@@ -25,6 +25,7 @@ from calibrant.experiments.training.datasets.source import (
     label_name,
 )
 from calibrant.files.csv import read_csv
+from calibrant.kernels.caching import cached_property
 
 TEXT = "text"
 """The column of texts."""
@@ -138,7 +139,7 @@ def _source(path: Path, label: str | None, fit: Callable[[Array], Transform]) ->
         raise CalibrationInputError(
             str(path), "must be a CSV or TSV file with the columns text and label", got="no such file"
         )
-    columns = read_csv(path)
+    columns = read_csv(InputFile.of(path))
     if TEXT not in columns:
         raise CalibrationInputError(str(path), f"must have the column {TEXT!r}", got=", ".join(columns))
     name = label_name([column for column in columns if column != TEXT], label, str(path))

@@ -79,7 +79,7 @@ def _numbers(columns: Columns, name: str) -> Array:
     values = columns.read_numbers(name)
     if values.dtype.kind not in "iubf" or values.ndim != 1:
         raise CalibrationInputError(
-            str(columns.path), f"column {name!r} must hold one number a row", got=f"{values.dtype} {values.shape}"
+            str(columns.source), f"column {name!r} must hold one number a row", got=f"{values.dtype} {values.shape}"
         )
     return values
 

@@ -1,0 +1,346 @@
+"""Change one thing at a time in what computes, and see which changes no test notices.
+
+    python scripts/mutants.py --sample 400 --seed 0 --jobs 2 --out tests/mutants
+
+A mutant is the package with one comparison, operator, number, word or statement changed. The tests that run its line
+are run until one fails. `list.csv` gets every mutant with its outcome; the survivors are explained in `reasons.csv`
+(mutant, reason), and `README.md` is printed from both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import concurrent.futures
+import csv
+import dataclasses
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MUTATED = ("bins.py", "distances.py", "aggregates.py", "kernels/*.py", "binning/*.py", "inference/*.py")
+LEFT_OUT = re.compile(
+    r"test_(cli|report|page|plots|experiments|train|network|dataset|docs|export|files|import|names|recalibrate|real)"
+)
+COMPARED = {
+    "<": "<=",
+    "<=": "<",
+    ">": ">=",
+    ">=": ">",
+    "==": "!=",
+    "!=": "==",
+    "is": "is not",
+    "is not": "is",
+    "in": "not in",
+    "not in": "in",
+}
+COMBINED = {
+    "+": "-",
+    "-": "+",
+    "*": "/",
+    "/": "*",
+    "//": "*",
+    "%": "*",
+    "**": "*",
+    "&": "|",
+    "|": "&",
+    "<<": ">>",
+    ">>": "<<",
+}
+SWAPPED = {"min": "max", "minimum": "maximum", "floor": "ceil", "any": "all", "argmin": "argmax", "zeros": "ones"}
+SWAPPED |= {other: name for name, other in SWAPPED.items()}
+SIDES = {"left": "right", "right": "left"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A place in a file, the text that stands there, and what replaces it."""
+
+    path: str
+    line: int
+    start: int
+    end: int
+    text: str
+    changed: str
+    code: str
+
+    def applied(self, source: str) -> str:
+        encoded = source.encode()
+        return (encoded[: self.start] + self.changed.encode() + encoded[self.end :]).decode()
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}:{self.line}: {self.text.strip()} -> {self.changed or 'nothing'} in {self.code}"
+
+
+class Places(ast.NodeVisitor):
+    """Every place of a module where one thing can be changed."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source = path, source.encode()
+        self.lines = list(
+            itertools.accumulate((len(line) for line in self.source.splitlines(keepends=True)), initial=0)
+        )
+        self.mutants: list[Mutant] = []
+
+    def at(self, line: int, column: int) -> int:
+        return self.lines[line - 1] + column
+
+    def note(self, node: ast.expr | ast.stmt, changed: str, start: int | None = None, end: int | None = None) -> None:
+        start = self.at(node.lineno, node.col_offset) if start is None else start
+        end = self.at(node.end_lineno or 0, node.end_col_offset or 0) if end is None else end
+        line = self.source[:start].count(b"\n") + 1
+        code = self.source.splitlines()[line - 1].decode().strip()
+        self.mutants.append(Mutant(self.path, line, start, end, self.source[start:end].decode(), changed, code))
+
+    def between(self, left: ast.expr, right: ast.expr, words: dict[str, str]) -> None:
+        start, end = self.at(left.end_lineno or 0, left.end_col_offset or 0), self.at(right.lineno, right.col_offset)
+        gap = self.source[start:end].decode()
+        operator = re.search("|".join(sorted(map(re.escape, words), key=len, reverse=True)), gap)
+        if operator and "#" not in gap:
+            self.note(left, words[operator[0]], start + operator.start(), start + operator.end())
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        for left, right in itertools.pairwise([node.left, *node.comparators]):
+            self.between(left, right, COMPARED)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self.between(node.left, node.right, COMBINED)
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self.between(node.values[0], node.values[1], {"and": "or", "or": "and"})
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.Not | ast.USub | ast.Invert):
+            self.note(node, "", end=self.at(node.operand.lineno, node.operand.col_offset))
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, bool):
+            self.note(node, str(not node.value))
+        elif isinstance(node.value, int):
+            self.note(node, str(node.value + 1))
+        elif isinstance(node.value, float):
+            self.note(node, repr(node.value * 1.5 if node.value else 1.0))
+        elif node.value in SIDES:
+            self.note(node, repr(SIDES[node.value]))
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if node.attr in SWAPPED:
+            end = self.at(node.end_lineno or 0, node.end_col_offset or 0)
+            self.note(node, SWAPPED[node.attr], end - len(node.attr), end)
+        self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id in SWAPPED and node.id in dir(__builtins__):
+            self.note(node, SWAPPED[node.id])
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.note(node, "pass")
+        self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):
+            self.note(node, "pass")
+            self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        """Annotations are no code."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for part in (*node.decorator_list, node.args, *node.body):
+            self.visit(part)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Messages are not mutated."""
+
+
+def places() -> list[Mutant]:
+    package = ROOT / "src/calibrant"
+    mutants: list[Mutant] = []
+    for path in sorted(path for pattern in MUTATED for path in package.glob(pattern)):
+        source = path.read_text()
+        module = Places(str(path.relative_to(ROOT)), source)
+        module.visit(ast.parse(source))
+        mutants += module.mutants
+    return mutants
+
+
+def suite(tree: Path) -> list[str]:
+    tests = [path for path in sorted((tree / "tests").rglob("test_*.py")) if not LEFT_OUT.match(path.name)]
+    modules = [path for pattern in MUTATED for path in sorted((tree / "src/calibrant").glob(pattern))]
+    return [str(path.relative_to(tree)) for path in (*tests, *modules)]
+
+
+def pytest(tree: Path, files: list[str], *before: str, timeout: float = 1200) -> tuple[int, str]:
+    command = [
+        sys.executable,
+        *before,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+    ]
+    command += ["--hypothesis-seed=0", "--override-ini", "filterwarnings=", "--tb=no", "-ra", *files]
+    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    environment |= {
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "COVERAGE_CORE": environment.get("COVERAGE_CORE", "ctrace"),
+    }
+    try:
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return 124, "no end"
+    return done.returncode, done.stdout
+
+
+def copy(folder: Path) -> Path:
+    tree = folder / "tree"
+    for part in ("src", "tests", "conftest.py", "pyproject.toml", "README.md"):
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, tree / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            tree.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, tree / part)
+    return tree
+
+
+def covered(file: str) -> tuple[str, float, dict[str, list[int]]]:
+    """The lines that a test file runs, and how long it takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copy(Path(folder))
+        begin = time.perf_counter()
+        status, output = pytest(tree, [file])
+        seconds = time.perf_counter() - begin
+        if status not in (0, 5):
+            print(f"{file} fails unchanged and is left out:\n{output[-800:]}", flush=True)
+            return file, seconds, {}
+        pytest(tree, [file], "-m", "coverage", "run", "--source", "src/calibrant", "--data-file", ".lines")
+        command = [sys.executable, "-m", "coverage", "json", "--data-file", ".lines", "-o", "lines.json", "-q"]
+        subprocess.run(command, cwd=tree, capture_output=True)
+        if not (tree / "lines.json").exists():
+            return file, seconds, {}
+        files = json.loads((tree / "lines.json").read_text())["files"]
+        return file, seconds, {path: lines["executed_lines"] for path, lines in files.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """What each test file runs, and how long it takes."""
+
+    seconds: dict[str, float]
+    lines: dict[str, dict[str, list[int]]]
+
+    def of(self, mutant: Mutant) -> list[str]:
+        files = [file for file, lines in self.lines.items() if mutant.line in lines.get(mutant.path, ())]
+        return sorted(files, key=self.seconds.__getitem__)
+
+
+def outcome(mutant: Mutant, files: list[str], seconds: float) -> tuple[Mutant, str, str]:
+    if not files:
+        return mutant, "survived", "no test runs it"
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copy(Path(folder))
+        path = tree / mutant.path
+        path.write_text(mutant.applied(path.read_text()))
+        status, output = pytest(tree, files, timeout=60 + 4 * seconds)
+    if status == 0:
+        return mutant, "survived", ""
+    killer = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    return mutant, "killed", killer[1] if killer else "no end" if status == 124 else "does not import"
+
+
+def run(options: argparse.Namespace) -> Iterator[tuple[Mutant, str, str]]:
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        begin = time.perf_counter()
+        runs = list(pool.map(covered, suite(ROOT)))
+        print(f"lines of {len(runs)} test files: {time.perf_counter() - begin:.0f} s", flush=True)
+        tests = Suite({file: seconds for file, seconds, _ in runs}, {file: lines for file, _, lines in runs})
+        every = places()
+        mutants = random.Random(options.seed).sample(every, min(options.sample, len(every)))
+        if options.only:
+            names = {row["mutant"] for row in read(Path(options.only)) if row["outcome"] == "survived"}
+            mutants = [mutant for mutant in every if mutant.name in names]
+        waiting = [
+            pool.submit(outcome, mutant, files := tests.of(mutant), sum(map(tests.seconds.__getitem__, files)))
+            for mutant in mutants
+        ]
+        for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+            mutant, ending, note = future.result()
+            if ending == "survived":
+                print(f"{number}/{len(waiting)} survived: {mutant.name} {note}", flush=True)
+            yield mutant, ending, note
+        print(f"{len(every)} places, {len(mutants)} tried, {time.perf_counter() - begin:.0f} s", flush=True)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(folder: Path, rows: list[tuple[Mutant, str, str]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "list.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["mutant", "outcome", "by"])
+        writer.writerows(
+            (mutant.name, ending, note)
+            for mutant, ending, note in sorted(rows, key=lambda row: (row[0].path, row[0].start))
+        )
+
+
+def show(folder: Path) -> str:
+    """The page: how many were noticed, and why the others were not."""
+    rows = read(folder / "list.csv")
+    reasons = (
+        {row["mutant"]: row["reason"] for row in read(folder / "reasons.csv")}
+        if (folder / "reasons.csv").exists()
+        else {}
+    )
+    survivors = [row["mutant"] for row in rows if row["outcome"] == "survived"]
+    lines = ["# Mutants", "", "Printed by `scripts/mutants.py`; do not edit. Every mutant is in `list.csv`.", ""]
+    lines += [f"{len(rows)} mutants, {len(rows) - len(survivors)} noticed by a test, {len(survivors)} not.", ""]
+    lines += ["| mutant that no test notices | why |", "|---|---|"]
+    lines += [
+        f"| `{name.replace('|', chr(92) + '|')}` | {reasons.get(name, '**unexplained**')} |" for name in survivors
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/mutants")
+    parser.add_argument("--only", help="a list.csv: try its survivors again")
+    parser.add_argument("--show", action="store_true", help="print the page from what is there")
+    arguments = parser.parse_args()
+    if not arguments.show:
+        write(arguments.out, list(run(arguments)))
+    (arguments.out / "README.md").write_text(show(arguments.out))

@@ -1,0 +1,218 @@
+"""The sealed database: tables in SQLite whose rows carry a checksum each, so that damage is not taken for a number.
+
+A tally of each table, its number of rows and what their checksums come to together, tells when a row is lost. Tables
+that version 0.1 wrote have neither; they are read as they are, and sealed when they are written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from calibrant.exceptions import CalibrationInputError
+
+PATIENCE = 30.0
+"""Seconds that a process waits for another one's transaction."""
+Record = dict[str, Any]
+"""A row: its values by the names of their columns."""
+_TALLIES = "create table if not exists tallies (name text primary key, rows integer not null, total text not null)"
+_TROUBLE = {
+    "SQLITE_BUSY": errno.EBUSY, "SQLITE_LOCKED": errno.EBUSY, "SQLITE_FULL": errno.ENOSPC, "SQLITE_IOERR": errno.EIO,
+    "SQLITE_READONLY": errno.EROFS, "SQLITE_CANTOPEN": errno.EACCES, "SQLITE_NOMEM": errno.ENOMEM,
+}  # fmt: skip
+"""What may befall a database that is whole, as the system calls it."""
+
+
+class DamagedStoreError(CalibrationInputError):
+    """A database, or a row of it, that is not as it was written."""
+
+    def __init__(self, path: Path, got: str) -> None:
+        hint = "calibrant experiment resume sets it aside and keeps what is whole"
+        super().__init__(str(path), "must be as it was written", got=got, hint=hint)
+
+
+class SealedDatabase:
+    """Tables by name, each with the columns that are its key."""
+
+    def __init__(self, path: Path, schema: Mapping[str, str], keys: Mapping[str, tuple[str, ...]]) -> None:
+        self.path, self.schema, self.keys = path, schema, keys
+        self._is_sealed = False
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether this place can be written to."""
+        return os.access(self.path.parent, os.W_OK) and (not self.path.exists() or os.access(self.path, os.W_OK))
+
+    def create(self) -> None:
+        """Make the tables that are missing; where another process is just doing so, wait for it."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._connected(self.path) as database:
+                    database.execute("pragma journal_mode = wal")
+                with self.writing():
+                    return
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that reads; of a place that cannot be written to, it reads a copy."""
+        if self.is_writable:
+            with self._connected(self.path) as database:
+                database.execute("begin")  # rows and tallies of one moment
+                yield database
+            return
+        with tempfile.TemporaryDirectory() as folder:  # SQLite would write a file beside the database to read it
+            for name in (self.path.name, f"{self.path.name}-wal"):
+                if (self.path.parent / name).exists():
+                    shutil.copyfile(self.path.parent / name, Path(folder, name))
+            with self._connected(Path(folder, self.path.name)) as database:
+                yield database
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing."""
+        with self._connected(self.path) as database:
+            try:
+                database.execute("begin immediate")
+                if not self._is_sealed:
+                    self._seal(database)
+                yield database
+                database.execute("commit")
+                self._is_sealed = True
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("rollback")
+                raise
+
+    def rows(
+        self, database: sqlite3.Connection, table: str, where: str = "", values: Sequence[Any] = ()
+    ) -> list[Record]:
+        """The rows of a table that fulfil a condition; a damaged one is refused, and so is a table that lost some."""
+        cursor = database.execute(f"select * from {table} {where}", tuple(values))
+        names = [column[0] for column in cursor.description]
+        records = [dict(zip(names, row, strict=True)) for row in cursor]
+        if "seal" not in names:
+            return records
+        if not where:
+            self._require_tally(database, table, [record["seal"] for record in records])
+        for record in records:
+            if record.pop("seal") != _checksum(table, record):
+                raise DamagedStoreError(self.path, f"a damaged row of {table}")
+        return records
+
+    def put(self, database: sqlite3.Connection, table: str, record: Record) -> None:
+        """Write a row, in the place of the one that has its key."""
+        keys = self.keys[table]
+        where = " and ".join(f"{name} = ?" for name in keys)
+        values = [record[name] for name in keys]
+        before = database.execute(f"select seal from {table} where {where}", values).fetchall()
+        sealed = {**record, "seal": _checksum(table, record)}
+        names = ", ".join(sealed)
+        database.execute(
+            f"insert or replace into {table} ({names}) values ({', '.join('?' * len(sealed))})", list(sealed.values())
+        )
+        self._count(database, table, [seal for (seal,) in before], [sealed["seal"]])
+
+    def remove(self, database: sqlite3.Connection, table: str, where: str, values: Sequence[Any]) -> None:
+        """Take the rows of a table that fulfil a condition out of it."""
+        seals = [seal for (seal,) in database.execute(f"select seal from {table} where {where}", tuple(values))]
+        database.execute(f"delete from {table} where {where}", tuple(values))
+        self._count(database, table, seals, [])
+
+    def is_whole(self) -> bool:
+        """Whether every page, row and tally is as it was written."""
+        try:
+            with self.reading() as database:
+                fault = database.execute("pragma integrity_check(1)").fetchone()
+                for table in self.keys:
+                    self.rows(database, table)
+            return fault == ("ok",)
+        except DamagedStoreError:
+            return False
+
+    def set_aside(self) -> Path:
+        """Give a damaged database another name, under which it is kept; that name."""
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        for ending in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        self.path.rename(aside)
+        return aside
+
+    def _seal(self, database: sqlite3.Connection) -> None:
+        """Make what is missing; rows of version 0.1 get the columns of this one, and a seal."""
+        for statement in (*self.schema.values(), _TALLIES):
+            database.execute(statement)
+        for table in self.keys:
+            names = {column[1] for column in database.execute(f"pragma table_info({table})")}
+            if "seal" not in names:
+                records = self.rows(database, table)
+                database.execute(f"drop table {table}")
+                database.execute(self.schema[table])
+                for record in records:
+                    self.put(database, table, record)
+
+    def _count(self, database: sqlite3.Connection, table: str, gone: list[str], come: list[str]) -> None:
+        rows, total = self._tally(database, table)
+        total ^= _together([*gone, *come])
+        tally = (table, rows + len(come) - len(gone), f"{total:x}")
+        database.execute("insert or replace into tallies values (?, ?, ?)", tally)
+
+    def _require_tally(self, database: sqlite3.Connection, table: str, seals: list[Any]) -> None:
+        if self._tally(database, table) != (len(seals), _together(seals)):
+            raise DamagedStoreError(self.path, f"{len(seals)} rows of {table} that are not those written")
+
+    def _tally(self, database: sqlite3.Connection, table: str) -> tuple[int, int]:
+        tally = database.execute("select rows, total from tallies where name = ?", (table,)).fetchone()
+        try:
+            return (0, 0) if tally is None else (int(tally[0]), int(tally[1], 16))
+        except (TypeError, ValueError):
+            raise DamagedStoreError(self.path, f"a damaged tally of {table}") from None
+
+    @contextmanager
+    def _connected(self, path: Path) -> Iterator[sqlite3.Connection]:
+        """A connection; what SQLite refuses is the trouble of the system, or damage."""
+        database: sqlite3.Connection | None = None
+        try:
+            database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            database.execute("pragma synchronous = full")
+            yield database
+        except sqlite3.Error as reason:
+            name = "_".join((getattr(reason, "sqlite_errorname", None) or "").split("_")[:2])
+            if name in _TROUBLE and not (name == "SQLITE_READONLY" and self.is_writable):
+                raise OSError(_TROUBLE[name], str(reason), str(self.path)) from reason
+            raise DamagedStoreError(self.path, str(reason)) from reason
+        except UnicodeDecodeError as reason:  # what SQLite wanted to say of damaged text
+            raise DamagedStoreError(self.path, str(reason)) from reason
+        finally:
+            if database is not None:
+                database.close()
+
+
+def _checksum(table: str, record: Mapping[str, Any]) -> str:
+    """The SHA-256 of a row, whatever the order of its columns; 1 and 1.0 are alike, for a column makes them so."""
+    numbers = {name: float(value) for name, value in record.items() if isinstance(value, (int, float))}
+    values = sorted((name, value) for name, value in {**record, **numbers}.items() if value is not None)
+    return hashlib.sha256(repr((table, values)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _together(seals: Sequence[Any]) -> int:
+    """Checksums as one number, whatever their order; the same one twice is as if it were not there."""
+    total = 0
+    for seal in seals:
+        total ^= int.from_bytes(hashlib.sha256(repr(seal).encode("utf-8", "surrogatepass")).digest(), "big")
+    return total

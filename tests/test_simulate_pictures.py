@@ -1,0 +1,77 @@
+"""Pictures of simulations draw the numbers that were found, and name every series."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import simulate
+from calibrant.simulate import UNIFORM, BiasGrid, Detection, Estimate, SamplesNeeded, power_curve
+
+pytest.importorskip("matplotlib")
+
+DETECTIONS = [
+    Detection(name, n, 0.05, 0.1, share, 0.02, 100)
+    for name, share in (("ece", 0.4), ("sweep", 0.6))
+    for n in (100, 400)
+]
+
+
+def estimate(name, n, mean):
+    return Estimate(name, n, 100, 0.05, "L1 error", mean, 0.02)
+
+
+def bars(container):
+    """The points of a series, and from where to where its bars go."""
+    line, _, (segments,) = container
+    ends = np.array(segments.get_segments())
+    return line.get_xydata(), ends[:, :, 1]
+
+
+def names(panel):
+    return [text.get_text() for text in panel.get_legend().get_texts()]
+
+
+def test_a_grid_is_drawn_with_two_monte_carlo_errors():
+    cells = {(name, n): estimate(name, n, mean) for name, n, mean in (
+        ("ece", 100, 0.09), ("ece", 400, 0.06), ("sweep", 100, 0.05), ("sweep", 400, 0.049))}  # fmt: skip
+    (panel,) = simulate.bias_picture(BiasGrid("n", (100, 400), cells)).axes
+    assert names(panel) == ["ece", "sweep"]
+    points, ends = bars(panel.containers[0])
+    assert points.tolist() == [[100, pytest.approx(0.04)], [400, pytest.approx(0.01)]]
+    assert ends[0] == pytest.approx([0.04 - 2 * 0.002, 0.04 + 2 * 0.002])
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["100", "400"]
+
+
+def test_one_size_is_drawn_as_rows_around_the_truth():
+    cells = {(name, 100): estimate(name, 100, mean) for name, mean in (("ece", 0.09), ("sweep", 0.05))}
+    (panel,) = simulate.bias_picture(BiasGrid("n", (100,), cells)).axes
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["ece\n(L1 error)", "sweep\n(L1 error)"]
+    assert panel.containers[0][0].get_xdata().tolist() == [0.09, 0.05]
+    assert panel.lines[-1].get_xdata().tolist() == [0.05, 0.05]
+    assert panel.get_title() == "estimators at n = 100"
+
+
+def test_powers_are_drawn_by_metric_with_the_level():
+    (panel,) = simulate.power_picture(DETECTIONS).axes
+    assert names(panel) == ["a calibrated model: 0.05", "ece", "sweep"]
+    points, ends = bars(panel.containers[1])
+    assert points.tolist() == [[100, 0.6], [400, 0.6]]
+    assert ends[0] == pytest.approx([0.56, 0.64])
+
+
+def test_sizes_are_drawn_with_their_intervals():
+    needed = SamplesNeeded(200, 180, 230, 0.9, 100, tuple(DETECTIONS[:2]), 0.05, power_curve(2), 0.8, 0.05, 1.0)
+    (panel,) = simulate.samples_picture({"ece": needed}).axes
+    assert "ece: 200 (180 to 230)" in names(panel)
+    band = panel.patches[0].get_extents().transformed(panel.transData.inverted())
+    assert (band.x0, band.x1) == (pytest.approx(180), pytest.approx(230))
+    assert panel.get_title() == "samples to notice a true L1 error of 0.05 (90% intervals)"
+
+
+def test_a_fit_is_drawn_with_its_curve_and_what_was_observed():
+    mine = simulate.like(simulate.draw(UNIFORM, power_curve(2), n=200), {"ECE": cal.ECE}, replicates=10)
+    left, right = simulate.picture(mine).axes
+    x, y = left.lines[1].get_data()
+    assert y == pytest.approx(mine.fit.curves.curve(x))
+    assert right.lines[-1].get_xdata() == [mine.observed["ECE"]]
+    assert names(right) == ["true error", "observed", "mean ± sd over data sets"]

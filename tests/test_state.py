@@ -1,0 +1,125 @@
+"""States add, subtract and travel; what they tell is what the rows tell."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.scale.state import State, first_pass, reading, readings
+
+METRICS = {
+    "ece": cal.ECE,
+    "mce": cal.MCE,
+    "sce": cal.SCE,
+    "brier": cal.BRIER,
+    "accuracy": cal.ACCURACY,
+    "adaptive": cal.ADAPTIVE_ECE,
+    "auroc": cal.AUROC,
+}
+
+
+def rows(seed, n=300, dtype=np.float64, classes=3):
+    generator = np.random.default_rng(seed)
+    p = generator.dirichlet(np.ones(classes), n).astype(dtype)
+    y = generator.integers(0, classes, n)
+    region = generator.choice(["north", "south", "west"], n)
+    return cal.Predictions.from_probs(y, p, region=region, normalize=dtype != np.float64)
+
+
+@pytest.mark.parametrize("by", [None, "region"])
+def test_days_add_in_any_order_and_are_taken_away_to_the_bit(by):
+    days = [State.of(rows(seed, dtype=dtype), METRICS, by) for seed, dtype in enumerate([float, np.float32, float])]
+    assert sum(days).to_bytes() == (days[2] + days[0] + days[1]).to_bytes()
+    for day in days:
+        for other in days:
+            assert ((day + other) - other).to_bytes() == day.to_bytes()
+    assert (sum(days) - sum(days[1:])).to_bytes() == days[0].to_bytes()
+
+
+def test_a_state_tells_what_the_rows_tell():
+    whole = cal.Predictions.from_probs(
+        np.concatenate([rows(seed).labels for seed in range(3)]),
+        np.concatenate([rows(seed).values for seed in range(3)]),
+    )
+    names = ("ece", "mce", "sce", "brier", "accuracy")
+    results = sum(State.of(rows(seed), {name: METRICS[name] for name in names}) for seed in range(3)).results()
+    for name in names:
+        assert results[name].value == METRICS[name](whole).value
+        assert results[name].n == 900
+
+
+def test_groups_are_told_apart_and_together():
+    predictions = rows(0)
+    metrics = {name: METRICS[name] for name in ("ece", "brier")}
+    state = State.of(predictions, metrics, by="region")
+    table = cal.table(predictions, metrics, by="region")
+    assert {
+        row: {name: float(each) for name, each in results.items()} for row, results in state.table().results.items()
+    } == {row: {name: float(each) for name, each in results.items()} for row, results in table.results.items()}
+    assert state.n == 300
+
+
+def test_one_reading_serves_every_metric_that_shares_it():
+    assert len(readings(METRICS)) == 5
+    assert reading(first_pass(cal.ADAPTIVE_ECE)) == reading(first_pass(cal.AUROC)) != reading(cal.AUROC)
+
+
+def test_bytes_come_back_and_damage_is_refused():
+    state = State.of(rows(0), METRICS, by="region")
+    data = state.to_bytes()
+    again = State.from_bytes(data)
+    assert again.to_bytes() == data
+    assert again.metrics == METRICS
+    for place in range(0, len(data), 97):
+        for bit in range(8):
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << bit
+            with pytest.raises(cal.CalibrationInputError):
+                State.from_bytes(bytes(damaged))
+
+
+def test_a_file_is_written_and_read(tmp_path):
+    state = State.of(rows(0), {"ece": cal.ECE})
+    state.save(tmp_path / "monday.state")
+    assert State.load(tmp_path / "monday.state").to_bytes() == state.to_bytes()
+
+
+def test_what_cannot_be_joined_is_named():
+    a, b = State.of(rows(0), {"ece": cal.ECE}), State.of(rows(0), {"ece": cal.ECE.replace(binning=cal.EqualWidth(10))})
+    with pytest.raises(cal.CalibrationInputError, match="n_bins"):
+        a + b
+    with pytest.raises(cal.CalibrationInputError, match="by"):
+        a + State.of(rows(0), {"ece": cal.ECE}, by="region")
+    with pytest.raises(cal.CalibrationInputError, match="1 and 2"):
+        a + State.of(rows(0), {"ece": cal.ECE, "mce": cal.MCE})
+
+
+def test_nothing_is_taken_away_that_was_never_added():
+    a, b = State.of(rows(0), METRICS), State.of(rows(1), METRICS)
+    with pytest.raises(cal.CalibrationInputError, match="must hold all"):
+        a - b
+    north = rows(0)[rows(0).column("region") == "north"]
+    with pytest.raises(cal.CalibrationInputError, match="no 'south'"):
+        State.of(north, METRICS, by="region") - State.of(rows(0), METRICS, by="region")
+
+
+def test_metrics_that_keep_rows_have_no_state():
+    with pytest.raises(cal.CalibrationInputError, match="must keep no rows"):
+        State.of(rows(0), {"full": cal.FULL_ECE})
+
+
+def test_an_empty_state_says_so():
+    state = State.of(rows(0), {"ece": cal.ECE})
+    empty = state - state
+    assert empty.n == 0
+    with pytest.raises(cal.CalibrationInputError, match="must have rows"):
+        empty.results()
+    assert (empty + state).to_bytes() == state.to_bytes()
+
+
+def test_other_summaries_in_the_place_of_the_right_ones_are_refused():
+    state, other = State.of(rows(0), {"ece": cal.ECE}), State.of(rows(0), {"ece": cal.SCE})
+    swapped = dataclasses.replace(state, groups=other.groups)
+    with pytest.raises(cal.CalibrationInputError, match="must be one of ECE"):
+        State.from_bytes(swapped.to_bytes())
