@@ -24,6 +24,8 @@ DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 def widest(request, monkeypatch):
     """Rows in one tile, and rows that are walked along."""
     monkeypatch.setattr(along_rows, "WIDEST", request.param)
+    monkeypatch.setattr(down_columns, "STEPS", 8)
+    monkeypatch.setattr(down_columns, "SUMMED", (4, 8))
     return request.param
 
 

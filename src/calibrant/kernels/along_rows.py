@@ -29,21 +29,21 @@ WHOLE = tl.constexpr(float(1 << 52))
 
 
 @triton.jit
-def _tile(values, rows, start, width, block: tl.constexpr, whole: tl.constexpr, other: tl.constexpr):
-    """Entries of rows from a column on, these columns, and which of them there are; all, where a tile is whole."""
+def _tile(values, rows, start, width, block: tl.constexpr, whole: tl.constexpr):
     columns = start + tl.arange(0, block)
-    inside = whole | (columns < width)[None, :]
     spot = values + rows[:, None] * width + columns[None, :]
     if whole:
+        inside = tl.full((1, block), 1, tl.int1)
         value = tl.load(spot, eviction_policy="evict_first")
     else:
-        value = tl.load(spot, mask=(columns < width)[None, :], other=other, eviction_policy="evict_first")
+        inside = (columns < width)[None, :]
+        value = tl.load(spot, mask=inside, other=float("-inf"), eviction_policy="evict_first")
     return value.to(tl.float32), columns, inside
 
 
 @triton.jit
 def _top(values, rows, start, width, least, most, first, total, block: tl.constexpr, whole: tl.constexpr):
-    value, columns, inside = _tile(values, rows, start, width, block, whole, float("-inf"))
+    value, columns, inside = _tile(values, rows, start, width, block, whole)
     total += tl.sum(tl.where(inside, value, 0.0), axis=1)
     least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
     highest = tl.max(value, axis=1)
@@ -77,7 +77,7 @@ def _tops(values, numbers, place, n, parts, aligned: tl.constexpr, tile_rows: tl
 
 @triton.jit
 def _raise(logits, rows, start, width, least, most, first, sums, pairs, block: tl.constexpr, whole: tl.constexpr):
-    value, columns, inside = _tile(logits, rows, start, width, block, whole, float("-inf"))
+    value, columns, inside = _tile(logits, rows, start, width, block, whole)
     least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
     highest = tl.max(value, axis=1)
     rises = highest > most
@@ -132,8 +132,8 @@ def _squared_errors(
     rows = tl.minimum(places, n - 1)
     total = tl.zeros((tile_rows,), tl.int64)
     for start in range(0, width, block):
-        value, _, _ = _tile(values, rows, start, width, block, False, 0.0)
-        double = value.to(tl.float64)
+        value, _, inside = _tile(values, rows, start, width, block, False)
+        double = tl.where(inside, value, 0.0).to(tl.float64)
         total += tl.sum((double * double + 1.0).to(tl.int64, bitcast=True) - ONE, axis=1)
     label = tl.load(truth + rows)
     true = tl.load(values + rows * width + label, mask=label >= 0, other=0.0).to(tl.float32).to(tl.float64)
@@ -155,8 +155,8 @@ def _tempered(
     mean = tl.zeros((tile_rows,), tl.float64)
     square = tl.zeros((tile_rows,), tl.float64)
     for start in range(0, width, block):
-        value, _, inside = _tile(logits, rows, start, width, block, False, 0.0)
-        shifted = value - largest[:, None]
+        value, _, inside = _tile(logits, rows, start, width, block, False)
+        shifted = tl.where(inside, value - largest[:, None], 0.0)
         raised = tl.where(inside, tl.exp(shifted * inverse), 0.0)
         total += tl.sum(raised, axis=1).to(tl.float64)
         mean += tl.sum(raised * shifted, axis=1).to(tl.float64)

@@ -10,8 +10,8 @@ from calibrant.kernels.tensors import widened
 
 MANY, FEW = (12, 6, 6, 6), (6, 6, 6, 6, 6)
 """How many of the 30 bits of floats up to 1.0 are found at a time, in columns of many samples or of few."""
-LONG = 4096
-"""Samples that are many: the first table has so many counts a column."""
+LONG = 40_960
+"""Samples that are many: ten for each count of the first table."""
 TOGETHER = 64
 """Ranks that are found together, since each has a table of counts."""
 
