@@ -2,10 +2,13 @@
 
     python benchmarks/gpu.py [--rows 50000] [--classes 1000] [--tokens 4096] [--vocabulary 128000] [--json results.json]
 
-First every lens is compared with the host, in all types; then tasks are timed. `stream` is the time in which the GPU
-was busy with kernels and copies (torch's profiler), `call` the whole Python call; both are medians. A read is the
-fastest of some reductions of the same matrix in the same run, a copy is `clone`. With `--device cpu` everything runs on
-tensors of the host that are treated as if they were on a device: a check of the script, not a measurement.
+First every lens is compared with the host, in all types; then tasks are timed. `stream` is the sum of the durations of all
+kernels and copies of a call as the GPU's own clock has them (torch's profiler, the mean of ten calls): the time in which
+the GPU was busy, without the gaps in which it waited for Python. `call` is the whole Python call by the clock of the host,
+from an idle GPU to an idle GPU, the median of thirty. A read is the fastest of some reductions of the same matrix in the
+same run and a copy is `clone`, both between two events of the stream, the median of thirty. With `--device cpu`
+everything runs on tensors of the host that are treated as if they were on a device: a check of the script, not a
+measurement.
 """
 
 import argparse
@@ -39,7 +42,7 @@ LENSES = (
 BINNINGS = (cal.EqualWidth(), cal.EqualWidth(10, closed="left"), cal.EqualWidth(200), cal.EqualMass())
 SHAPES = ((1, 2), (1000, 2), (257, 17), (3000, 100), (500, 1000), (20, 5000))
 SCORES = (cal.BRIER, cal.LOG_LOSS, cal.ACCURACY)
-TIMES = 30
+TIMES, PROFILED = 30, 10
 
 
 def logits_of(rows, classes, device, dtype=torch.float32):
@@ -129,22 +132,25 @@ def event_time(run, device):
 
 
 def stream_time(run, device):
-    """How long the GPU is busy with a call, in milliseconds, by torch's profiler; by events where that sees nothing."""
+    """How long the GPU is busy with a call, in milliseconds: kernels and copies by its own clock, the mean of ten calls.
+
+    Between two events, where torch's profiler sees nothing.
+    """
     if device != "cuda":
         return float("nan")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        for _ in range(10):
+        for _ in range(PROFILED):
             run()
         torch.cuda.synchronize()
     busy = sum(event.self_device_time_total for event in profile.key_averages())
-    return busy / 10 / 1e3 if busy else event_time(run, device)
+    return busy / PROFILED / 1e3 if busy else event_time(run, device)
 
 
 def in_plain_operations(run):
     """The same run without Triton's kernels."""
 
     def plain():
-        serving, backend.serving = backend.serving, lambda tensor, doubles=False: rowwise
+        serving, backend.serving = backend.serving, lambda tensor, **_: rowwise
         try:
             return run()
         finally:
@@ -209,7 +215,7 @@ def main():
     p = torch.softmax(z, dim=1)
     read = min(event_time(walk, device) for walk in (p.sum, p.amax, lambda: p.sum(dim=1)))
     lines = [timed(task, run, device, read) for task, run in tasks(y, p, z).items()]
-    print(f"{options.rows} x {options.classes} float32: one read takes {read:.3f} ms")
+    print(f"{options.rows} x {options.classes} float32: one read takes {read:.3f} ms; `stream` is the GPU's busy time")
     print(f"{'task':44s} {'stream ms':>10s} {'reads':>8s} {'call ms':>10s}")
     for line in lines:
         print(f"{line['task']:44s} {line['stream_ms']:10.3f} {line['reads']:8.2f} {line['call_ms']:10.3f}")

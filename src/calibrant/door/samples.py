@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ class Door:
             labels, soft = class_labels(truth, width, keys, self.truth_name, self.layout)
         else:
             labels, soft = event_labels(truth, keys, self.truth_name, self.layout)
-        return Truth(labels, soft, tuple(map(str, range(width) if keys is None else keys)), kept, left_out)
+        return Truth(labels, soft, _numbered(width) if keys is None else tuple(map(str, keys)), kept, left_out)
 
     def staying(self, ignore_index: Any = None) -> tuple[Array | None, dict[str, Array]]:
         """Which rows stay (None: all), and which do not, by the reason in words."""
@@ -262,6 +263,12 @@ class Door:
                 where=self.layout.place(wrong[0]),
             )
         return (self.values / totals[:, None]).astype(self.values.dtype)
+
+
+@lru_cache(maxsize=4)
+def _numbered(count: int) -> tuple[str, ...]:
+    """The names of classes that have none; those of a vocabulary take longer to make than a read of its logits."""
+    return tuple(map(str, range(count)))
 
 
 def _checked_axis(class_axis: Any, values: Array, truth: Array, name: str) -> int | None:

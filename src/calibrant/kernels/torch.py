@@ -165,7 +165,7 @@ def scalar_totals(
     """Counts, and outputs and targets in two limbs each, of every (question, bin) for events of fixed edges."""
     v, bins = outputs.shape[1], len(inner) + 1
     table = torch.zeros((5, groups * v * bins), dtype=torch.int64, device=outputs.tensor.device)
-    truth, edges = placed(outputs, targets), _kept(inner.tobytes(), inner.dtype.name, outputs.tensor.device)
+    truth, edges = placed(outputs, targets), _kept(inner.tobytes(), inner.dtype.str, outputs.tensor.device)
     plain = keep is None and group is None and not grain and truth.ndim == 1 and 0 < len(inner) <= MOST_EDGES
     if v == 1 and plain:
         serving(outputs.tensor, doubles=True).add_events(table, outputs.tensor[:, 0], truth, edges, closed == "right")
