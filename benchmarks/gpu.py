@@ -2,13 +2,13 @@
 
     python benchmarks/gpu.py [--rows 50000] [--classes 1000] [--tokens 4096] [--vocabulary 128000] [--json results.json]
 
-First every lens is compared with the host, in all types; then tasks are timed. `stream` is the sum of the durations of all
-kernels and copies of a call as the GPU's own clock has them (torch's profiler, the mean of ten calls): the time in which
-the GPU was busy, without the gaps in which it waited for Python. `call` is the whole Python call by the clock of the host,
-from an idle GPU to an idle GPU, the median of thirty. A read is the fastest of some reductions of the same matrix in the
-same run and a copy is `clone`, both between two events of the stream, the median of thirty. With `--device cpu`
-everything runs on tensors of the host that are treated as if they were on a device: a check of the script, not a
-measurement.
+First every lens is compared with the host, in all types; then tasks are timed. `stream` is the sum of the durations of
+all kernels and copies of a call as the GPU's own clock has them (torch's profiler, the mean of ten calls): the time in
+which the GPU was busy, without the gaps in which it waited for Python. `call` is the whole Python call by the clock of
+the host, from an idle GPU to an idle GPU, the median of thirty. A read is the fastest of some reductions of the same
+matrix in the same run and a copy is `clone`, both between two events of the stream, the median of thirty. With
+`--device cpu` everything runs on tensors of the host that are treated as if they were on a device: a check of the
+script, not a measurement.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def event_time(run, device):
 
 
 def stream_time(run, device):
-    """How long the GPU is busy with a call, in milliseconds: kernels and copies by its own clock, the mean of ten calls.
+    """How long the GPU is busy with a call, in milliseconds: kernels and copies by its own clock, a mean.
 
     Between two events, where torch's profiler sees nothing.
     """
