@@ -16,7 +16,7 @@ pytest.importorskip("triton")
 from calibrant.kernels import along_rows, down_columns, fused, rowwise  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the interpreter subtracts infinities in NumPy
-SHAPES = [(1, 1), (5, 3), (3, 70), (40, 16)]
+SHAPES = [(1, 1), (5, 3), (3, 70), (40, 16), (40, 150)]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 
 
@@ -24,6 +24,7 @@ DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 def widest(request, monkeypatch):
     """Rows in one tile, and rows that are walked along."""
     monkeypatch.setattr(along_rows, "WIDEST", request.param)
+    monkeypatch.setattr(along_rows, "RESIDENT", 64)
     monkeypatch.setattr(down_columns, "STEPS", 8)
     monkeypatch.setattr(down_columns, "SUMMED", (4, 8))
     return request.param

@@ -47,10 +47,8 @@ def _top(values, rows, start, width, least, most, first, total, block: tl.conste
     total += tl.sum(tl.where(inside, value, 0.0), axis=1)
     least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
     highest = tl.max(value, axis=1)
-    rises = highest > most
-    if tl.max(rises.to(tl.int32), axis=0) > 0:
-        there = tl.where(value == highest[:, None], columns[None, :], width - 1)
-        first = tl.where(rises, tl.min(there, axis=1), first)
+    if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
+        first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
         most = tl.maximum(most, highest)
     return least, most, first, total
 
@@ -80,15 +78,13 @@ def _raise(logits, rows, start, width, least, most, first, sums, pairs, block: t
     value, columns, inside = _tile(logits, rows, start, width, block, whole)
     least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
     highest = tl.max(value, axis=1)
-    rises = highest > most
-    if tl.max(rises.to(tl.int32), axis=0) > 0:
-        there = tl.where(value == highest[:, None], columns[None, :], width - 1)
-        first = tl.where(rises, tl.min(there, axis=1), first)
+    if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
+        first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
         scale = tl.exp(most - highest).to(tl.float64)  # 0 of the first tile
-        sums = tl.where(rises, (sums + 1.0) * scale, sums)
-        pairs = tl.where(rises, (pairs + 1.0) * scale * scale, pairs)
+        sums = (sums + 1.0) * scale
+        pairs = (pairs + 1.0) * scale * scale
         most = tl.maximum(most, highest)
-        value = tl.where(rises[:, None] & (columns[None, :] == first[:, None]), float("-inf"), value)
+        value = tl.where(columns[None, :] == first[:, None], float("-inf"), value)
     raised = tl.exp(value - most[:, None])
     sums += tl.sum(raised, axis=1).to(tl.float64)
     pairs += tl.sum(raised * raised, axis=1).to(tl.float64)
