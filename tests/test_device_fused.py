@@ -20,14 +20,19 @@ SHAPES = [(1, 1), (5, 3), (3, 70), (40, 16), (40, 150)]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 
 
-@pytest.fixture(params=[32, 1024], autouse=True)
+@pytest.fixture(params=[32, 1024])
 def widest(request, monkeypatch):
     """Rows in one tile, and rows that are walked along."""
     monkeypatch.setattr(along_rows, "WIDEST", request.param)
     monkeypatch.setattr(along_rows, "RESIDENT", 64)
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def shallow(monkeypatch):
+    """Columns of several tiles."""
     monkeypatch.setattr(down_columns, "STEPS", 8)
     monkeypatch.setattr(down_columns, "SUMMED", (4, 8))
-    return request.param
 
 
 def logits(shape, dtype):
@@ -48,6 +53,7 @@ def carried(table):
     return torch.stack((table[0], table[1] + (table[2] >> 26), table[2] & (1 << 26) - 1))
 
 
+@pytest.mark.usefixtures("widest")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_walk_along_rows_of_probabilities(shape, dtype):
@@ -62,6 +68,7 @@ def test_the_walk_along_rows_of_probabilities(shape, dtype):
     assert torch.equal(along_rows.squared_errors(values, truth), rowwise.squared_errors(values, truth))
 
 
+@pytest.mark.usefixtures("widest")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_walk_along_rows_of_logits(shape, dtype):
@@ -118,6 +125,7 @@ def test_rows_that_are_not_contiguous_are_walked_along():
     assert torch.equal(down_columns.below(values, thresholds)[1], rowwise.below(values, thresholds)[1])
 
 
+@pytest.mark.usefixtures("widest")
 def test_what_is_not_finite_is_seen():
     values = logits((6, 70), torch.float32)
     values[1, 3], values[2, 4], values[3, 5] = torch.nan, torch.inf, -torch.inf
