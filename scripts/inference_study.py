@@ -1,17 +1,17 @@
 """Do intervals cover, do tests keep their level? Writes docs/inference_study.md and its raw results.
 
-    python scripts/inference_study.py [--datasets 400] [--jobs 2] [--part 1/2] [--out DIR]
+    python scripts/inference_study.py [--datasets 400] [--jobs 2] [--out DIR]
 
 Intervals are `Confidence()` of each recipe, held against the recipe's own limit (`interval_laws`). Tests are held
-against calibrated data, and data that are off (`calibration_laws`). With --part k/m only every m-th cell is computed;
-the page is written by the run that finds the raw results of all parts.
+against calibrated data, and data that are off (`calibration_laws`). What is finished is kept in inference_study.jsonl,
+so that a run that was stopped goes on from there; the page is written when all is.
 """
 
 import argparse
 import csv
 import json
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
@@ -130,41 +130,35 @@ def main():
     parser.add_argument("--datasets", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--part", default="1/1", help="k/m: every m-th cell, from the k-th on")
     parser.add_argument("--out", type=Path, default=DOCS)
     options = parser.parse_args()
-    part, parts = map(int, options.part.split("/"))
-    tasks = [(covered, (*cell, *some, options.seed)) for cell in cells() for some in chunks(options.datasets, cell[2])]
-    tasks += [(tested, test) for test in tests(options.datasets)]
-    tasks = sorted(tasks, key=lambda task: -effort(*task))[part - 1 :: parts]
-    with ProcessPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(run, tasks))
-    raw = {
-        "cells": [
-            row for (function, _), (rows, _) in zip(tasks, results, strict=True) if function is covered for row in rows
-        ],
-        "tests": [row for (function, _), (row, _) in zip(tasks, results, strict=True) if function is tested],
-        "seconds": sum(seconds for _, seconds in results),
-    }
     options.out.mkdir(parents=True, exist_ok=True)
-    files = [options.out / f"inference_study.{number}-{parts}.json" for number in range(1, parts + 1)]
-    files[part - 1].write_text(json.dumps(raw), encoding="utf-8")
-    if all(path.exists() for path in files):
-        write(options, [json.loads(path.read_text(encoding="utf-8")) for path in files])
-        for path in files:
-            path.unlink()
+    kept = options.out / "inference_study.jsonl"
+    known = dict(json.loads(line) for line in kept.read_text("utf-8").splitlines()) if kept.exists() else {}
+    tasks = [(covered, (*cell, *some, options.seed)) for cell in cells() for some in chunks(options.datasets, cell[2])]
+    tasks = {str(task[1]): task for task in [*tasks, *((tested, test) for test in tests(options.datasets))]}
+    waiting = sorted((name for name in tasks if name not in known), key=lambda name: -effort(*tasks[name]))
+    with ProcessPoolExecutor(options.jobs) as pool, kept.open("a", encoding="utf-8") as file:
+        running = {pool.submit(run, tasks[name]): name for name in waiting}
+        for future in as_completed(running):
+            known[running[future]] = future.result()
+            file.write(json.dumps([running[future], future.result()]) + "\n")
+            file.flush()
+    write(options, tasks, known)
+    kept.unlink()
 
 
-def write(options, parts):
-    """The page and the table of cells from the raw results of all parts."""
-    rows = sorted(added(row for raw in parts for row in raw["cells"]), key=lambda row: tuple(row[:4]))
+def write(options, tasks, known):
+    """The page and the table of cells from what all tasks found."""
+    found_by = {kind: [known[name][0] for name, task in tasks.items() if task[0] is kind] for kind in (covered, tested)}
+    rows = sorted(added(row for part in found_by[covered] for row in part), key=lambda row: tuple(row[:4]))
     with (options.out / "inference_study.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["recipe", "data", "regime", "n", *COLUMNS])
         writer.writerows(rows)
     order = {task[:3]: place for place, task in enumerate(tests(1))}
-    tested_rows = sorted((row for raw in parts for row in raw["tests"]), key=lambda row: order[tuple(row[:3])])
-    minutes = sum(raw["seconds"] for raw in parts) / 60
+    tested_rows = sorted(found_by[tested], key=lambda row: order[tuple(row[:3])])
+    minutes = sum(seconds for _, seconds in known.values()) / 60
     text = page(rows, tested_rows, options.datasets, minutes, compared=(RESAMPLES, options.datasets // 10))
     (options.out / "inference_study.md").write_text(text, encoding="utf-8")
 

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import calibrant as cal
 from calibrant.cli import commands
 from calibrant.files import SHIPPED, read
+from calibrant.scale import State
 from calibrant.specification import spelling
 from typed import Ended, typed
 
@@ -148,6 +149,9 @@ def folder(tmp_path_factory):
     _write_rows(folder / "accents.csv", {"label": [1, 0], "p": [0.7, 0.2], "region": ["café", "猫"]})
     shutil.copy(folder / "probs.npz", folder / "predictions.npz")
     shutil.copy(folder / "wide.csv", folder / "predictions.csv")
+    (folder / "logs").mkdir()
+    shutil.copy(folder / "wide.parquet", folder / "logs" / "monday.parquet")
+    State.of(read(folder / "probs.npz"), {"ece": cal.ECE, "brier": cal.BRIER}).save(folder / "week.state")
     return folder
 
 
@@ -684,7 +688,8 @@ def test_of_several_limits_of_a_metric_each_holds(command, limits):
         (["measure", "probs.npz", "-m", "ece", "--fail-above", "sce=0.1"], "not measured"),
         (["measure", "probs.npz", "-m", "accuracy", "--fail-above", "accuracy=0.9"], "higher is better"),
         (["measure", "probs.npz", "-m", "ece", "--confident"], "--fail-above"),
-        (["measure", "probs.npz", "probs.npz", "probs.npz"], "two NPY"),
+        (["measure", "probs.npz", "event.csv", "--interval"], "one file"),
+        (["measure", "probs.npz", "--skip-bad"], "--skip-bad"),
         (["measure", "other.npz", "--label", "truth", "--probs", "forecast", "--logits", "scores"], "--logits"),
         (["measure", "missing.npz", "--metric", "ecee"], "did you mean 'ece'?"),
         (["measure", "missing.npz", "--select", "labelin("], "--select"),
@@ -1075,6 +1080,8 @@ def test_info_tells_versions_and_every_recipe(command):
     assert ended.code == 0
     assert f"calibrant {cal.__version__}" in ended.out
     assert np.__version__ in ended.out
+    name, reason = cal.kernels.serving()
+    assert f"Kernels: {name} ({reason})" in ended.out
     for name in cal.RECIPES:
         assert f"  {name.lower()} " in ended.out
 

@@ -18,6 +18,7 @@ from calibrant.cli import commands
 from calibrant.files import read
 from calibrant.inference.comparison import holm
 from calibrant.report import subject
+from calibrant.scale import State
 from typed import Ended, typed
 
 pytestmark = pytest.mark.slow
@@ -50,6 +51,7 @@ def folder(tmp_path_factory):
     chance = p[:, 0]
     lines = [f"{int(label == 0)},{value:.6f}" for label, value in zip(y, chance, strict=True)]
     (folder / "predictions.csv").write_text("\n".join(["label,p", *lines]) + "\n", encoding="utf-8")
+    State.of(read(folder / "predictions.csv"), {"ece": cal.ECE}).save(folder / "week.state")
     (folder / "bad.csv").write_text("label,p\n1,1.7\n", encoding="utf-8")
     (folder / "empty.csv").write_text("", encoding="utf-8")
     return folder

@@ -287,7 +287,7 @@ def test_a_wrong_ending_is_refused_before_the_work(command, monkeypatch):
 WRITERS = {
     "report": ("report", "event.csv"),
     "fit": ("recalibrate", "fit", "classes.npz"),
-    "choose": ("recalibrate", "choose", "classes.npz", "-m", "temperature", "--interval", "20"),
+    "choose": ("recalibrate", "choose", "classes.npz", "-m", "temperature"),
     "apply": ("recalibrate", "apply", "map.json", "others.npz", "--format", "csv"),
     "simulate": ("simulate", "like", "event.csv", "--replicates", "2", "-m", "ece"),
     "plan": ("experiment", "plan", "miniature"),

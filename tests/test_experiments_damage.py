@@ -3,7 +3,9 @@
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +123,23 @@ def test_a_row_that_is_lost_is_missed(folder, finished):
     assert found(folder) == found(finished)
 
 
+@pytest.mark.parametrize("rows", ["9e999", "'many'", "-1"])
+def test_a_tally_that_is_none_is_damage(folder, rows):
+    with sqlite3.connect(folder / "study.sqlite") as database:
+        database.execute(f"update tallies set rows = {rows}")
+    database.close()
+    with pytest.raises(cal.CalibrationInputError, match="must be as it was written"):
+        found(folder)
+
+
+def test_a_column_of_another_name_is_damage(folder):
+    with sqlite3.connect(folder / "study.sqlite") as database:
+        database.execute("alter table trials rename column owner to ovner")
+    database.close()
+    with pytest.raises(cal.CalibrationInputError, match="damaged columns of trials"):
+        found(folder)
+
+
 def test_a_measurement_that_was_changed_is_measured_again(folder, finished):
     with sqlite3.connect(folder / "study.sqlite") as database:
         changed = database.execute("update measurements set result = replace(result, '0.', '0.9')")
@@ -136,7 +155,7 @@ def test_rows_and_their_tally_are_read_at_one_moment(folder, monkeypatch):
 
     def written_in_between(database, table):
         with other.database.writing() as connection:
-            for record in other.database.rows(connection, "trials", "where id = ?", (trial,)):
+            for record in other.database.rows(connection, "trials", id=trial):
                 other.database.put(connection, "trials", {**record, "epoch": record["epoch"] + 1})
         return tally(database, table)
 
@@ -144,6 +163,60 @@ def test_rows_and_their_tally_are_read_at_one_moment(folder, monkeypatch):
     assert [row.epoch for row in store.rows()] == [0, 0, 0]
     monkeypatch.undo()
     assert [row.epoch for row in store.rows()] == [1, 0, 0]
+
+
+def test_a_store_of_version_0_1_is_read_as_it_is_and_sealed_when_it_is_written_to(tmp_path):
+    shutil.copytree(Path(__file__).parent / "written_by_0_1_0" / "store", tmp_path / "store")
+    store = Store(tmp_path / "store")
+    before, text = store.rows(), store.study_text
+    assert store.database.is_whole()
+    assert store.retry() == 0
+    assert [(row.trial, row.state, row.seconds) for row in store.rows()] == [
+        (row.trial, row.state, row.seconds) for row in before
+    ]
+    assert store.study_text == text
+    with sqlite3.connect(store.database.path) as database:
+        database.execute("update trials set seconds = seconds + 1")
+    database.close()
+    with pytest.raises(cal.CalibrationInputError, match="a damaged row of trials"):
+        store.rows()
+
+
+def test_an_index_that_leads_to_another_row_is_not_followed(folder, finished):
+    """Found by mutation: the entries of an index that were exchanged lead to the whole rows of other trials."""
+    store = Store(folder)
+    first, second, _ = (row.trial.id for row in store.rows())
+    with sqlite3.connect(folder / "study.sqlite") as database:
+        database.execute("pragma writable_schema = on")
+        (page,) = database.execute(
+            "select rootpage from sqlite_master where name = 'sqlite_autoindex_maps_1'"
+        ).fetchone()
+    database.close()
+    whole = bytearray((folder / "study.sqlite").read_bytes())
+    index = whole[512 * (page - 1) : 512 * page]
+    exchanged = index.replace(first.encode(), b"*" * 16).replace(second.encode(), first.encode())
+    whole[512 * (page - 1) : 512 * page] = exchanged.replace(b"*" * 16, second.encode())
+    (folder / "study.sqlite").write_bytes(whole)
+    with store.database.reading() as database, pytest.raises(cal.CalibrationInputError, match="a damaged row of maps"):
+        store.database.rows(database, "maps", trial=first, method="temperature")
+    assert store.fitted(first, "temperature") is None
+
+
+def test_damage_that_is_met_while_measuring_is_no_failure_of_a_method(folder, monkeypatch):
+    """Found by mutation: what cannot be kept was taken for a method that cannot be fitted."""
+    from calibrant.experiments.running.sealed_database import DamagedStoreError
+
+    store = Store(folder)
+    with store.database.writing() as database:
+        for table in ("measurements", "maps"):
+            store.database.remove(database, table, "method = ?", ("temperature",))
+
+    def damaged(self, *arguments):
+        raise DamagedStoreError(self.database.path, "a damaged page")
+
+    monkeypatch.setattr(Store, "keep_fitted", damaged)
+    with pytest.raises(DamagedStoreError):
+        found(folder)
 
 
 # outcomes
@@ -210,13 +283,20 @@ def test_a_finished_study_is_looked_at_where_nothing_can_be_written(folder, fini
     with sqlite3.connect(folder / "study.sqlite") as database:
         database.execute("pragma journal_mode = wal")
     database.close()
-    for path in (folder, *folder.rglob("*"), *list(folder.parents)[:3]):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    child = os.fork()
-    if child == 0:
-        os.setuid(65534)
-        os._exit(0 if found(folder) == expected and not os.access(folder, os.W_OK) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with tempfile.TemporaryDirectory() as place:  # where another user can look, unlike in the folders of pytest
+        Path(place).chmod(0o755)
+        copy = shutil.copytree(folder, Path(place, "study"))
+        paths = (copy, *copy.rglob("*"))
+        for path in paths:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        child = os.fork()
+        if child == 0:
+            os.setuid(65534)
+            os._exit(0 if found(copy) == expected and not os.access(copy, os.W_OK) else 1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for path in paths:
+            path.chmod(0o755)
+    assert status == 0
 
 
 def test_looking_writes_nothing_where_nothing_can_be_written(folder, finished, monkeypatch):

@@ -278,7 +278,7 @@ def test_a_class_without_facts_gets_the_plain_engine_and_the_same_value(name):
     piece = find(name)
     original, mine = CLASSES[name](piece), CLASSES[name](copied_class(piece, declared=False))
     plain = mine(SHIPPED_TEST, interval=cal.Bootstrap(40, seed=0))
-    assert plain.value == original(SHIPPED_TEST).value
+    assert plain.value == pytest.approx(original(SHIPPED_TEST).value, rel=1e-12)  # kernels of one's own sum in NumPy
     assert plain.interval.low <= plain.interval.high
     assert 0 < cal.consistency(mine, SHIPPED_TEST, n=20, seed=0).p_value <= 1
 

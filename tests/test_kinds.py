@@ -333,3 +333,28 @@ def test_labels_know_their_names_from_either_frame_and_say_where_logits_go():
         Predictions.from_probs([0, 1], [[2, 2], [3, 1]], normalize="no")
     with pytest.raises(CalibrationInputError):
         Predictions.from_probs(np.zeros((2, 0)), [[None, 1], [0, 1]], missing="drop")
+
+
+def test_what_is_known_of_rows_stays_with_the_rows_and_not_with_other_values():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(50, 4))
+    whole = cal.Predictions.from_logits(rng.integers(0, 4, 50), logits).forecasts
+    for rows in (slice(10, 20), np.arange(50) % 3 == 0, [4, 4, 1]):
+        fresh = type(whole)(logits[rows], True)
+        assert np.array_equal(whole[rows].leaders(1), fresh.leaders(1))
+        assert np.array_equal(whole[rows].confidence, fresh.confidence)
+    other = dataclasses.replace(whole, values=-logits)
+    assert np.array_equal(other.leaders(1), np.argmin(logits, axis=1)[:, None])
+    assert np.array_equal(other.probabilities, type(whole)(-logits, True).probabilities)
+
+
+@pytest.mark.parametrize("make", [cal.Predictions.from_probs, cal.Predictions.from_logits])
+def test_the_leaders_of_rows_are_found_once(make, monkeypatch):
+    p = np.random.default_rng(0).dirichlet(np.ones(5), 300)
+    predictions = make(np.zeros(300, int), p)
+    for name in ("row_survey", "logits_survey", "leaders"):
+        for backend in cal.kernels.backends().values():
+            monkeypatch.delattr(backend, name)
+    for asked in (predictions, predictions[:200], predictions[::2]):
+        for metric in (cal.ECE, cal.ADAPTIVE_ECE, cal.ACCURACY):
+            assert metric(asked).n == len(asked)

@@ -24,7 +24,7 @@ ZERO = 1e-7
 Across = Callable[[Floats, Floats], dict[str, float]]
 
 
-@declare(Facts("aggregate", passes=lambda facts: _of_order(facts, 1.0), words=""))
+@declare(Facts("aggregate", passes=lambda facts: _of_order(facts, 1.0), words="", rises="sum"))
 def mean(distances: Floats, bins: Bins) -> Floats:
     r"""Every sample counts the same: :math:`\sum_b \frac{n_b}{n} d_b`.
 
@@ -36,7 +36,7 @@ def mean(distances: Floats, bins: Bins) -> Floats:
         return _summed(bins.counts * distances, bins) / bins.held
 
 
-@declare(Facts("aggregate", passes=lambda facts: _rooted(facts, 2.0)))
+@declare(Facts("aggregate", passes=lambda facts: _rooted(facts, 2.0), rises="sum"))
 def root_mean(distances: Floats, bins: Bins) -> Floats:
     r"""The square root of the mean, 0 where the mean is negative: :math:`\sqrt{\max(0, \sum_b \frac{n_b}{n} d_b)}`.
 
@@ -65,13 +65,13 @@ class root:  # noqa: N801 - an aggregate reads as a function
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return Facts("aggregate", passes=lambda facts: _rooted(facts, self.p))
+        return Facts("aggregate", passes=lambda facts: _rooted(facts, self.p), rises="sum")
 
     def __call__(self, distances: Floats, bins: Bins) -> Floats:
         return np.power(np.maximum(mean(distances, bins), 0.0), 1 / self.p)
 
 
-@declare(Facts("aggregate", passes=lambda facts: _of_order(facts, 0.0)))
+@declare(Facts("aggregate", passes=lambda facts: _of_order(facts, 0.0), rises="each"))
 def maximum(distances: Floats, bins: Bins) -> Floats:
     r"""The worst bin that holds samples: :math:`\max_{b: n_b > 0} d_b`.
 
@@ -104,7 +104,8 @@ class sample_quantile:  # noqa: N801 - an aggregate reads as a function
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return Facts("aggregate", passes=lambda facts: _of_order(facts, 0.0), words=f"{self.q:g} quantile")
+        words = f"{self.q:g} quantile"
+        return Facts("aggregate", passes=lambda facts: _of_order(facts, 0.0), words=words, rises="counted")
 
     def __call__(self, distances: Floats, bins: Bins) -> Floats:
         return np.array([self._of(*question) for question in zip(distances, bins.counts, strict=True)])
@@ -119,7 +120,7 @@ class sample_quantile:  # noqa: N801 - an aggregate reads as a function
         return float(low + (place - np.floor(place)) * (high - low))
 
 
-@declare(Facts("aggregate", passes=lambda facts: _of_order(or_nothing(facts), 0.0)))
+@declare(Facts("aggregate", passes=lambda facts: _of_order(or_nothing(facts), 0.0), rises="each"))
 def uniform(distances: Floats, bins: Bins) -> Floats:
     r"""Every requested bin counts the same: :math:`\sum_{b: n_b > 0} \frac1r d_b`, r the number of bins asked for.
 
@@ -136,7 +137,7 @@ def uniform(distances: Floats, bins: Bins) -> Floats:
     return np.where(filled.any(axis=1), _summed(np.where(filled, distances, 0.0), bins) / bins.requested, np.nan)
 
 
-@declare(Facts("across", passes=as_they_are, keeps_one=True, words="mean of parts"))
+@declare(Facts("across", passes=as_they_are, keeps_one=True, words="mean of parts", rises="each"))
 def mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""The plain mean over questions; those without samples are left out.
 
@@ -148,7 +149,7 @@ def mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(values[filled].sum(), filled.sum())}
 
 
-@declare(Facts("across", passes=or_nothing, keeps_one=True))
+@declare(Facts("across", passes=or_nothing, keeps_one=True, rises="each"))
 def mean_of_all(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""The plain mean over all questions; one without samples counts 0 (all without: nan).
 
@@ -160,7 +161,7 @@ def mean_of_all(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(values[filled].sum(), len(values) if filled.any() else 0)}
 
 
-@declare(Facts("across", passes=lambda facts: _rooted(facts, 2.0), words="root of the mean of parts"))
+@declare(Facts("across", passes=lambda facts: _rooted(facts, 2.0), words="root of the mean of parts", rises="each"))
 def root_mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""The root of the mean over questions, 0 where that is negative: :math:`\sqrt{\max(0, \frac1K \sum_k e_k)}`.
 
@@ -178,7 +179,7 @@ def root_mean_of(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": float(np.sqrt(np.maximum(square, 0.0))), "signed_square": square}
 
 
-@declare(Facts("across", passes=as_they_are, keeps_one=True))
+@declare(Facts("across", passes=as_they_are, keeps_one=True, rises="counted"))
 def weighted_by_size(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""Questions weighted by their samples: :math:`\sum_k \frac{n_k}{N} e_k`.
 
@@ -206,7 +207,7 @@ def contraharmonic(values: Floats, sizes: Floats) -> dict[str, float]:
     return {"value": _ratio(np.square(errors).sum(), errors.sum())}
 
 
-@declare(Facts("across", passes=or_nothing))
+@declare(Facts("across", passes=or_nothing, rises="counted"))
 def signed_balance(values: Floats, sizes: Floats) -> dict[str, float]:
     r"""Over- and under-confident questions weighed against each other, with their parts as details.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints, Totals
+from calibrant.specification.documents import require_keys
 from calibrant.summaries import About, Sums
 from calibrant.text import aligned
 
 if TYPE_CHECKING:
     import pandas
 
+Limbs = Mapping[str, object]
 MOST_BYTES = 4 << 30
 """A table larger than this is refused before it is allocated."""
 
@@ -160,6 +162,42 @@ class Bins(Sums):
         if self.cells is not None and not np.array_equal(np.unique(self.cells, axis=0), self.cells):
             yield "cells out of order"
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers, ready for JSON.
+
+        >>> import calibrant as cal
+        >>> bins = cal.ECE([1, 0], [.9, .2]).bins
+        >>> Bins.from_dict(bins.to_dict(), bins.about).outputs.same(bins.outputs)
+        True
+        """
+        document: dict[str, object] = {"requested": self.requested.tolist()}
+        for name, totals in self.totals.items():
+            limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
+            document[name] = {limb: array.tolist() for limb, array in limbs.items() if array is not None}
+        for name, ends in (("low", self.low), ("high", self.high)):
+            if ends is not None:
+                document[name] = [[None if np.isnan(end) else float(end) for end in row] for row in ends]
+        if self.cells is not None:
+            document["cells"] = self.cells.tolist()
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, object], about: About) -> Bins:
+        """Bins from what `to_dict` gave, about what a result says."""
+        require_keys(document, {"requested": list, "size": dict, "outputs": dict, "targets": dict}, _OTHERS)
+        totals = {
+            name: Totals(
+                **{limb: _whole_numbers(each, cls.axes[name]) for limb, each in cast(Limbs, document[name]).items()}
+            )
+            for name in ("size", "outputs", "targets", "squares")
+            if name in document
+        }
+        low, high = (np.array(document[name], np.float64) if name in document else None for name in ("low", "high"))
+        cells = _whole_numbers(document["cells"], cls.axes["cells"]) if "cells" in document else None
+        return cls(
+            about, requested=_whole_numbers(document["requested"], "v"), low=low, high=high, cells=cells, **totals
+        )
+
     def _columns(self) -> dict[str, Sequence[str] | Sequence[float]]:
         """One entry a question and bin; a coordinate's name is added where there are several."""
         v, b, d = self.shape
@@ -207,6 +245,18 @@ def check_memory(questions: int, bins: int, coordinates: int) -> None:
             got=f"{questions:,} questions x {bins:,} bins ({needed / (1 << 30):.1f} GiB)",
             hint="use fewer bins, or a lens that asks fewer questions",
         )
+
+
+_OTHERS = ("squares", "low", "high", "cells")
+
+
+def _whole_numbers(values: object, axes: str) -> Ints:
+    """Whole numbers of these axes: JSON cannot tell those that follow an empty one."""
+    array = np.array(values)
+    if array.dtype.kind != "i" and array.size:
+        raise ValueError(f"{array.dtype} in the place of whole numbers")
+    missing = 0 if array.size else max(0, len(axes) - array.ndim)
+    return array.astype(np.int64).reshape(*array.shape, *(1,) * missing)
 
 
 def _known(array: Array | None) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.binning.bounds import Gaps
 from calibrant.bins import Bins
 from calibrant.checks import interval, numbers, order
 from calibrant.exceptions import CalibrationInputError
@@ -49,7 +50,10 @@ def squared(bins: Bins) -> Floats:
     return np.square(bins.gap).sum(axis=2)
 
 
-@declare(Facts("distance", low=-1.0, high=1.0, sides=2, calibrated=0.0, additive=True))
+_SIGNED = Facts("distance", low=-1.0, high=1.0, sides=2, calibrated=0.0, additive=True)
+
+
+@declare(dataclasses.replace(_SIGNED, within=lambda gaps: (gaps.low, gaps.high)))
 def signed(bins: Bins) -> Floats:
     r"""Signed gap :math:`\bar p_b - \bar y_b` of an event: positive where the forecasts are over-confident.
 
@@ -61,7 +65,19 @@ def signed(bins: Bins) -> Floats:
     return bins.gap[:, :, 0]
 
 
-@declare(dataclasses.replace(_error(2.0, 2.0), low=-math.inf, tends_to=squared))
+def _debiased_within(gaps: Gaps) -> tuple[Floats, Floats]:
+    """A variance is largest where the frequency is nearest to one half, and smallest at an end."""
+    even = np.clip(0.5, gaps.rarely, gaps.often)
+    largest = even * (1 - even) / np.maximum(gaps.few - 1, 1.0)
+    smallest = np.minimum(gaps.rarely * (1 - gaps.rarely), gaps.often * (1 - gaps.often))
+    low = np.square(gaps.least) - largest
+    high = np.square(gaps.most) - smallest / np.maximum(gaps.many - 1, 1.0)
+    single, several = gaps.few <= 1, gaps.many > 1
+    low = np.where(several, np.where(single, np.minimum(low, 0.0), low), 0.0)
+    return low, np.where(several, np.where(single, np.maximum(high, 0.0), high), 0.0)
+
+
+@declare(dataclasses.replace(_error(2.0, 2.0), low=-math.inf, tends_to=squared, within=_debiased_within))
 def debiased_squared(bins: Bins) -> Floats:
     r"""Squared gap of each bin less its sampling bias; may be negative.
 
@@ -221,7 +237,12 @@ class inter_interval:  # noqa: N801
     def facts(self) -> Facts:
         """What is known of it."""
         facts = _error(max(self.low, 1.0 - self.high), None)
-        return dataclasses.replace(facts, calibrated=math.nan, interval=(self.low, self.high))
+        return dataclasses.replace(facts, calibrated=math.nan, interval=(self.low, self.high), within=self._between)
+
+    def _between(self, gaps: Gaps) -> tuple[Floats, Floats]:
+        """Outside on either side, the distance rises with that from the interval."""
+        least = np.maximum(0.0, np.maximum(self.low - gaps.often, gaps.rarely - self.high))
+        return least, np.maximum(0.0, np.maximum(self.low - gaps.rarely, gaps.often - self.high))
 
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "inter_interval")
@@ -250,7 +271,13 @@ class interval_tvd:  # noqa: N801
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return dataclasses.replace(_error(1.0, None), calibrated=math.nan)
+        return dataclasses.replace(_error(1.0, None), calibrated=math.nan, within=self._between)
+
+    def _between(self, gaps: Gaps) -> tuple[Floats, Floats]:
+        """The size of the gap where the frequency is surely outside, 0 where it is surely inside."""
+        outside = (gaps.often < self.low) | (gaps.rarely > self.high)
+        inside = (gaps.rarely >= self.low) & (gaps.often <= self.high)
+        return np.where(outside, gaps.least, 0.0), np.where(inside, 0.0, gaps.most)
 
     def __call__(self, bins: Bins) -> Floats:
         _require_event(bins, "interval_tvd")

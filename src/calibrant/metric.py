@@ -37,6 +37,10 @@ class Metric(ABC, Generic[S]):
     def conclude(self, summary: S | Literal[0]) -> Result:
         """The number that follows from a summary, or from their `sum`."""
 
+    def at_once(self, predictions: Predictions) -> Result:
+        """The result of all predictions, where no summary is wanted: to the bit what a summary would give."""
+        return self.conclude(self.summarise(predictions))
+
     def refine(self, summary: S | Literal[0] | None = None) -> Metric:
         """The metric of the next pass over the data, for a value in little memory; itself where no other is needed.
 
@@ -82,7 +86,7 @@ class Metric(ABC, Generic[S]):
         predictions = checked(y_true, y_proba, options, self.__call__)
         if interval is not None and not callable(interval):
             raise CalibrationInputError("interval", "must be a method", got=repr(interval), hint="Confidence()")
-        result = self.conclude(self.summarise(predictions))
+        result = self.at_once(predictions)
         return result if interval is None else interval(self, predictions, result)
 
     def _refuse(self, others: tuple[object, ...], options: Mapping[str, object]) -> None:

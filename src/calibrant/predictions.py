@@ -15,6 +15,7 @@ from calibrant.door.checked import Checked
 from calibrant.door.class_kinds import Classes, Shortlist
 from calibrant.door.event_kinds import Answer, Labels, OneEvent
 from calibrant.door.kinds import Kind
+from calibrant.door.labels import told_of_logits
 from calibrant.door.rows import all_classes, as_label_rows, as_shortlist
 from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError
@@ -69,7 +70,8 @@ class Predictions(Checked):
         """
         door = Door(y_true, y_proba, ("y_true", "y_proba"), class_axis, missing, sample_weight)
         forecasts, truth = door.probabilities(normalize), door.labels(classes, ignore_index)
-        return cls._through(door, Classes if door.width else OneEvent, forecasts, truth, columns, copy, y_proba)
+        kind = partial(Classes.surveyed, survey=door.survey) if door.width else OneEvent
+        return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 
     @classmethod
     def from_logits(
@@ -96,9 +98,10 @@ class Predictions(Checked):
         [[0.881, 0.119], [0.269, 0.731]]
         """
         door = Door(y_true, logits, ("y_true", "logits"), class_axis, missing, sample_weight)
-        forecasts, truth = door.logits(normalize), door.labels(classes, ignore_index)
-        kind = partial(Classes if door.width else OneEvent, logits=True)
-        return cls._through(door, kind, forecasts, truth, columns, copy, logits)
+        forecasts, truth = door.logits(normalize, softmax=True), door.labels(classes, ignore_index)
+        classes_of = partial(Classes.surveyed, survey=door.survey)
+        kind = partial(classes_of if door.width else OneEvent, logits=True)
+        return cls._through(door, kind, (forecasts, told_of_logits(forecasts)), truth, columns, copy, logits)
 
     @classmethod
     def from_confidence(
@@ -184,7 +187,7 @@ class Predictions(Checked):
         """
         flag(logits, "logits", "forecasts come second, whatever they are")
         door = Door(y_true, y_proba, ("y_true", "y_proba"), None, missing, sample_weight, whole=False)
-        forecasts = door.logits() if logits else door.probabilities()
+        forecasts = (door.logits(), {}) if logits else door.probabilities()
         kind, truth = partial(Labels, logits=bool(logits)), as_label_rows(door, classes)
         return cls._through(door, kind, forecasts, truth, columns, copy, y_proba)
 

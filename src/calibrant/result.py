@@ -14,7 +14,6 @@ import numpy as np
 from calibrant.bins import Bins
 from calibrant.checks import is_number
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.specification import catalogue, strict_json
 from calibrant.specification.documents import require_keys, require_seal, seal
 from calibrant.specification.encoding import decode, encode, number
@@ -74,6 +73,11 @@ class Result:
     interval: Interval | None = None
     intervals: tuple[Interval, ...] = ()
     """The intervals of the questions, where there are several."""
+    bounds: tuple[float, float] | None = None
+    """Between which the value of the rows surely lies, where only counts in cells were kept, without the order of
+    forecasts inside them. They are about these data, not about a sample of them."""
+    part_bounds: tuple[tuple[float, float], ...] = ()
+    """The bounds of the questions, where there are several."""
 
     @property
     def n(self) -> int:
@@ -110,8 +114,16 @@ class Result:
         details: dict[str, float] = {}
         if self.bins is not None and len(set(self.bins.requested.tolist())) > 1:  # the data chose how many bins
             details = {"n_bins": int(self.bins.requested[index])}
-        interval = self.intervals[index] if self.intervals else None
-        return Result(self.metric, self.values[index], about, self.choices, bins, details, interval=interval)
+        return Result(
+            self.metric,
+            self.values[index],
+            about,
+            self.choices,
+            bins,
+            details,
+            interval=self.intervals[index] if self.intervals else None,
+            bounds=self.part_bounds[index] if self.part_bounds else None,
+        )
 
     def __float__(self) -> float:
         return self.value
@@ -133,16 +145,19 @@ class Result:
 
     def __str__(self) -> str:
         words = ", ".join(word for word in (f"n={self.n}", self.question, self.choices) if word)
-        between = f" {self.interval}" if self.interval else ""
-        return f"{self.name} {self.value:.4f}{between} ({words})"
+        return f"{self.name} {self._number} ({words})"
+
+    @property
+    def _number(self) -> str:
+        """The value, and between which numbers it lies."""
+        return f"{self.value:.4f}{_surely(self)}{f' {self.interval}' if self.interval else ''}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
     def _repr_html_(self) -> str:
         """The result as a notebook shows it."""
-        between = f" {self.interval}" if self.interval else ""
-        rows = [("value", f"{self.value:.4f}{between}"), ("n", f"{self.n:,}"), ("question", self.question)]
+        rows = [("value", self._number), ("n", f"{self.n:,}"), ("question", self.question)]
         rows += [("choices", self.choices)] if self.choices else []
         rows += [(name.replace("_", " "), f"{number:.4g}") for name, number in self.details.items()]
         rows += [("note", note) for note in self.notes]
@@ -172,8 +187,11 @@ class Result:
         if self.interval is not None:
             document["interval"] = _interval_to_dict(self.interval)
             document["part_intervals"] = [_interval_to_dict(interval) for interval in self.intervals]
+        if self.bounds is not None:
+            document["bounds"] = [number(end) for end in self.bounds]
+            document["part_bounds"] = [[number(end) for end in ends] for ends in self.part_bounds]
         if bins and self.bins is not None:
-            document["bins"] = _bins_to_dict(self.bins)
+            document["bins"] = self.bins.to_dict()
         return document
 
     def to_json(self, *, bins: bool = True) -> str:
@@ -189,7 +207,7 @@ class Result:
         """
         try:
             document = strict_json.read(text)
-            require_keys(document, _KEYS, ("interval", "part_intervals", "bins", "seal"))
+            require_keys(document, _KEYS, ("interval", "part_intervals", "bounds", "part_bounds", "bins", "seal"))
             if "seal" in document:
                 require_seal(document, document.pop("seal"), "measure it again")
             return _from_dict(document, pieces or {})
@@ -210,7 +228,7 @@ class Parts(dict[str, Result]):
     """
 
     def __str__(self) -> str:
-        rows = [[name, str(part.n), f"{part.value:.4f}", *_ends(part)] for name, part in self.items()]
+        rows = [[name, str(part.n), f"{part.value:.4f}{_surely(part)}", *_ends(part)] for name, part in self.items()]
         between = ["interval"] if any(part.interval for part in self.values()) else []
         return aligned(["part", "n", "value", *between], rows)
 
@@ -236,6 +254,19 @@ def _ends(result: Result) -> list[str]:
     return [str(result.interval)] if result.interval else []
 
 
+def _surely(result: Result) -> str:
+    """The bounds in words, where they are other numbers than the value."""
+    low, high = (f"{end:.4f}" for end in result.bounds or (result.value, result.value))
+    return "" if low == high == f"{result.value:.4f}" else f", surely between {low} and {high}"
+
+
+def _pair(ends: list[Any]) -> tuple[float, float]:
+    low, high = (float(_decoded(end)) for end in ends)
+    if low > high:
+        raise ValueError("bounds out of order")
+    return low, high
+
+
 _KEYS: dict[str, Any] = {
     "name": str, "value": (int, float, str), "n": int, "question": str, "choices": str,
     "details": dict, "notes": list, "parts": dict, "metric": dict,
@@ -250,10 +281,12 @@ def _from_dict(document: dict[str, Any], pieces: Mapping[str, Any]) -> Result:
     about = About(n=document["n"], question=document["question"], names=tuple(parts))
     intervals = tuple(map(_interval_from_dict, document.get("part_intervals", ())))
     metric = decode(document["metric"], pieces)
-    bins = _bins_from_dict(document["bins"], about) if "bins" in document else None
+    bins = Bins.from_dict(document["bins"], about) if "bins" in document else None
     faults = [*about.faults(), *([] if bins is None else bins.faults())]
     faults += ["notes that are no text"] * (not all(isinstance(note, str) for note in notes))
     faults += ["intervals of other parts"] * (bool(intervals) and len(intervals) != len(parts))
+    part_bounds = tuple(map(_pair, document.get("part_bounds", ())))
+    faults += ["bounds of other parts"] * (bool(part_bounds) and len(part_bounds) != len(parts))
     faults += ["bins of other parts"] * (bins is not None and bool(parts) and bins.shape[0] != len(parts))
     sizes = [float(_decoded(part["size"])) for part in parts.values()]
     faults += ["parts of no size"] * (not all(0 <= size < np.inf for size in sizes))
@@ -272,6 +305,8 @@ def _from_dict(document: dict[str, Any], pieces: Mapping[str, Any]) -> Result:
         sizes=tuple(sizes),
         interval=_interval_from_dict(document["interval"]) if "interval" in document else None,
         intervals=intervals,
+        bounds=_pair(document["bounds"]) if "bounds" in document else None,
+        part_bounds=part_bounds,
     )
 
 
@@ -303,42 +338,3 @@ def _interval_from_dict(document: dict[str, Any]) -> Interval:
     if interval.low > interval.high or not 0 < interval.level < 1 or interval.n < 0:
         raise ValueError(f"an interval {interval}")
     return interval
-
-
-_TOTALS = ("size", "outputs", "targets", "squares")
-_OTHERS = ("squares", "low", "high", "cells")
-
-
-def _bins_to_dict(bins: Bins) -> dict[str, Any]:
-    document: dict[str, Any] = {"requested": bins.requested.tolist()}
-    for name in _TOTALS:
-        totals: Totals | None = getattr(bins, name)
-        if totals is not None:
-            limbs = {"hi": totals.hi, "lo": totals.lo, "top": totals.top}
-            document[name] = {limb: array.tolist() for limb, array in limbs.items() if array is not None}
-    for name in ("low", "high"):
-        ends: Floats | None = getattr(bins, name)
-        if ends is not None:
-            document[name] = [[None if np.isnan(end) else float(end) for end in row] for row in ends]
-    if bins.cells is not None:
-        document["cells"] = bins.cells.tolist()
-    return document
-
-
-def _bins_from_dict(document: dict[str, Any], about: About) -> Bins:
-    require_keys(document, {"requested": list, "size": dict, "outputs": dict, "targets": dict}, _OTHERS)
-    totals = {
-        name: Totals(**{limb: _whole_numbers(array) for limb, array in document[name].items()})
-        for name in _TOTALS
-        if name in document
-    }
-    low, high = (np.array(document[name], np.float64) if name in document else None for name in ("low", "high"))
-    cells = _whole_numbers(document["cells"]) if "cells" in document else None
-    return Bins(about, requested=_whole_numbers(document["requested"]), low=low, high=high, cells=cells, **totals)
-
-
-def _whole_numbers(values: Any) -> Ints:
-    array = np.array(values)
-    if array.dtype.kind != "i" and array.size:
-        raise ValueError(f"{array.dtype} in the place of whole numbers")
-    return array.astype(np.int64)

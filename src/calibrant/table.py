@@ -63,10 +63,11 @@ class Table:
         if digits is None:
             return [repr(result.value), *(repr(found_beside(result).get(name, float("nan"))) for name in self._beside)]
         between = result.interval
+        bounds = "" if result.bounds is None else " ({:.{d}f} to {:.{d}f})".format(*result.bounds, d=digits)
         ends = f" [{between.low:.{digits}f}, {between.high:.{digits}f}]" if between else ""
         floor = result.details.get("noise_floor")
         noise = f" (noise {floor:.{digits}f}, p {null_p(result)})" if floor is not None else ""
-        return [f"{result.value:.{digits}f}{ends}{noise}"]
+        return [f"{result.value:.{digits}f}{bounds}{ends}{noise}"]
 
     @property
     def _beside(self) -> list[str]:
@@ -207,13 +208,14 @@ def corrected(results: Sequence[Result]) -> list[Result]:
 
 
 def found_beside(result: Result) -> dict[str, float]:
-    """The ends of a result's interval, and its noise floor and p-value, where it has them.
+    """A result's bounds, the ends of its interval, and its noise floor and p-value, where it has them.
 
     >>> import calibrant as cal
     >>> found_beside(cal.ECE([1, 0], [.9, .2]))
     {}
     """
-    ends = {} if result.interval is None else {"low": result.interval.low, "high": result.interval.high}
+    ends = {} if result.bounds is None else {"surely from": result.bounds[0], "surely to": result.bounds[1]}
+    ends |= {} if result.interval is None else {"low": result.interval.low, "high": result.interval.high}
     beside = ("noise_floor", "null_p_value", "corrected_p_value")
     return {**ends, **{name: result.details[name] for name in beside if name in result.details}}
 

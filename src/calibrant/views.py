@@ -63,6 +63,12 @@ class View(Summary):
         """Questions in all, every group's copy counted."""
         return self.groups * self.v
 
+    @property
+    def is_plain_events(self) -> bool:
+        """Whether every row answers all questions, each of one event, rows count alike, and labels are hard."""
+        alike = self.keep is None and self.group is None and self.weight is None
+        return alike and self.d == 1 and self.targets.ndim == 1
+
     def _joined(self, other: View, about: About) -> View:
         if self.outputs.shape[1:] != other.outputs.shape[1:]:
             raise CalibrationInputError("summaries", "must have the same coordinates to be added", got="different ones")

@@ -39,17 +39,31 @@ def brier(outputs, targets):
     return scores
 
 
-def row_extremes(values):
+def event_scores(outputs, targets, logs):
+    total = infinite = 0
+    for output, target in zip(outputs.tolist(), targets.tolist(), strict=True):
+        likely = output if target == 0 else 1 - output
+        if logs and likely == 0:
+            infinite += 1
+        else:
+            gap = 1 - output if target == 0 else output
+            total += units(-math.log(likely) if logs else gap * gap)
+    return total >> 26, total & LOW, infinite
+
+
+def row_survey(values):
     entries = [float(entry) for row in values for entry in row]
     sums = [math.fsum(map(float, row)) for row in values]
-    if any(map(math.isnan, entries)):
-        return (math.nan,) * 4
-    return (
+    extremes = (
         min(entries, default=math.inf),
         max(entries, default=-math.inf),
         min(sums, default=math.inf),
         max(sums, default=-math.inf),
     )
+    if any(map(math.isnan, entries)):
+        extremes = (math.nan,) * 4
+    top = np.array([row.index(max(row)) for row in values.tolist()], np.int64)
+    return *extremes, top, values[np.arange(len(values)), top]
 
 
 def leaders(scores, k):
@@ -122,6 +136,54 @@ def entries(groups, values):
     return np.array(order, np.int64), np.array(first, np.int64)
 
 
+def running(values, counts, hits):
+    rows = [(0, 0, 0)]
+    for value, count, hit in zip(values.tolist(), counts.tolist(), hits.tolist(), strict=True):
+        rank, total, came = rows[-1]
+        rows.append((rank + count, total + units(value) * count, came + hit))
+    ranks, totals, came = zip(*rows, strict=True)
+    return np.array(ranks), *limbs(totals), np.array(came) << 26
+
+
+def table_sums(values, ranks, came):
+    true = squares = 0
+    for place, value in enumerate(values.tolist()):
+        true += units(value) * int(came[place + 1] - came[place])
+        squares += units(value * value) * int(ranks[place + 1] - ranks[place])
+    return true >> 26, true & LOW, squares >> 26, squares & LOW
+
+
+def rising(ranks, came):
+    """The lower hull of running hits over running samples, corner by corner: each next one has the least rate."""
+    corners = [0]
+    while corners[-1] < len(ranks) - 1:
+        start = corners[-1]
+        rates = [
+            Fraction(int(came[end] - came[start]), int(ranks[end] - ranks[start]))
+            for end in range(start + 1, len(ranks))
+        ]
+        least = min(rates)
+        corners.append(start + 1 + max(place for place, rate in enumerate(rates) if rate == least))
+    return np.array(corners)
+
+
+def column_cuts(values, targets, cuts):
+    wholes, ends = np.zeros((6, values.shape[1], len(cuts)), np.int64), np.zeros((2, values.shape[1], len(cuts)))
+    for column in range(values.shape[1] if len(values) else 0):
+        hits = (targets == column).tolist()
+        pairs = sorted((value + 0.0, int(hit)) for value, hit in zip(values[:, column].tolist(), hits, strict=True))
+        for place, cut in enumerate(cuts.tolist()):
+            value = pairs[min(cut, len(pairs) - 1)][0]
+            ties = [hit for each, hit in pairs if each == value]
+            below = [hit for each, hit in pairs if each < value]
+            total = sum(units(each) for each, _ in pairs[:cut])
+            wholes[:, column, place] = (
+                *(total >> 26, total & LOW, sum(below), sum(ties), cut - len(below), len(ties)),
+            )
+            ends[:, column, place] = value, pairs[max(cut - 1, 0)][0]
+    return *wholes, *ends
+
+
 def column_sums(values, rows):
     return limbs([sum(units(values[row, c]) for row in rows) for c in range(values.shape[1])])
 
@@ -153,6 +215,16 @@ def normalisers(logits):
         top[i] = row[first]
         rest[i] = math.fsum(math.exp(z - row[first]) for c, z in enumerate(row) if c != first)
     return top, rest
+
+
+def logits_survey(logits):
+    low, high, _, _, column, top = row_survey(logits)
+    top, rest = normalisers(logits)
+    squares = [
+        math.fsum(math.exp(z - max(row)) ** 2 for c, z in enumerate(row) if c != first)
+        for row, first in zip(logits.tolist(), column.tolist(), strict=True)
+    ]
+    return low, high, column, top, rest, np.array(squares)
 
 
 def softmax(logits, top, rest):

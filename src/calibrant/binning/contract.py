@@ -14,7 +14,7 @@ from calibrant.summaries import Summary
 from calibrant.views import View
 
 MOST_BINS = 1_000_000
-STREAM = 1 << 22
+STREAM = 1 << 21
 """Forecasts that are viewed at once where the state stays small."""
 TABLE = "table of forecasts"
 """What everything that follows from the sorted forecasts of an event reads."""
@@ -48,6 +48,14 @@ class RankBinning(Binning, Protocol):
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which sorted samples are cut."""
+
+
+@runtime_checkable
+class AtOnce(Binning, Protocol):
+    """A binning that makes bins of a view in less time and memory than by way of a summary."""
+
+    def at_once(self, view: View) -> Bins | None:
+        """The bins that the summary of the view would give, to the bit; None of a view that needs the summary."""
 
 
 @runtime_checkable

@@ -8,11 +8,14 @@ from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from calibrant import kernels
+from calibrant.binning.bounds import Cuts, Entries
 from calibrant.binning.contract import MOST_BINS, STREAM, counted_bins, enclosed
+from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import numbers, whole, word
@@ -48,9 +51,13 @@ class FixedEdges(ABC):
         """The bins of a batch."""
         return _bins_between(view, np.asarray(self.edges), self.closed, type(self).__name__)
 
-    def conclude(self, summary: Bins) -> Bins:
-        """Nothing is left to do."""
-        return summary
+    def conclude(self, summary: Bins | Forecasts) -> Bins:
+        """Nothing is left to do; a table of forecasts is cut at the edges."""
+        if isinstance(summary, Bins):
+            return summary
+        bins, edges = summary.cut(self.cuts), np.asarray(self.edges)
+        ends = np.broadcast_to(edges, (bins.shape[0], len(edges)))
+        return dataclasses.replace(bins, low=ends[:, :-1], high=ends[:, 1:])
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer."""
@@ -61,6 +68,12 @@ class FixedEdges(ABC):
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the edges cut the sorted samples."""
         return enclosed(ladder.below(np.asarray(self.edges)[1:-1], self.closed), ladder.n)
+
+    def possible_cuts(self, ladder: Ladder) -> Cuts:
+        """Between the cells that lie on either side of each edge."""
+        cuts = cuts_at(ladder, np.asarray(self.edges, np.float64)[1:-1], self.closed)
+        at = np.concatenate([[np.nan], cuts.edges, [np.nan]])
+        return Cuts(enclosed(cuts.least, ladder.n), enclosed(cuts.most, ladder.n), at)
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,26 @@ class Edges(FixedEdges):
 
     def __str__(self) -> str:
         return f"bins at {', '.join(f'{edge:g}' for edge in self.edges)}"
+
+
+def cuts_at(ladder: Ladder, edges: Floats, closed: str) -> Cuts:
+    """Where edges may cut sorted samples, compared in each precision that some of them have.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([0, 1, 1], [.311, .312, .9]).ladders()
+    >>> cuts = cuts_at(ladder, np.array([.3115, .5]), "right")
+    >>> cuts.least.tolist(), cuts.most.tolist()
+    ([0, 2], [2, 2])
+    """
+    entries, precisions = Entries.of(ladder), ladder.precisions or (ladder.precision,)
+    grains = [1 / precision.grain if precision.summed else 0.0 for precision in precisions]
+    rounded = np.stack([precision.edges(edges) for precision in precisions])
+    low, high = (rounded + sign * np.array(grains)[:, None] for sign in (-1, 1))
+    at = low.min(axis=0), high.max(axis=0)
+    side: Literal["left", "right"] = "right" if closed == "right" else "left"
+    before = (np.searchsorted(ends, edge, side) for ends, edge in zip((entries.high, entries.low), at, strict=True))
+    least, most = (ladder.ranks[places] for places in before)
+    return Cuts(least, most, np.where(at[0] == at[1], at[0], np.nan))
 
 
 def _bins_between(view: View, edges: Floats, closed: str, piece: str) -> Bins:

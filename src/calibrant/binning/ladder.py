@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,7 +16,7 @@ from calibrant.binning.sorting import columns, distinct, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.precision import DOUBLE, Precision
+from calibrant.kernels.precision import DOUBLE, Precision, counted
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
 from calibrant.summaries import About, Summary
@@ -25,6 +24,8 @@ from calibrant.views import View
 
 MOST_SAMPLES = float(1 << 62)
 """Ranks beyond this would leave their range."""
+MOST_COUNTED = float(1 << 36)
+"""Samples whose running totals fit two limbs."""
 SUMS = ("squares", "outputs", "true_outputs", "squared_outputs")
 """The fields that are exact totals of entries, or None."""
 
@@ -55,8 +56,11 @@ class Forecasts(Summary):
     """As `outputs`, squared."""
     closed: Mask | None = None
     """Which entries are cells; None where every entry is one distinct forecast."""
+    marks: Ints | None = None
+    """Where entries may be cells, the sums of the marks of their forecasts (m, 2): they show which hold one alone."""
     axes: ClassVar[Mapping[str, str]] = {
         "starts": "q",
+        "marks": "mt",
         **dict.fromkeys(("values", "counts", "targets", "closed", *SUMS), "m"),
     }
 
@@ -109,8 +113,9 @@ class Forecasts(Summary):
             if whole
             else Totals.joined([_totals(table.targets) for table in both])[order],
             self.starts + other.starts,
-            _counted(self.precisions + other.precisions),
+            counted(self.precisions + other.precisions),
             closed=None if self.closed is None else np.concatenate([table.closed for table in both])[order],
+            marks=None if self.marks is None else np.concatenate([table.marks for table in both])[order],
             **_joined_totals(both, order),
         )._collapsed()
 
@@ -121,14 +126,25 @@ class Forecasts(Summary):
         less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
         precisions = tuple((precision, -rows) for precision, rows in other.precisions)
-        negative = dataclasses.replace(other, counts=counts, targets=targets, precisions=precisions, **less)  # type: ignore[arg-type]
+        marks = None if other.marks is None else -other.marks % cells.MODULUS
+        negative = dataclasses.replace(
+            other,
+            counts=counts,
+            targets=targets,
+            precisions=precisions,
+            marks=marks,
+            **less,  # type: ignore[arg-type]
+        )
         rest = self._joined(negative, about)
         sums = (_totals(rest.counts), _totals(rest.targets), *rest._totals.values())
-        return rest._some(np.any([totals.value != 0 for totals in sums], axis=0))
+        left = [*(totals.value != 0 for totals in sums), *([] if rest.marks is None else rest.marks.T != 0)]
+        return rest._some(np.any(left, axis=0))
 
     def _some(self, entries: Mask) -> Forecasts:
         """Some of the entries."""
-        fields = {name: getattr(self, name) for name in ("values", "counts", "targets", "closed")} | self._totals
+        fields = {
+            name: getattr(self, name) for name in ("values", "counts", "targets", "closed", "marks")
+        } | self._totals
         starts = np.concatenate([[0], np.cumsum(entries)])[self.starts]
         kept = {name: each[entries] for name, each in fields.items() if each is not None}
         return dataclasses.replace(self, starts=starts, **kept)
@@ -146,7 +162,7 @@ class Forecasts(Summary):
         if not ((self.values >= 0) & (self.values <= 1)).all():
             yield "values that are no probabilities"
         rows = [each for _, each in self.precisions]
-        if min(rows, default=1) < 1 or sum(rows) != self.about.n or self.precisions != _counted(self.precisions):
+        if min(rows, default=1) < 1 or sum(rows) != self.about.n or self.precisions != counted(self.precisions):
             yield "precisions of other rows"
         if any(not 0 < precision.bits <= 53 for precision, _ in self.precisions):
             yield "precisions of no floating-point type"
@@ -156,6 +172,8 @@ class Forecasts(Summary):
             yield "samples without rows"
         if self.squares is not None and (self.squares - counts).negative.any():
             yield "squares of whole weights below their sums"
+        if self.marks is not None and not ((self.marks >= 0) & (self.marks < cells.MODULUS)).all():
+            yield "marks that were not counted"
         yield from self._impossible(targets)
 
     def _impossible(self, targets: Totals) -> Iterator[str]:
@@ -207,6 +225,7 @@ class Forecasts(Summary):
             targets=targets,
             starts=np.searchsorted(question[first], np.arange(len(self.starts))),
             closed=None if self.closed is None else self.closed[order][first],
+            marks=None if self.marks is None else reduced(self.marks[order], first) % cells.MODULUS,
             **{name: totals[order].reduced(first) for name, totals in self._totals.items()},  # type: ignore[arg-type]
         )
 
@@ -224,7 +243,8 @@ class Forecasts(Summary):
         """Distinct forecasts moved to other values, in order; those that meet are one entry."""
         squared = Totals.of(np.square(self.values.astype(np.float64))).times(self.counts)
         true = Totals.of(self.values).times(self.targets) if isinstance(self.targets, np.ndarray) else None
-        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared)
+        marks = cells.marks(self.values) * (self.counts.astype(np.int64) % cells.MODULUS)[:, None] % cells.MODULUS
+        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared, marks=marks)
         return dataclasses.replace(sums, values=values, closed=closed)._collapsed()
 
     def in_cells(self, opened: Sequence[tuple[int, int]]) -> Forecasts:
@@ -235,6 +255,14 @@ class Forecasts(Summary):
         apart = np.isin(self._question * cells.COUNT + number, question * cells.COUNT + cell)
         closed = ~(apart | cells.atoms()[number])
         return self.gathered(np.where(closed, cells.lasts()[number], values), closed)
+
+    def at_means(self) -> Forecasts:
+        """The table in which the forecasts of a cell are tied at their mean, inside the cell."""
+        if self.closed is None:
+            return self
+        number = cells.numbers(self.values)
+        means = np.clip(self.summed.value / self.counts, cells.firsts()[number], cells.lasts()[number])
+        return dataclasses.replace(self, values=np.where(self.closed, means, self.values), closed=None)
 
     def cells_at(self, entries: Mask) -> list[tuple[int, int]]:
         """Question and cell of some entries."""
@@ -254,18 +282,28 @@ class Forecasts(Summary):
     def ladders(self) -> Iterator[Ladder]:
         """Each question's table with running totals."""
         for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
-            values, counts = self.values[start:stop], self.counts[start:stop].astype(np.int64)
-            outputs = Totals.of(values).times(counts) if self.outputs is None else self.outputs[start:stop]
+            values, counts = self.values[start:stop], self.counts[start:stop]
+            targets = self.targets[start:stop]
+            sums: dict[str, Totals] = {name: totals[start:stop] for name, totals in self._totals.items()}
+            few = float(counts.sum(dtype=np.float64)) < MOST_COUNTED
+            if few and isinstance(targets, np.ndarray) and self.outputs is None:
+                ranks, hi, lo, came = kernels.running(values, counts, targets)
+                running = Totals(hi, lo), Totals(came, np.zeros_like(came))
+            else:
+                ranks = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+                outputs = sums.get("outputs") or Totals.of(values).times(counts)
+                running = outputs.cumulative(), _totals(targets).cumulative()
             yield Ladder(
                 values,
-                np.concatenate([[0], np.cumsum(counts)]),
-                outputs.cumulative(),
-                _totals(self.targets[start:stop]).cumulative(),
+                ranks,
+                *running,
                 self.precision,
-                squares=counts.astype(np.float64) if self.squares is None else self.squares[start:stop].value,
+                squares=sums["squares"].value if "squares" in sums else None,
                 closed=None if self.closed is None else self.closed[start:stop],
-                true_outputs=None if self.true_outputs is None else self.true_outputs[start:stop],
-                squared_outputs=None if self.squared_outputs is None else self.squared_outputs[start:stop],
+                true_outputs=sums.get("true_outputs"),
+                squared_outputs=sums.get("squared_outputs"),
+                alike=None if self.marks is None else cells.alike(counts, self.marks[start:stop]),
+                precisions=tuple(precision for precision, _ in self.precisions),
             )
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:
@@ -295,15 +333,6 @@ class Forecasts(Summary):
 def _known(view: View) -> tuple[tuple[Precision, int], ...]:
     """How finely the forecasts of a view are known, and of how many rows."""
     return ((view.precision, view.about.n),) if view.about.n else ()
-
-
-def _counted(precisions: tuple[tuple[Precision, int], ...]) -> tuple[tuple[Precision, int], ...]:
-    """Each precision once, with all its rows, the coarsest first."""
-    rows = Counter[Precision]()
-    for precision, each in precisions:
-        rows[precision] += each
-    known = sorted(rows.items(), key=lambda pair: (pair[0].bits, pair[0].summed))
-    return tuple((precision, each) for precision, each in known if each)
 
 
 def _totals(targets: Array | Totals) -> Totals:

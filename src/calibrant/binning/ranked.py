@@ -8,13 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant import kernels
+from calibrant.binning.bounds import Cuts
 from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.binning.unsorted import Unsorted, cut_at_ranks, suits
-from calibrant.bins import Bins
+from calibrant.bins import Bins, check_memory
 from calibrant.checks import whole
-from calibrant.kernels.totals import Ints
+from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
 from calibrant.specification.facts import Facts
 from calibrant.views import View
@@ -80,10 +82,34 @@ class EqualMass(AtRanks):
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks ceil(k n / b)."""
+        return self._ranks(ladder.n)
+
+    def _ranks(self, n: int) -> Ints:
         steps = np.arange(self.n_bins + 1)
-        if ladder.n * self.n_bins >= 1 << 62:
+        if n * self.n_bins >= 1 << 62:
             steps = steps.astype(object)
-        return (-(-steps * ladder.n // self.n_bins)).astype(np.int64)  # ceil(k n / b) in integers
+        return (-(-steps * n // self.n_bins)).astype(np.int64)  # ceil(k n / b) in integers
+
+    def at_once(self, view: View) -> Bins | None:
+        """The bins of plain events, by what lies before each cut."""
+        if suits(view):
+            return cut_at_ranks(view, self._ranks(len(view.outputs)))
+        if not view.is_plain_events or not isinstance(view.outputs, np.ndarray):
+            return None
+        n, v, _ = view.outputs.shape
+        check_memory(v, self.n_bins, 1)
+        cuts = self._ranks(n)
+        hi, lo, before, hits, inside, size, at, last = kernels.column_cuts(view.outputs[:, :, 0], view.targets, cuts)
+        outputs = Totals(hi, lo).differences()
+        targets = (Totals.whole(before) + Totals.whole(hits).share(inside, np.maximum(size, 1))).differences()
+        counts = np.broadcast_to(np.diff(cuts), (v, self.n_bins))
+        low, high = (np.where(counts > 0, ends, np.nan) for ends in (at[:, :-1], last[:, 1:]))
+        sums = (Totals.whole(counts), outputs.reshape(v, -1, 1), targets.reshape(v, -1, 1))
+        return Bins(view.about, *sums, np.full(v, self.n_bins), low, high)
+
+    def possible_cuts(self, ladder: Ladder) -> Cuts:
+        """The same ranks: their number alone says where they are."""
+        return Cuts.at(self.cuts(ladder))
 
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "equal-mass")
@@ -110,11 +136,20 @@ class Quantiles(AtRanks):
 
     def cuts(self, ladder: Ladder) -> Ints:
         """The ranks at which the values at equally spaced ranks cut the sorted samples."""
-        n = ladder.n
-        if n == 0:
+        if ladder.n == 0:
             return np.zeros(self.n_bins + 1, np.int64)
+        return enclosed(ladder.before(self._wanted(ladder.n)), ladder.n)
+
+    def possible_cuts(self, ladder: Ladder) -> Cuts:
+        """A value in a cell cuts before it: between the first of the cell and itself."""
+        wanted, cuts = self._wanted(ladder.n), self.cuts(ladder)
+        most = np.where(ladder.hidden[ladder.entry(wanted)], wanted, cuts[1:-1])
+        return Cuts(cuts, enclosed(most, ladder.n), np.full(len(cuts), np.nan))
+
+    def _wanted(self, n: int) -> Ints:
+        """The ranks of the values at which samples are cut."""
         wanted = np.rint(np.arange(1, self.n_bins) * n / self.n_bins).astype(np.int64)  # halves to even
-        return enclosed(ladder.before(np.minimum(wanted, n - 1)), n)
+        return np.minimum(wanted, n - 1)
 
     def __str__(self) -> str:
         return counted_bins(self.n_bins, "quantile")

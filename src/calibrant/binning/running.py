@@ -32,12 +32,16 @@ class Ladder:
     ties: tuple[Ints, Ints] | None = None
     """Of samples that tie (r, m): where the group of each begins, and where the next one does."""
     squares: Floats | None = None
-    """Of one question: summed squares of the weights of each entry."""
+    """Of one question: summed squares of the weights of each entry; None where every weight was 1."""
     closed: Mask | None = None
     """Which entries are cells of neighbouring forecasts; None where none is."""
     true_outputs: Totals | None = None
     squared_outputs: Totals | None = None
     """Where entries may be cells, as in `Forecasts`."""
+    alike: Mask | None = None
+    """Where entries may be cells, which of them hold one forecast alone, as their marks tell."""
+    precisions: tuple[Precision, ...] = ()
+    """Of one question: how finely some forecasts are known, the coarsest first."""
 
     @classmethod
     def of_replicates(cls, values: Array, labels: Ints, precision: Precision) -> Ladder:
@@ -79,10 +83,17 @@ class Ladder:
         return np.zeros(len(self.values), bool) if self.closed is None else self.closed
 
     @property
+    def hidden(self) -> Mask:
+        """Which entries are cells of several forecasts, whose order is not known."""
+        return self.cells if self.alike is None else self.cells & ~self.alike
+
+    @property
     def forecasts(self) -> Floats:
         """The forecast of each entry; the mean forecast of a cell."""
+        if self.closed is None:
+            return self.values.astype(np.float64)
         means = self.outputs.differences().value / np.diff(self.ranks)
-        return np.where(self.cells, means, self.values.astype(np.float64))
+        return np.where(self.closed, means, self.values.astype(np.float64))
 
     def holding(self, ranks: Ints) -> Mask:
         """The entries next to cuts at these ranks."""
@@ -108,8 +119,10 @@ class Ladder:
         """The summed forecasts of the first samples, up to each rank."""
         if self._single or self.ties is not None:
             return taken(self.outputs, ranks)
-        entry, _ = self._entries(ranks)
-        return self.outputs[entry] + Totals.of(self.values[entry]).times(ranks - self.ranks[entry])
+        entry, after = self._entries(ranks)
+        is_whole = ranks == self.ranks[after]  # of cells, more than their value is known
+        inside = Totals.of(self.values[entry]).times(np.where(is_whole, 0, ranks - self.ranks[entry]))
+        return self.outputs[entry + is_whole] + inside
 
     def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
         """Size, outputs and targets between neighbouring ranks."""

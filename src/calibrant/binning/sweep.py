@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -91,25 +92,45 @@ class Sweep(ByRank):
         All cells, where no number of bins up to 1024 has frequencies that certainly fall, or cuts follow values.
         """
         wanted = np.zeros_like(ladder.cells)
-        most = min(ladder.n, MOST_SWEPT) if facts_of(self.binning).cuts == "ranks" else 1
-        for n_bins in range(2, most + 1):
-            cuts = self.into(n_bins).cuts(ladder)
-            low, high, rest = _bounds(ladder, cuts)
-            if not np.diff(cuts).all():
-                break
-            gains = (low[1:] - high[:-1], high[1:] - low[:-1])
-            least, largest = ((gain + np.diff(rest)) / np.diff(cuts) for gain in gains)
-            forgiven = np.where((rest[:-2] > 0) | (rest[1:-1] > 0) | (rest[2:] > 0), FORGIVEN / 2, 0.0)
-            if (largest[1:] < least[:-1] - 2 * FORGIVEN).any():
+        for n_bins, cuts in self._looked_at(ladder):
+            doubtful, is_open, falls = _compared(ladder, cuts)
+            if falls:
                 chosen = self.into(n_bins - 1).cuts(ladder)
                 return (wanted if wanted.any() else ladder.holding(chosen)) & ladder.cells
-            (doubtful,) = np.nonzero(~(least[1:] >= largest[:-1] - forgiven))
             near = np.unique(doubtful[:, None] + np.arange(3))
-            near = near[high[near] > low[near]]
+            near = near[is_open[near]]
             if len(doubtful) and not len(near):
                 break
             wanted[ladder.entry(cuts[near])] = True
         return ladder.cells
+
+    def possible_bins(self, ladder: Ladder) -> tuple[int, int] | None:
+        """The fewest and the most bins that the sweep of the rows can end with; None where cells do not tell.
+
+        >>> import calibrant as cal
+        >>> first = cal.ECE_SWEEP.refine()
+        >>> (ladder,) = first.summarise([0, 1, 0, 1, 0, 1], [.311, .312, .5, .6, .7, .9]).ladders()
+        >>> cal.Sweep().possible_bins(ladder)
+        (3, 3)
+        """
+        if ladder.n == 0:
+            return 1, 1
+        tied, fewest, n_bins = dataclasses.replace(ladder, closed=ladder.hidden), None, 1
+        for n_bins, cuts in self._looked_at(tied):
+            doubtful, _, falls = _compared(tied, cuts)
+            if falls:
+                return fewest or n_bins - 1, n_bins - 1
+            fewest = fewest or (n_bins - 1 if len(doubtful) else None)
+        return (fewest or n_bins, n_bins) if n_bins == ladder.n else None
+
+    def _looked_at(self, ladder: Ladder) -> Iterator[tuple[int, Ints]]:
+        """Numbers of bins from 2 to 1024, and their cuts; none where cuts follow values."""
+        most = min(ladder.n, MOST_SWEPT) if facts_of(self.binning).cuts == "ranks" else 1
+        for n_bins in range(2, most + 1):
+            cuts = self.into(n_bins).cuts(ladder)
+            if not np.diff(cuts).all():
+                return
+            yield n_bins, cuts
 
     def into(self, n_bins: int) -> Countable:
         """The binning that makes so many bins."""
@@ -117,6 +138,16 @@ class Sweep(ByRank):
 
     def __str__(self) -> str:
         return f"{str(self.into(2)).removeprefix('2 ')} by monotonic sweep"
+
+
+def _compared(ladder: Ladder, cuts: Ints) -> tuple[Ints, Mask, bool]:
+    """Pairs of neighbouring bins that may fall, cuts at which cells hide outcomes, and whether a pair surely falls."""
+    low, high, rest = _bounds(ladder, cuts)
+    gains = (low[1:] - high[:-1], high[1:] - low[:-1])
+    least, largest = ((gain + np.diff(rest)) / np.diff(cuts) for gain in gains)
+    forgiven = np.where((rest[:-2] > 0) | (rest[1:-1] > 0) | (rest[2:] > 0), FORGIVEN / 2, 0.0)
+    (doubtful,) = np.nonzero(~(least[1:] >= largest[:-1] - forgiven))
+    return doubtful, high > low, bool((largest[1:] < least[:-1] - 2 * FORGIVEN).any())
 
 
 def _bounds(ladder: Ladder, cuts: Ints) -> tuple[Ints, Ints, Floats]:

@@ -9,8 +9,11 @@ from calibrant.cli.measure import measure
 from calibrant.cli.recalibrate import recalibrate
 from calibrant.cli.report import report
 from calibrant.cli.simulate import simulate
+from calibrant.cli.states import merge, state, unmerge
 
-for command in (measure, report, compare_models, recalibrate, simulate, experiment, demo, info):
+for command in (
+    measure, report, compare_models, recalibrate, simulate, experiment, state, merge, unmerge, demo, info,
+):  # fmt: skip
     group.add_command(command)
 
 __all__ = ["group", "run"]

@@ -25,6 +25,8 @@ def info() -> None:
       calibrant info
     """
     click.echo(f"calibrant {calibrant.__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+    kernels, reason = calibrant.kernels.serving()
+    click.echo(f"Kernels: {kernels} ({reason})")
     distributions = importlib.metadata.packages_distributions()
     for package in ("scipy", "click", "rich", "pyarrow", "pandas", "polars", "sklearn", "torch"):
         there = importlib.util.find_spec(package) is not None

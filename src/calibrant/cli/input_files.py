@@ -46,17 +46,22 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
     """The predictions in one file, or in two NPY files, read as the options say."""
     if len(files) > 2:
         raise click.UsageError(f"give one file, or two NPY files, labels first; got {len(files)}")
-    if keys["probs"] and keys["logits"]:
-        raise click.UsageError("--probs and --logits exclude each other")
     try:
         with reading():
-            return io.read(files, classes=None if classes is None else _classes(classes), **keys)
+            return io.read(files, **chosen(classes=classes, **keys))
     except CalibrationInputError as error:
         names = ["standard input" if file in STANDARD_INPUT else file for file in files]
         if any(name in str(error) for name in names):
             raise
         named = f"{Path(names[0 if error.parameter == 'y_true' else -1]).name}: {error.parameter}"
         raise CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=error.hint) from None
+
+
+def chosen(*, classes: str | None, **keys: Any) -> dict[str, Any]:
+    """What the options say, in the words of the library."""
+    if keys["probs"] and keys["logits"]:
+        raise click.UsageError("--probs and --logits exclude each other")
+    return {"classes": None if classes is None else _classes(classes), **keys}
 
 
 def _classes(text: str) -> list[str] | int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,16 @@ from calibrant.checks import whole
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
+from calibrant.cli.scans import (
+    are_many,
+    are_states,
+    listed,
+    loaded,
+    metrics_told,
+    rows_alone,
+    scanned,
+    scanning_options,
+)
 from calibrant.cli.showing import show
 from calibrant.door.kinds import COLUMNS
 from calibrant.door.streams import STANDARD_INPUT
@@ -24,7 +34,7 @@ from calibrant.predictions import Predictions
 from calibrant.selections import Selection, everything
 from calibrant.specification import spelling
 from calibrant.specification.facts import facts_of
-from calibrant.table import table
+from calibrant.table import Table, table
 
 USUAL = ("accuracy", "log_loss", "brier", "ece", "ece_sweep", "ece_debiased", "mce", "sce", "ace", "mcs")
 
@@ -67,6 +77,8 @@ class WithInterval(click.Command):
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
 @click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
 @limit_options
+@click.option("--one-pass", is_flag=True, help="Read many files once; what needs more passes is told from counts.")
+@scanning_options
 @reading_options
 def measure(
     files: tuple[str, ...],
@@ -81,9 +93,12 @@ def measure(
     parts: bool,
     limits: tuple[str, ...],
     confident: bool,
+    one_pass: bool,
     **keys: Any,
 ) -> None:
     """Measure the calibration of the predictions in FILE (NPZ, CSV, Parquet, JSONL, or two NPY files).
+
+    FILE may be a folder, a pattern or several files, which are read one after another, or a state (calibrant state).
 
     \b
     Examples:
@@ -95,6 +110,8 @@ def measure(
       calibrant measure predictions.npz -m ece -m log_loss --interval --null 200
       calibrant measure predictions.npz -m full_ece --interval bootstrap=1000
       calibrant measure labels.npy probabilities.npy
+      calibrant measure 'logs/*.parquet' -m ece -m brier --by region
+      calibrant measure week.state
 
     \b
     Metrics are recipes (`calibrant info` lists them) or pieces joined by /, in any order:
@@ -115,11 +132,6 @@ def measure(
     """
     metrics, thresholds = metrics_named(names), limits_named(limits, confident)
     selected = everything if select is None else usage(_selection, select)
-    predictions = read(files, **keys)
-    metrics = {
-        name: narrowed(metric, selected) for name, metric in (metrics or metrics_named(usual(predictions))).items()
-    }
-    thresholds = limits_of(thresholds, metrics)
     if confident and interval is None:
         interval = "confidence"
     if groups is not None and interval is None and null is None:
@@ -127,10 +139,45 @@ def measure(
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
-    measured = table(predictions, metrics, by=by, interval=method, null=null, seed=seed, groups=groups)
-    chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
-    show(measured, style, title=f"{', '.join(files)}: {described(predictions)}{chosen}", parts=parts)
+    beside: dict[str, object] = {}
+    if are_states(files) or are_many(files):
+        if method is not None or null is not None:
+            raise click.UsageError("--interval, --null and --confident need one file of predictions, read whole")
+        measured, title, beside = _without_rows(files, metrics, selected, by, exact=not one_pass, **keys)
+        thresholds = limits_of(thresholds, {name: result.metric for name, result in measured["all"].items()})
+    else:
+        predictions = read(files, **rows_alone(keys))
+        asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
+        thresholds = limits_of(thresholds, asked)
+        measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=groups)
+        chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
+        title = f"{', '.join(files)}: {described(predictions)}{chosen}"
+    show(measured, style, title=title, parts=parts, beside=beside)
     enforce(measured.results, thresholds, confident=confident)
+
+
+def _without_rows(
+    files: tuple[str, ...], metrics: Mapping[str, Metric], selected: Selection, by: str | None, **keys: Any
+) -> tuple[Table, str, dict[str, object]]:
+    """The table of a state, or of many files that are read one after another; its title, and what was skipped."""
+    if are_states(files):
+        state = loaded(files)
+        if by not in (None, state.by):
+            hint = f"it tells apart the values of {state.by}" if state.by else "it tells no rows apart"
+            raise CalibrationInputError("--by", "must be the column of the state", got=by, hint=hint)
+        asked = _narrowed(metrics, selected) if metrics else metrics_told(state)
+        return state.table(asked), f"{', '.join(files)}: {state.n:,} rows, a state", {}
+
+    def asked_of(rows: Predictions) -> dict[str, Metric]:
+        return _narrowed(metrics or metrics_named(usual(rows)), selected)
+
+    result, rows = scanned(files, asked_of, by, **keys)
+    title = f"{', '.join(files)}: {result.state.n:,} rows, {rows.forecasts.words}"
+    return result.table, title, {"skipped": listed(result.skipped)}
+
+
+def _narrowed(metrics: Mapping[str, Metric], selected: Selection) -> dict[str, Metric]:
+    return {name: narrowed(metric, selected) for name, metric in metrics.items()}
 
 
 def narrowed(metric: Metric, selected: Selection) -> Metric:

@@ -15,12 +15,13 @@ import calibrant
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
-from calibrant.cli.measure import metrics_named
+from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.scans import are_many, are_states, loaded, scanned
 from calibrant.files.writing import write_text
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import check_seed
-from calibrant.predictions import Predictions
+from calibrant.scale import State
 from calibrant.table import table
 from calibrant.text import inert
 
@@ -57,6 +58,8 @@ def report(
 ) -> None:
     """Write one self-contained page about the predictions in FILE; several files are models of the same rows.
 
+    Of a state (calibrant state), a folder or a pattern, the page has what counts can show.
+
     \b
     Examples:
       calibrant report predictions.npz
@@ -66,6 +69,7 @@ def report(
       calibrant report predictions.npz --groups patient
       calibrant report predictions.npz --fail-above ece=0.1 --confident
       calibrant report labels.npy probabilities.npy
+      calibrant report week.state
 
     --fail-above is held against the first FILE, after the page is written.
 
@@ -78,6 +82,7 @@ def report(
     cannot be written.
     """
     from calibrant.report import Report
+    from calibrant.scale.state_report import state_report
 
     usage(lambda _: check_seed(seed), "")
     thresholds = limits_named(limits, confident)
@@ -87,22 +92,39 @@ def report(
     check_output(target, files)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
-    models = {name: read(file, **keys) for name, file in _named(files).items()}
-    page_report = Report.of(models, seed=seed, groups=groups, command=shlex.join(["calibrant", *sys.argv[1:]]))
-    first = next(iter(models.values()))
+    command = shlex.join(["calibrant", *sys.argv[1:]])
+    if are_states(files) or (len(files) == 1 and are_many(files)):
+        if groups is not None or confident:
+            raise click.UsageError("--groups and --confident need files of predictions, read whole")
+        state = _kept(files, keys)
+        page_report, what = state_report(state, ", ".join(files), command), f"{state.n:,} rows, a state"
+    else:
+        models = {name: read(file, **keys) for name, file in _named(files).items()}
+        page_report = Report.of(models, seed=seed, groups=groups, command=command)
+        first = next(iter(models.values()))
+        what, state = described(first), None
     form = _form(output, style)
     if form == "html":
         page_report.save(target)
     else:
-        write_text(target, _in_words(page_report, target, form, first) + "\n")
+        write_text(target, _in_words(page_report, target, form, what) + "\n")
     if not quiet and not is_standard(target):
         printed = "text" if style is None or (output is not None and form == style) else style
-        click.echo(_in_words(page_report, target, printed, first))
+        click.echo(_in_words(page_report, target, printed, what))
     if opened:
         webbrowser.open(Path(target).resolve().as_uri())
     if metrics:
         interval = Confidence(seed=seed, groups=groups) if confident else None
-        enforce(table(first, metrics, interval=interval).results, thresholds, confident=confident)
+        measured = table(first, metrics, interval=interval) if state is None else state.table(metrics)
+        enforce(measured.results, thresholds, confident=confident)
+
+
+def _kept(files: tuple[str, ...], keys: dict[str, Any]) -> State:
+    """The state in files, or of the usual metrics of files that are read one after another."""
+    if are_states(files):
+        return loaded(files)
+    options = {"threads": 1, "resume": None, "skip_bad": False, **keys}
+    return scanned(files, lambda rows: metrics_named(usual(rows)), None, exact=False, **options)[0].state
 
 
 def _form(output: str | None, style: str | None) -> str:
@@ -112,7 +134,7 @@ def _form(output: str | None, style: str | None) -> str:
     return _ENDINGS.get(Path(output).suffix.lower(), style or "html")
 
 
-def _in_words(page_report: Any, path: str, style: str, predictions: Predictions) -> str:
+def _in_words(page_report: Any, path: str, style: str, what: str) -> str:
     if style == "json":
         content = {
             "verdict": page_report.verdict.sentence,
@@ -124,7 +146,7 @@ def _in_words(page_report: Any, path: str, style: str, predictions: Predictions)
         return json.dumps({"calibrant": calibrant.__version__, **content}, allow_nan=False, indent=1)
     if style == "markdown":
         return page_report.to_markdown()
-    lines = [described(predictions), "", page_report.verdict.sentence, *page_report.verdict.supporting]
+    lines = [what, "", page_report.verdict.sentence, *page_report.verdict.supporting]
     return "\n".join([*(inert(line, 400) for line in lines), "", f"written: {inert(path, 400)}"])
 
 

@@ -19,10 +19,13 @@ WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
 
 
-def show(table: Table, style: str, title: str, *, parts: bool = False) -> None:
-    """A table of results on standard output, as a table, CSV or JSON."""
+def show(
+    table: Table, style: str, title: str, *, parts: bool = False, beside: Mapping[str, object] | None = None
+) -> None:
+    """A table of results on standard output, as a table, CSV or JSON, which has what else is `beside` it."""
     if style == "json":
-        click.echo(json.dumps({"calibrant": calibrant.__version__, **table.to_dict()}, allow_nan=False, indent=1))
+        content = {"calibrant": calibrant.__version__, **table.to_dict(), **(beside or {})}
+        click.echo(json.dumps(content, allow_nan=False, indent=1))
     elif style == "csv":
         click.echo(table.to_csv() if table.by is not None else _csv(table), nl=False)
     else:
@@ -44,14 +47,18 @@ def _text(table: Table, title: str) -> str:
 
 
 def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]:
-    """A row a metric, with an interval and a noise floor where there are any."""
+    """A row a metric, with bounds, an interval and a noise floor where there are any."""
+    bounded = any(result.bounds is not None for result in results.values())
     level = next((result.interval.level for result in results.values() if result.interval), None)
     floors = any("noise_floor" in result.details for result in results.values())
-    header = ["metric", "value", *([f"{100 * level:g}% interval"] if level else [])]
+    header = ["metric", "value", *(["surely between"] if bounded else [])]
+    header += [f"{100 * level:g}% interval"] if level else []
     header += ["noise floor", "p"] if floors else []
     rows = []
     for name, result in results.items():
         row = [name, f"{result.value:.4f}"]
+        if bounded:
+            row.append("{:.4f} and {:.4f}".format(*result.bounds) if result.bounds else "")
         if level:
             row.append(f"{result.interval.low:.4f} to {result.interval.high:.4f}" if result.interval else "")
         if floors:

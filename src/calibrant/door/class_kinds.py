@@ -35,9 +35,29 @@ class OneOfSeveral(Kind):
 
 
 class Classes(OneOfSeveral):
-    """Forecasts (n, K) of K classes, one of which comes true."""
+    """Forecasts (n, K) of K classes, one of which comes true.
+
+    >>> Classes(np.array([[0.2, 0.8]])).leaders(1).tolist()
+    [[1]]
+    """
 
     name = "classes"
+
+    @classmethod
+    def surveyed(cls, values: Array, logits: bool = False, *, survey: tuple[Array, ...]) -> Self:
+        """Forecasts, and what one walk over them told of each row, as kernels give it; empty where nobody has walked.
+
+        Of probabilities, the likeliest class and its probability. Of logits, the likeliest class, its logit, and sums
+        of exp(z - largest) and of its square over the other classes.
+        """
+        forecasts = cls(values, logits)
+        if survey:  # no field, lest it be kept where the values are replaced
+            vars(forecasts)["_survey"] = survey
+        return forecasts
+
+    def __getitem__(self, rows: Any) -> Self:
+        survey = tuple(each[rows] for each in vars(self).get("_survey", ()))
+        return self.surveyed(self.values[rows], self.logits, survey=survey)
 
     @property
     def words(self) -> str:
@@ -62,7 +82,7 @@ class Classes(OneOfSeveral):
     @cached_property
     def confidence(self) -> Array:
         """The largest probability of each row."""
-        return read_only(super().confidence)
+        return read_only(1.0 / (1.0 + self._survey[2]) if self.logits else self._survey[1])
 
     @property
     def _here(self) -> ModuleType:
@@ -70,13 +90,18 @@ class Classes(OneOfSeveral):
         return kernels.beside(self.values)
 
     @cached_property
+    def _survey(self) -> tuple[Array, ...]:
+        return self._here.logits_survey(self.values)[2:] if self.logits else self._here.row_survey(self.values)[4:]
+
+    @property
     def _normalisers(self) -> tuple[Floats, Floats]:
         """The largest logit of each row, and the sum of exp(z - largest) over the other classes."""
-        return self._here.normalisers(self.values)
+        _, top, rest, _ = self._survey
+        return top, rest
 
     @cached_property
     def _top(self) -> Ints:
-        return read_only(self._here.leaders(self.values, 1))
+        return read_only(self._survey[0][:, None])
 
     def leaders(self, k: int) -> Ints:
         """The k likeliest classes (n, k) of each row."""
@@ -85,6 +110,8 @@ class Classes(OneOfSeveral):
 
     def probability_of(self, classes: Ints) -> Array:
         """The probability of some classes (n, k) of each row."""
+        if classes is vars(self).get("_top"):
+            return self.confidence[:, None]
         taken = np.take_along_axis(self.values, classes, axis=1)
         return self._here.softmax(taken, *self._normalisers) if self.logits else taken
 

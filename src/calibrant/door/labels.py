@@ -91,12 +91,14 @@ def check_probabilities(
     forecasts: bool = True,
     whole: bool = True,
     advice: str = DROP,
-) -> bool:
+) -> tuple[bool, tuple[Array, ...]]:
     """Refuse what is no probability and (of whole rows) what does not sum to 1; say whether anything needs clipping.
 
-    Hints are given for forecasts only: labels are no logits, and no option normalises them.
+    Then the column of each row's largest entry, and that entry; nothing of a column. Hints are given for forecasts
+    only: labels are no logits, and no option normalises them.
     """
-    low, high, *sums = _extremes(values)
+    low, high, *told = _surveyed(values)
+    sums, leaders = told[:2], tuple(told[2:])
     if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
         values = np.asarray(values)  # the words are made on the host
         _refuse_broken(values, parameter, layout, advice)
@@ -111,25 +113,39 @@ def check_probabilities(
             where=layout.place(row),
             hint="pass normalize=True if that is intended" if forecasts and totals[row] > 0 else None,
         )
-    return bool(low < 0 or high > 1)
+    return bool(low < 0 or high > 1), leaders
 
 
-def _extremes(values: Array) -> tuple[float, ...]:
-    """The smallest and the largest value, and of rows the smallest and the largest sum."""
+def _surveyed(values: Array) -> tuple[Any, ...]:
+    """The smallest and the largest value; of rows the smallest and the largest sum, too, and each one's leader."""
     if values.ndim == 2:
-        return kernels.beside(values).row_extremes(values)
+        return kernels.beside(values).row_survey(values)
     if isinstance(values, np.ndarray):
         return values.min(initial=1), values.max(initial=0)
-    return kernels.beside(values).row_extremes(values[:, None])[:2]
+    return kernels.beside(values).row_survey(values[:, None])[:2]
 
 
-def check_logits(values: Array, parameter: str, layout: Layout, advice: str) -> dict[str, Ints]:
-    """Refuse what is not finite; say which rows will be computed with in float32, as is done on a device."""
-    there = isinstance(values, np.ndarray)
-    ends = (values.min(), values.max()) if there else kernels.beside(values).logit_extremes(values)
-    if not np.isfinite(ends).all():
+def check_logits(
+    values: Array, parameter: str, layout: Layout, advice: str, *, softmax: bool = False
+) -> tuple[Array, ...]:
+    """Refuse logits that are not finite; where the softmax of rows will be asked for, what it needs of each row."""
+    survey: tuple[Array, ...] = ()
+    if values.ndim == 1:
+        low, high = values.min(), values.max()
+    elif softmax:
+        low, high, *rest = kernels.beside(values).logits_survey(values)
+        survey = tuple(rest)
+    else:
+        low, high = kernels.beside(values).row_survey(values)[:2]
+    if not (np.isfinite(low) and np.isfinite(high)):
         _refuse_broken(np.asarray(values), parameter, layout, advice)
-    return {} if there or values.ndim == 1 or values.dtype == np.float64 else {IN_FLOAT32: np.ones(len(values), int)}
+    return survey
+
+
+def told_of_logits(values: Array) -> dict[str, Ints]:
+    """Which rows will be computed with in float32: on a device all of several classes, unless they are float64."""
+    exact = isinstance(values, np.ndarray) or values.ndim == 1 or values.dtype == np.float64
+    return {} if exact else {IN_FLOAT32: np.ones(len(values), int)}
 
 
 def clipped(values: Array) -> tuple[Array, Ints]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from calibrant.checks import flag, number, whole, word
 from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_forecasts, as_labels, as_numbers, shown
 from calibrant.door.foreign import beside_forecasts
-from calibrant.door.frames import column_keys, refuse_other_rows, row_labels
+from calibrant.door.frames import column_keys, numbered, refuse_other_rows, row_labels
 from calibrant.door.labels import ROW_TOLERANCE, check_logits, check_probabilities, class_labels, clipped, event_labels
 from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError
@@ -91,6 +90,8 @@ class Door:
         self._columns = self._column_keys(truth, forecasts)
         self._weight = None if sample_weight is None else self._weights(sample_weight)
         self._gaps = self._filled() if self.drop else None
+        self.survey: tuple[Any, ...] = ()
+        """What the checks learned of each row of classes, as `Classes` takes it."""
 
     def probabilities(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
         """The forecasts as probabilities, and what was done to which rows."""
@@ -100,17 +101,20 @@ class Door:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
         checks: Any = {"bits": self.bits, "whole": self._whole, "advice": self._advice}
-        if check_probabilities(values, self.name, self.layout, **checks):
+        outside, self.survey = check_probabilities(values, self.name, self.layout, **checks)
+        if outside:
+            self.survey = ()
             values, flags["clipped: probabilities within 1e-6 of [0, 1]"] = clipped(values)
         return values, flags
 
-    def logits(self, normalize: bool = False) -> tuple[Array, dict[str, Ints]]:
-        """The forecasts as logits, which are any finite numbers, and what will be done to which rows."""
+    def logits(self, normalize: bool = False, *, softmax: bool = False) -> Array:
+        """The forecasts as logits: any finite numbers; surveyed for their softmax, where it will be asked for."""
         flag(normalize, "normalize")
         if normalize:
             hint = "the softmax gives rows that sum to 1"
             raise CalibrationInputError("normalize", "needs probabilities", got="logits", hint=hint)
-        return self.values, check_logits(self.values, self.name, self.layout, self._advice)
+        self.survey = check_logits(self.values, self.name, self.layout, self._advice, softmax=softmax)
+        return self.values
 
     def keys(self, classes: Any, width: int | None = None) -> tuple[Any, ...] | None:
         """What labels call the classes: as was said, or as the columns of a frame are called; None for indices."""
@@ -131,7 +135,7 @@ class Door:
             labels, soft = class_labels(truth, width, keys, self.truth_name, self.layout)
         else:
             labels, soft = event_labels(truth, keys, self.truth_name, self.layout)
-        return Truth(labels, soft, _numbered(width) if keys is None else tuple(map(str, keys)), kept, left_out)
+        return Truth(labels, soft, numbered(width) if keys is None else tuple(map(str, keys)), kept, left_out)
 
     def staying(self, ignore_index: Any = None) -> tuple[Array | None, dict[str, Array]]:
         """Which rows stay (None: all), and which do not, by the reason in words."""
@@ -263,12 +267,6 @@ class Door:
                 where=self.layout.place(wrong[0]),
             )
         return (self.values / totals[:, None]).astype(self.values.dtype)
-
-
-@lru_cache(maxsize=4)
-def _numbered(count: int) -> tuple[str, ...]:
-    """The names of classes that have none; those of a vocabulary take longer to make than a read of its logits."""
-    return tuple(map(str, range(count)))
 
 
 def _checked_axis(class_axis: Any, values: Array, truth: Array, name: str) -> int | None:

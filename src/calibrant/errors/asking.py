@@ -12,11 +12,12 @@ from typing import ClassVar, Literal, Unpack, final
 import numpy as np
 
 from calibrant.aggregates import Across
-from calibrant.binning.contract import STREAM, TABLE, Binning, Refinable, bins_of
+from calibrant.binning.contract import STREAM, TABLE
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
 from calibrant.door.options import DoorOptions
+from calibrant.errors.bounding import bounded, tied, unavailable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
@@ -31,6 +32,8 @@ from calibrant.summaries import About, S, Summary
 from calibrant.views import View
 
 Reads = tuple[tuple[str, str], ...]
+IN_CELLS = "binning", f"{TABLE} in cells, opened: none"
+"""What is read where forecasts are counted in cells."""
 
 
 class Asking(Metric[S]):
@@ -77,9 +80,7 @@ class Asking(Metric[S]):
 
     def within(self, table: Forecasts) -> Result:
         """What a table in cells tells: a value, and the bounds between which the exact one lies."""
-        raise CalibrationInputError(
-            "metric", "must follow from forecasts in cells", got=self.name, hint="measure the rows themselves"
-        )
+        raise unavailable(self)
 
     @property
     def asks_event(self) -> bool:
@@ -146,14 +147,22 @@ class Asking(Metric[S]):
         named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
         if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names
             reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
-        for part in [selected] if block is None else selected.blocks(block):
+        for part in [selected] if block is None or self._is_lean(predictions) else selected.blocks(block):
             view = self.lens(part)
             yield dataclasses.replace(view, about=dataclasses.replace(view.about, reads=reads))
 
+    lean: ClassVar[bool] = False
+    """Whether hard labels without weights are summarised without an array as large as the outputs."""
+
+    def _is_lean(self, predictions: Predictions) -> bool:
+        """Whether a view of all samples is small beside the forecasts of all classes."""
+        plain = predictions.labels is not None and predictions.weight is None and not predictions.logits
+        as_given = plain and self.lean and facts_of(self.lens).as_given
+        return predictions.n_classes > 0 and (as_given or facts_of(self.lens).narrow)
+
     def view(self, predictions: Predictions) -> View:
         """What the lens sees of the selected samples, all at once."""
-        (view,) = self.views(predictions, None)
-        return view
+        return next(self.views(predictions, None))
 
     def combined(
         self,
@@ -166,8 +175,7 @@ class Asking(Metric[S]):
         notes: tuple[str, ...] = (),
     ) -> Result:
         """The result of the questions' values, with notes on what a reader should know."""
-        combined = self.across(values, sizes)
-        several = bool(about.names)
+        combined, several = self.across(values, sizes), bool(about.names)
         return Result(
             self,
             combined["value"],
@@ -199,48 +207,16 @@ class OfTable(Asking[Forecasts]):
         view.require_event(type(self).__name__, "TopLabel(), OneClass(c) or Classwise()")
         return Forecasts.of(view, type(self).__name__)
 
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """The least and the largest value of a question with samples, some in cells; None where nothing is known."""
+        return None
 
-class OfBins(Asking[Summary]):
-    """A metric that pools answers into bins and gives each question a value from its bins."""
-
-    binning: Binning
-
-    @property
-    def block(self) -> int | None:
-        """As many forecasts as the binning wants to see."""
-        return self.binning.block
-
-    @property
-    def reading(self) -> tuple[str, str]:
-        """What the binning keeps."""
-        return "binning", facts_of(self.binning).reads or identity(self.binning)
-
-    @property
-    def undecided(self) -> Callable[[Ladder], Mask] | None:
-        """What the binning says."""
-        return self.binning.undecided if isinstance(self.binning, Refinable) else None
-
-    def summarise_view(self, view: View) -> Summary:
-        """The binning's summary of what the lens saw."""
-        return self.binning.summarise(view)
-
-    @final
-    def answer(self, summary: Summary) -> Result:
-        """Bins, then the number that follows from them."""
-        return self.of_bins(bins_of(self.binning, summary))
-
-    @abstractmethod
-    def of_bins(self, bins: Bins) -> Result:
-        """The number that follows from bins."""
-
-    @abstractmethod
-    def pooled(self, bins: Bins) -> Floats:
-        """One value a question (v,)."""
-
-    @property
-    def sums_suffice(self) -> bool:
-        """Whether bins need no more than sizes, sums and ends to be pooled: known of pieces that declare facts."""
-        return self.part_facts != UNKNOWN
+    def within(self, table: Forecasts) -> Result:
+        """The value of tied cells, and between what that of the rows lies."""
+        ends = [self.between(ladder) if ladder.n else (math.nan, math.nan) for ladder in table.ladders()]
+        if None in ends:
+            raise unavailable(self)
+        return bounded(self.answer(tied(self, table)), self, table, *np.array(ends, np.float64).T)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -280,8 +256,8 @@ class Pass(Asking[Forecasts]):
     @property
     def reading(self) -> tuple[str, str]:
         """The table, and which of its cells are opened."""
-        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12] if self.opened else "none"
-        return "binning", f"{TABLE} in cells, opened: {known}"
+        known = hashlib.sha256(repr(self.opened).encode()).hexdigest()[:12]
+        return ("binning", f"{TABLE} in cells, opened: {known}") if self.opened else IN_CELLS
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw, in cells."""
@@ -308,15 +284,14 @@ class Pass(Asking[Forecasts]):
         table = self.own(summary)
         return self.answer(table) if self.refine(table) is self else self.metric.within(table)
 
+    within = told  # type: ignore[assignment]  # mypy minds the name of the argument
+
     def answer(self, summary: Forecasts) -> Result:
         """The metric's own answer."""
         if self.refine(summary) is not self:
-            raise CalibrationInputError(
-                "summary",
-                "must be one of the last pass",
-                got=f"cells in which the order of forecasts matters to {self.name}",
-                hint="another pass is needed: summarise the data with what refine(summary) gives",
-            )
+            got = f"cells in which the order of forecasts matters to {self.name}"
+            hint = "another pass is needed: summarise the data with what refine(summary) gives"
+            raise CalibrationInputError("summary", "must be one of the last pass", got=got, hint=hint)
         reads = tuple(self.metric.reading if choice == self.reading else choice for choice in summary.about.reads)
         about = dataclasses.replace(summary.about, reads=reads)
         return self.metric.answer(dataclasses.replace(summary, about=about))
@@ -324,15 +299,6 @@ class Pass(Asking[Forecasts]):
 
 CLASSES = "classes"
 """The name under which summaries remember the classes, where their order and names matter."""
-
-
-def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
-    """What is known of an estimate of an error that is 0 under calibration and never negative.
-
-    >>> error(order=2.0).sides
-    1
-    """
-    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def _remarks(bins: Bins | None, sizes: Floats) -> list[str]:

@@ -103,23 +103,22 @@ class CumulativeError(OfTable):
         return self._may_go_beyond if facts_of(self.statistic).tail else None
 
     def _may_go_beyond(self, ladder: Ladder) -> Mask:
-        """The cells inside which the path may go farther up or down than at any end of a cell.
-
-        If the y that came true came first, the path went up by y less their forecasts, which sum to y times the
-        smallest forecast of the cell at least, and to all less the others at their largest. If they came last, it
-        went down by the forecasts of the others, no larger than the mean.
-        """
+        """The cells inside which the path may go farther up or down than at any end of a cell."""
         _, extremes = facts_of(self.statistic).tail or (None, 0)
         path = (ladder.targets - ladder.outputs).value
-        happened, summed = (totals.differences().value for totals in (ladder.targets, ladder.outputs))
-        counts = np.diff(ladder.ranks)
-        failed = counts - happened
-        first = cells.firsts()[cells.numbers(ladder.values)]
-        top = path[:-1] + happened - np.maximum(happened * first, summed - failed * ladder.values)
-        bottom = path[:-1] - failed * summed / counts
+        top, bottom, is_open = _peaks(ladder)
         reach = np.array([path.max(), -path.min()]) if extremes > 1 else np.full(2, np.abs(path).max())
         margin = 1e-6 + 1e-14 * ladder.n
-        return (happened > 0) & (failed > 0) & ((top > reach[0] - margin) | (-bottom > reach[1] - margin))
+        return is_open & ((top > reach[0] - margin) | (-bottom > reach[1] - margin))
+
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """Of the path at the ends of cells, and of one that goes as far inside them as it can."""
+        if facts_of(self.statistic).tail is None:
+            return None
+        path = cumulative_path(ladder)
+        top, bottom, is_open = _peaks(ladder)
+        inside = np.concatenate([top[is_open & ladder.hidden], bottom[is_open & ladder.hidden]]) / ladder.n
+        return self.statistic(path), self.statistic(np.concatenate([path, inside]))
 
     def answer(self, summary: Forecasts) -> Result:
         """Follow each question's path."""
@@ -137,7 +136,7 @@ class CumulativeError(OfTable):
         value = self.statistic(cumulative_path(ladder))
         forecasts = ladder.forecasts
         spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
-        squares = times if ladder.squares is None else ladder.squares
+        squares = times.astype(np.float64) if ladder.squares is None else ladder.squares
         total = float((squares * spread).sum())
         tail, extremes = facts_of(self.statistic).tail or (None, 0)
         if value == 0 or tail is None:
@@ -147,6 +146,23 @@ class CumulativeError(OfTable):
         steps = squares**2 / times * spread**1.5
         shortfall = extremes * _SHORTFALL * float(steps.sum()) / total
         return value, tail((value * ladder.n + shortfall) / math.sqrt(total)), ladder.n
+
+
+def _peaks(ladder: Ladder) -> tuple[Floats, Floats, Mask]:
+    """How far n C can go up and down inside each entry, and where there are both outcomes.
+
+    If the y that came true came first, the path went up by y less their forecasts, which sum to y times the smallest
+    forecast of the cell at least, and to all less the others at their largest. If they came last, it went down by the
+    forecasts of the others, no larger than the mean.
+    """
+    path = (ladder.targets - ladder.outputs).value
+    happened, summed = (totals.differences().value for totals in (ladder.targets, ladder.outputs))
+    counts = np.diff(ladder.ranks)
+    failed = counts - happened
+    first = cells.firsts()[cells.numbers(ladder.values)]
+    top = path[:-1] + happened - np.maximum(happened * first, summed - failed * ladder.values)
+    bottom = path[:-1] - failed * summed / counts
+    return top, bottom, (happened > 0) & (failed > 0)
 
 
 def cumulative_path(ladder: Ladder) -> Floats:

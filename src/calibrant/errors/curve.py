@@ -11,14 +11,15 @@ from calibrant.aggregates import Across, Aggregate, mean, mean_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import number, whole
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
+from calibrant.errors.bounding import approximate, tied
 from calibrant.errors.statistic import counted
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 from calibrant.specification.naming import spoken
 
 Smoother = Callable[[Ladder], Floats]
@@ -121,6 +122,10 @@ class CurveError(OfTable):
                 row[: len(curve)] = np.abs(curve - ladder.values.astype(np.float64))
         sizes = bins.counts.sum(axis=1)
         return self.combined(summary.about, self.aggregate(distances, bins), sizes, spoken(self.smoother))
+
+    def within(self, table: Forecasts) -> Result:
+        """Of tied cells: which samples are nearest, and so a smooth curve, may depend on their order inside."""
+        return approximate(self.answer(tied(self, table)), "a smooth curve")
 
 
 def _moments(weight: Floats, away: Floats, most: int) -> Floats:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import Boxes
+from calibrant.binning.fixed import cuts_at
 from calibrant.binning.running import Ladder
 from calibrant.checks import number
 from calibrant.errors.statistic import OfEach
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
-from calibrant.selections import Selection, everything
+from calibrant.selections import Mask, Selection, everything
 from calibrant.specification.facts import Facts
 
 
@@ -47,6 +51,15 @@ class NetBenefit(OfEach):
         return Facts(low=-self._odds, high=1.0, calibrated=None, lower_is_better=False)
 
     @property
+    def undecided(self) -> Callable[[Ladder], Mask]:
+        """The cell that holds the threshold."""
+        return self._holding
+
+    def _holding(self, ladder: Ladder) -> Mask:
+        cuts = cuts_at(dataclasses.replace(ladder, alike=None), np.array([self.threshold]), "left")
+        return (ladder.ranks[:-1] >= cuts.least) & (ladder.ranks[1:] <= cuts.most)
+
+    @property
     def _odds(self) -> float:
         return self.threshold / (1.0 - self.threshold)
 
@@ -58,6 +71,14 @@ class NetBenefit(OfEach):
     def number_of(self, ladder: Ladder) -> float:
         """The net benefit for one question."""
         return float(net_benefits(ladder, np.array([self.threshold]))[0])
+
+    def between(self, ladder: Ladder) -> tuple[float, float]:
+        """The fewest samples below the threshold with the most that came true among them, and the other way round."""
+        boxes = Boxes.of(ladder, cuts_at(ladder, np.array([self.threshold]), "left"))
+        true = ladder.targets[-1:].value[0] - np.concatenate(boxes.targets)[::-1]
+        acted = ladder.n - np.concatenate(boxes.ranks)
+        low, high = (true - (acted - true) * self._odds) / ladder.n
+        return float(low), float(high)
 
 
 def net_benefits(ladder: Ladder, thresholds: Floats) -> Floats:

@@ -2,34 +2,91 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import HALF_UNIT, Entries, extreme_orders, outward
 from calibrant.binning.ladder import Forecasts
-from calibrant.binning.pooling import rising_corners
 from calibrant.binning.running import Ladder
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
+from calibrant.errors.bounding import within_of
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.tallies import rising_corners
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Mask, Selection, everything
-from calibrant.specification.facts import Facts, declare, facts_of
+from calibrant.specification.facts import Facts, declare, error, facts_of
 from calibrant.specification.naming import spoken
 
 Score = Callable[[Floats, Floats], Floats]
 """The mean score of forecasts x of an event that happens at rates r; proper if x = r is best."""
 
 
+MOST_EXACT = 1 << 31
+"""Samples whose rates are compared in whole numbers; of more, products would leave int64."""
 ROUNDING = 2.0**-50
 """More than the rounding of squares to units and of a few quotients can leave of nothing."""
 
 
-@declare(Facts("score", estimator="IsotonicError", low=0.0, high=1.0, multiples=(1, -2, 1)))
+def quadratic_within(ladder: Ladder) -> tuple[float, float]:
+    """The mean Brier score of forecasts in cells: sums of what happened, p y and p^2 decide it.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([0, 1], [.25, .75]).ladders()
+    >>> quadratic_within(ladder)
+    (0.0625, 0.0625)
+    """
+    squared = ladder.squared_outputs
+    assert squared is not None  # tables of cells have them
+    rest = float((squared.sum(0) + ladder.targets.differences().sum(0)).value)
+    low, high = (float(true.sum()) for true in Entries.of(ladder).true_outputs)
+    return (rest - 2 * high) / ladder.n, (rest - 2 * low) / ladder.n
+
+
+def logarithmic_within(ladder: Ladder) -> tuple[float, float]:
+    """Between what the mean log loss of forecasts in cells lies.
+
+    The forecasts of what happened, and of the others, have known means: all at their mean they lose least, all at the
+    ends of their cell most.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([0, 1, 1], [.311, .312, .9]).ladders()
+    >>> [round(end, 5) for end in logarithmic_within(ladder)]
+    [0.54754, 0.54754]
+    """
+    entries = Entries.of(ladder)
+    failed, ends = entries.counts - entries.hits, []
+    for side, true in ((1, entries.true_outputs[1]), (-1, entries.true_outputs[0])):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = true / entries.hits + side * HALF_UNIT, (entries.outputs - true) / failed - side * HALF_UNIT
+        happened = _lost(entries, entries.hits, means[0], lambda p: -np.log(p), at_ends=side < 0)
+        ends.append((happened + _lost(entries, failed, means[1], lambda p: -np.log1p(-p), at_ends=side < 0)) / ladder.n)
+    return ends[0], ends[1]
+
+
+def _lost(entries: Entries, counts: Floats, means: Floats, loss: Callable[[Floats], Floats], *, at_ends: bool) -> float:
+    """The summed loss of so many forecasts of each entry with these means: all at the mean, or at the entry's ends."""
+    there = counts > 0
+    low, high, mean = (each[there] for each in (entries.low, entries.high, np.clip(means, entries.low, entries.high)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = loss(mean)
+        if at_ends:
+            chord = loss(low) + (loss(high) - loss(low)) * (mean - low) / (high - low)
+            losses = np.where(high > low, chord, losses)
+    return float((counts[there] * losses).sum())
+
+
+_SCORE = Facts("score", estimator="IsotonicError", low=0.0)
+
+
+@declare(dataclasses.replace(_SCORE, high=1.0, multiples=(1, -2, 1), within=quadratic_within))
 def quadratic(forecast: Floats, rate: Floats) -> Floats:
     r"""The Brier score of an event, :math:`r (1 - x)^2 + (1 - r) x^2`.
 
@@ -39,7 +96,7 @@ def quadratic(forecast: Floats, rate: Floats) -> Floats:
     return rate * np.square(1.0 - forecast) + (1.0 - rate) * np.square(forecast)
 
 
-@declare(Facts("score", estimator="IsotonicError", low=0.0))
+@declare(dataclasses.replace(_SCORE, within=logarithmic_within))
 def logarithmic(forecast: Floats, rate: Floats) -> Floats:
     r"""The log loss in nats, :math:`-r \ln x - (1 - r) \ln(1 - x)` with 0 ln 0 = 0.
 
@@ -113,6 +170,41 @@ class IsotonicError(OfTable):
         words = "isotonic", f"{spoken(self.score)} score"
         return self.combined(bins.about, parts[0], sizes, *words, bins=bins, details=details)
 
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """The score of the forecasts less that of the best recalibration, each between its bounds."""
+        ends = within_of(self.score, ladder)
+        if ends is None:
+            return None
+        (low, high), (least, most) = ends, self._best(ladder)
+        return max(low - most, 0.0), max(high - least, 0.0)
+
+    def within(self, table: Forecasts) -> Result:
+        """The value with its bounds, and those of the discrimination as details."""
+        result, ladders = super().within(table), list(table.ladders())
+        ends = np.array([self._discriminates(ladder) if ladder.n else (np.nan, np.nan) for ladder in ladders]).T
+        sizes = np.array([ladder.n for ladder in ladders], np.float64)
+        low, high = outward(*(np.array(self.across(each, sizes)["value"]) for each in ends))
+        details = {**result.details, "discrimination_low": max(float(low), 0.0), "discrimination_high": float(high)}
+        return dataclasses.replace(result, details=details)
+
+    def _discriminates(self, ladder: Ladder) -> tuple[float, float]:
+        """Between what the score that the base rate loses to the best recalibration lies."""
+        base = ladder.targets[-1:].value / ladder.n
+        flat, (least, most) = float(self.score(base, base)[0]), self._best(ladder)
+        return max(flat - most, 0.0), max(flat - least, 0.0)
+
+    def _best(self, ladder: Ladder) -> tuple[float, float]:
+        """Between what the score of the best recalibration lies.
+
+        It is lowest where in each cell those that failed come first: no order of outcomes rises more. Functions that
+        are constant on cells are some of those that rise.
+        """
+        scores = []
+        for table in (extreme_orders(ladder)[0], ladder):
+            sizes, totals = _between(table, _corners(table))
+            scores.append(float((sizes * self.score(totals / sizes, totals / sizes)).sum() / ladder.n))
+        return scores[0], scores[1]
+
     def _parts(self, ladder: Ladder) -> tuple[float, float, float]:
         """MCB, DSC and UNC of one question."""
         if ladder.n == 0:
@@ -133,8 +225,13 @@ class IsotonicError(OfTable):
 
 def _summed(ladder: Ladder, multiples: tuple[int, int, int]) -> float:
     """A score that is made of outcomes, forecasts of what came true and squared forecasts: exact sums, rounded once."""
-    happened, values = ladder.targets.differences(), ladder.values.astype(np.float64)
     true, squared = ladder.true_outputs, ladder.squared_outputs
+    if true is None and squared is None and ladder.n < MOST_EXACT and ladder.targets.is_whole:
+        limbs = kernels.table_sums(ladder.values, ladder.ranks, ladder.targets.floor)
+        pair = Totals(np.array(limbs[::2]), np.array(limbs[1::2]))
+        sums = Totals.joined([ladder.targets[-1:], pair])
+        return float(sums.times(np.array(multiples)).sum(0).value)
+    happened, values = ladder.targets.differences(), ladder.values.astype(np.float64)
     if true is None:
         whole = happened.is_whole
         true = Totals.of(values).times(happened.floor) if whole else Totals.of(values * happened.value)
@@ -196,4 +293,6 @@ def _corners(ladder: Ladder) -> Ints:
     """The entries at which pools of rising rate begin, and the end."""
     if ladder.n == 0:
         return np.zeros(2, np.int64)
+    if ladder.n < MOST_EXACT and ladder.targets.is_whole:
+        return kernels.rising(ladder.ranks, ladder.targets.floor)
     return rising_corners(len(ladder.ranks) - 1, functools.partial(_between, ladder))

@@ -11,13 +11,14 @@ from calibrant.aggregates import Across, mean_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import number
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
+from calibrant.errors.bounding import approximate, tied
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 
 STEP = 2.2 / ((1 << 14) - 1)
 """Forecasts are compared at the points -.6 + STEP * k inside (0, 1)."""
@@ -75,6 +76,10 @@ class KDEError(OfTable):
         details = {} if summary.about.names else {"bandwidth": float(bandwidths[0])}
         notes = (_NO_BANDWIDTH,) if np.isnan(values[sizes > 0]).any() else ()
         return self.combined(summary.about, values, sizes, words, details=details, notes=notes)
+
+    def within(self, table: Forecasts) -> Result:
+        """Of tied cells: the bandwidth depends on how what came true scatters inside them, and the rate on both."""
+        return approximate(self.answer(tied(self, table)), "a kernel estimate whose bandwidth depends on the rows")
 
     def _error(self, ladder: Ladder) -> tuple[float, float]:
         """One question's error and bandwidth."""

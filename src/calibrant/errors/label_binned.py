@@ -8,18 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import Boxes, Bracketed, Entries
 from calibrant.binning.contract import RankBinning
 from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import order
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.facts import Facts, error, facts_of
 
 
 class OfRates(OfTable):
@@ -85,6 +86,30 @@ class LabelBinnedError(OfRates):
         bin_ = np.searchsorted(cuts, ends[:-1], side="right") - 1
         values = ladder.values[ladder.entry(ends[:-1])].astype(np.float64)
         return self._mean(values - rates[bin_], np.diff(ends))
+
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """Between what the distances of the forecasts of each entry from the frequencies of its bins lie.
+
+        The p-th power of a distance is convex: forecasts in one bin are least far away all at their mean, and farthest
+        at the ends of their cell. Those of a cell that may be cut can each be anywhere in it, and in any of its bins.
+        """
+        if not isinstance(self.binning, Bracketed):
+            return None
+        boxes, entries = Boxes.of(ladder, self.binning.possible_cuts(ladder)), Entries.of(ladder)
+        first = np.searchsorted(boxes.ranks[1][1:-1], ladder.ranks[:-1], side="right")
+        last = np.searchsorted(boxes.ranks[0][1:-1], ladder.ranks[1:], side="left")
+        gaps, bins = boxes.gaps, [slice(start, stop + 1) for start, stop in zip(first, last, strict=True)]
+        rarely = np.array([gaps.rarely[held].min() for held in bins])
+        often = np.array([gaps.often[held].max() for held in bins])
+        low, high, mean = entries.low, entries.high, np.clip(entries.means, entries.low, entries.high)
+        is_cut = first < last
+        near, far = np.where(is_cut, low, mean), np.where(is_cut, high, mean)
+        least = np.maximum(np.maximum(rarely - far, near - often), 0.0) ** self.p
+        share = np.where(high > low, (mean - low) / np.where(high > low, high - low, 1.0), 0.0)
+        ends = [[np.abs(end - rate) ** self.p for rate in (rarely, often)] for end in (low, high)]
+        chord = np.maximum(*((1 - share) * ends[0][side] + share * ends[1][side] for side in (0, 1)))
+        most = np.where(is_cut, np.max(ends, axis=(0, 1)), chord)
+        return tuple(float((entries.counts * each).sum() / ladder.n) ** (1 / self.p) for each in (least, most))
 
     def _mean(self, gaps: Floats, counts: Floats | Ints) -> Floats:
         """The L^p mean of gaps that count so often."""

@@ -15,13 +15,16 @@ References: Cox (1958); Steyerberg (2019), chapter 15; Van Calster et al. (2019)
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
 import numpy as np
 
+from calibrant.binning.bounds import HALF_UNIT, Entries
 from calibrant.binning.running import Ladder
 from calibrant.door.logs import sigmoid
+from calibrant.errors.likelihood_bounds import least_curvature, slope_bounds
 from calibrant.errors.statistic import ONE_OUTCOME, Noted, counted
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
@@ -60,7 +63,12 @@ def _influence(part: int, held: bool) -> Callable[[Ladder], tuple[float, Floats]
     return influence
 
 
-@declare(Facts("statistic", "TableStatistic", calibrated=1.0, influence=_influence(1, held=False)))
+def _within(part: int) -> Callable[[Ladder], tuple[float, float]]:
+    """The bounds of one coefficient of the line."""
+    return lambda ladder: line_within(ladder)[part]
+
+
+@declare(Facts("statistic", "TableStatistic", calibrated=1.0, influence=_influence(1, held=False), within=_within(1)))
 def fitted_slope(ladder: Ladder) -> float:
     r"""The calibration slope b: below 1, forecasts are too extreme; above 1, not extreme enough.
 
@@ -76,7 +84,7 @@ def fitted_slope(ladder: Ladder) -> float:
     return _line(ladder)[1]
 
 
-@declare(Facts("statistic", "TableStatistic", calibrated=0.0, influence=_influence(0, held=False)))
+@declare(Facts("statistic", "TableStatistic", calibrated=0.0, influence=_influence(0, held=False), within=_within(0)))
 def fitted_intercept(ladder: Ladder) -> float:
     """The intercept a that is fitted beside the slope; nan wherever the slope is not finite.
 
@@ -88,7 +96,10 @@ def fitted_intercept(ladder: Ladder) -> float:
     return _line(ladder)[0]
 
 
-@declare(Facts("statistic", "TableStatistic", calibrated=0.0, influence=_influence(0, held=True)))
+_HELD = Facts("statistic", "TableStatistic", calibrated=0.0, influence=_influence(0, held=True))
+
+
+@declare(dataclasses.replace(_HELD, within=lambda ladder: offset_within(ladder)))
 def offset_intercept(ladder: Ladder) -> float:
     r"""The intercept a where b = 1 is held: above 0, events happen more often than forecast.
 
@@ -106,6 +117,100 @@ def offset_intercept(ladder: Ladder) -> float:
         return Noted(math.inf if hits.sum() else -math.inf, "all outcomes are the same: the intercept is infinite")
     (level,) = _fitted(np.ones((1, len(odds))), odds, counts, hits)
     return _noted(level, note)
+
+
+def offset_within(ladder: Ladder) -> tuple[float, float]:
+    r"""The intercept at slope 1 of forecasts in cells lies between these.
+
+    With c = e^a, expit(a + logit p) = c p / (1 + (c - 1) p) is curved to one side: the sum over a cell is that at its
+    mean, and half of the second derivative, which is largest at an end, times the summed squared distances from it.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([1, 0, 0, 1], [.311, .312, .313, .9]).ladders()
+    >>> low, high = offset_within(ladder)
+    >>> low < cal.INTERCEPT([1, 0, 0, 1], [.311, .312, .313, .9]).value < high < low + 1e-6
+    True
+    """
+    tied, entries = _tied(ladder)
+    middle = float(offset_intercept(tied))
+    if not math.isfinite(middle):
+        return middle, middle
+    inside = entries.at(np.flatnonzero((ladder.values > 0) & (ladder.values < 1)))
+    hits, n = float(inside.hits.sum()), float(inside.counts.sum())
+    room = 1e-12 * min(hits, n - hits) + 1e-15 * n
+
+    def expected(level: float, side: int) -> float:
+        factor = math.expm1(level)
+        means = np.clip(inside.means + side * HALF_UNIT, inside.low, inside.high)
+        bends = [-2 * (1 + factor) * factor / (1 + factor * p) ** 3 for p in (inside.low, inside.high)]
+        curved = [bend * spread / 2 for bend in bends for spread in inside.spread]
+        rest = np.max(curved, axis=0) if side > 0 else np.min(curved, axis=0)
+        return float((inside.counts * (1 + factor) * means / (1 + factor * means) + rest).sum())
+
+    ends = []
+    for side in (-1, 1):  # the level moves away from the middle until even the other bound of the sum is passed
+        near, far, step = middle, middle, 1e-12 * (1 + abs(middle))
+        while side * (expected(far, -side) - hits) < room:
+            near, far, step = far, far + side * step, 2 * step
+            if step > REACH:
+                return -math.inf, math.inf
+        while abs(far - near) > 1e-3 * abs(far - middle):
+            level = (near + far) / 2
+            near, far = (near, level) if side * (expected(level, -side) - hits) >= room else (level, far)
+        ends.append(far)
+    return ends[0], ends[1]
+
+
+def line_within(ladder: Ladder) -> tuple[tuple[float, float], tuple[float, float]]:
+    r"""Intercept and slope of forecasts in cells lie between these; infinities where nothing can be told.
+
+    At the fit of tied cells, the slope g of the likelihood of the rows is known between bounds, by Taylor's formula in
+    each cell. Where the curvature is at least M in a box around that fit, the fit of the rows is no farther than
+    :math:`\sqrt{g^	op M^{-1} g}` in the norm of M, if that still lies in the box.
+
+    >>> import calibrant as cal
+    >>> y, p = [1, 0, 0, 1, 1, 0, 0, 1], [.311, .312, .4, .9, .7, .7, .2, .5]
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise(y, p).ladders()
+    >>> _, (low, high) = line_within(ladder)
+    >>> low < cal.SLOPE(y, p).value < high < low + 0.01
+    True
+    """
+    tied, entries = _tied(ladder)
+    level, rise = map(float, _line(tied))
+    if not math.isfinite(rise):
+        mixed = entries.hidden & (entries.hits > 0) & (entries.hits < entries.counts)
+        unknown = mixed.any() or (len(tied.values) == 1 and entries.hidden.any())
+        ends = (-math.inf, math.inf) if unknown and _has_both(tied) else (rise, rise)
+        return ((-math.inf, math.inf) if ends[0] < ends[1] else (level, level)), ends
+    inside = entries.at(np.flatnonzero((ladder.values > 0) & (ladder.values < 1)))
+    gradient, box = slope_bounds(inside, level, rise), np.zeros(2)
+    for _ in range(6):
+        curvature = least_curvature(inside, level, rise, box)
+        least, most = np.linalg.eigvalsh(curvature)
+        if not (box <= REACH).all() or not least > 1e-12 * most:
+            break
+        inverse = np.linalg.inv(curvature)
+        corners = [np.array([first, second]) for first in gradient[0] for second in gradient[1]]
+        reach = math.sqrt(max(float(corner @ inverse @ corner) for corner in corners))
+        away = reach * np.sqrt(np.diag(inverse)) * (1 + 1e-9)
+        if (away <= box).all():
+            first, second = (away + 1e-10 * (1 + abs(np.array([level, rise])))).tolist()
+            return (level - first, level + first), (rise - second, rise + second)
+        box = 2 * away + 1e-12
+    return (-math.inf, math.inf), (-math.inf, math.inf)
+
+
+def _has_both(ladder: Ladder) -> bool:
+    """Whether forecasts inside (0, 1) have both outcomes."""
+    _, counts, hits, _ = _finite(ladder)
+    return 0 < hits.sum() < counts.sum()
+
+
+def _tied(ladder: Ladder) -> tuple[Ladder, Entries]:
+    """The table with the forecasts of each cell tied at their mean, and what is known of them."""
+    entries = Entries.of(ladder)
+    values = np.clip(ladder.forecasts, entries.low, entries.high)
+    return dataclasses.replace(ladder, values=values, closed=None, alike=None), entries
 
 
 def _line(ladder: Ladder) -> tuple[Noted, Noted]:

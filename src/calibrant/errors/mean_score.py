@@ -14,8 +14,12 @@ import numpy as np
 from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning.contract import STREAM
+from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
 from calibrant.errors.asking import Asking
+from calibrant.errors.bounding import bounded, tied, unavailable, within_of
+from calibrant.errors.isotonic import logarithmic_within, quadratic_within
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Totals
 from calibrant.lenses import Lens, TopLabel
@@ -28,6 +32,7 @@ from calibrant.summaries import S, Sums
 from calibrant.views import View
 
 Score = Callable[[View], Array]
+Within = Callable[[Ladder], tuple[float, float]]
 LEEWAY = 1e-5
 """Rows of probabilities may sum to a little more than 1, and weighted scores are rounded."""
 
@@ -91,6 +96,11 @@ class MeanScore(OfScores[Scores]):
         return facts_of(self.score)
 
     @property
+    def lean(self) -> bool:  # type: ignore[override]  # known of each metric
+        """As the score is, where each row has one."""
+        return facts_of(self.score).lean and facts_of(self.lens).asks_event
+
+    @property
     def reading(self) -> tuple[str, str]:
         """The score."""
         return "score", identity(self.score)
@@ -106,11 +116,16 @@ class MeanScore(OfScores[Scores]):
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
-        plain = view.keep is None and view.group is None and view.weight is None
-        if plain and not isinstance(view.outputs, np.ndarray):
+        here = isinstance(view.outputs, np.ndarray)
+        if not here and view.keep is None and view.group is None and view.weight is None:
             summary = _summed_beside(view, self.score(view))
             if summary is not None:
                 return summary
+        of_event = facts_of(self.score).of_event
+        if here and of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
+            hi, lo, infinite = of_event(view.outputs[:, 0, 0], view.targets)  # type: ignore[arg-type]
+            counts = (Totals.whole(np.array([count])) for count in (len(view.outputs), infinite))
+            return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)
         scores = self.scores(view)
         finite = np.isfinite(scores)
         kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
@@ -136,8 +151,24 @@ class MeanScore(OfScores[Scores]):
         sizes = summary.size.value
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(summary.infinite.value > 0, np.inf, summary.total.value / sizes)
-        known = "" if self.name != type(self).__name__ else spoken(self.score)  # a recipe's name says it
-        return self.combined(summary.about, values, sizes, known)
+        return self.combined(summary.about, values, sizes, self._known)
+
+    def within(self, table: Forecasts) -> Result:
+        """Between what the mean score lies, as the score says; and the middle. Of soft labels more would be needed."""
+        ladders = list(table.ladders())
+        ends = [within_of(self.score, ladder) if ladder.n else (math.nan, math.nan) for ladder in ladders]
+        if None in ends or table.about.soft:
+            raise unavailable(self)
+        low, high = np.array(ends, np.float64).T
+        with np.errstate(invalid="ignore"):
+            values = np.where(low == high, low, low + (high - low) / 2)
+        sizes = np.array([ladder.n for ladder in ladders], np.float64)
+        return bounded(self.combined(tied(self, table).about, values, sizes, self._known), self, table, low, high)
+
+    @property
+    def _known(self) -> str:
+        """The score, unless a recipe's name says it."""
+        return "" if self.name != type(self).__name__ else spoken(self.score)
 
 
 def _summed_beside(view: View, scores: Array) -> Scores | None:
@@ -149,12 +180,25 @@ def _summed_beside(view: View, scores: Array) -> Scores | None:
     return Scores(view.about, Totals.normal(hi, lo), Totals.whole(len(scores) + 0 * infinite), Totals.whole(infinite))
 
 
-def _score(high: float, *, lower_is_better: bool | None) -> Facts:
+def _score(high: float, *, lower_is_better: bool | None, within: Within | None = None) -> Facts:
     """What is known of a score of at least 0, of which a calibrated model may have any mean."""
-    return Facts("score", "MeanScore", low=0.0, high=high, sides=2, calibrated=None, lower_is_better=lower_is_better)
+    facts = Facts("score", "MeanScore", low=0.0, high=high, sides=2, calibrated=None, lower_is_better=lower_is_better)
+    return dataclasses.replace(facts, within=within)
 
 
-@declare(_score(2.0, lower_is_better=True))
+def _squares(outputs: Array, targets: Array) -> tuple[int, int, int]:
+    return kernels.event_scores(outputs, targets, False)
+
+
+def _logarithms(outputs: Array, targets: Array) -> tuple[int, int, int]:
+    return kernels.event_scores(outputs, targets, True)
+
+
+_BRIER = _score(2.0, lower_is_better=True, within=quadratic_within)
+_LOGARITHMIC = _score(math.inf, lower_is_better=True, within=logarithmic_within)
+
+
+@declare(dataclasses.replace(_BRIER, of_event=_squares, lean=True))
 def brier_score(view: View) -> Array:
     r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
 
@@ -168,7 +212,7 @@ def brier_score(view: View) -> Array:
     return kernels.beside(view.outputs).brier(view.outputs, view.targets)
 
 
-@declare(_score(math.inf, lower_is_better=True))
+@declare(dataclasses.replace(_LOGARITHMIC, of_event=_logarithms, lean=True))
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import Boxes, Bracketed, outward
 from calibrant.binning.contract import RankBinning
 from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ladder import Forecasts
+from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
-from calibrant.errors.asking import OfTable, error
+from calibrant.distances import squared
+from calibrant.errors.asking import OfTable
+from calibrant.errors.binned import BinnedError
 from calibrant.errors.label_binned import require_cuts
 from calibrant.errors.statistic import counted
 from calibrant.kernels.totals import Floats
@@ -19,7 +24,7 @@ from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,14 +77,39 @@ class BrierDecomposition(OfTable):
         details["score"] = float(score)
         return self.combined(bins.about, parts["reliability"], sizes, bins=bins, details=details)
 
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """Of the reliability, which is a binned error of squared gaps."""
+        if not isinstance(self.binning, Bracketed):
+            return None
+        return BinnedError(binning=self.binning, distance=squared).between(ladder, self.binning)
+
+    def within(self, table: Forecasts) -> Result:
+        """The value with its bounds, and those of the resolution as details."""
+        result, ends = super().within(table), []
+        assert isinstance(self.binning, Bracketed)
+        for ladder in table.ladders():
+            if ladder.n == 0:
+                ends.append([np.nan, np.nan])
+                continue
+            gaps, base = Boxes.of(ladder, self.binning.possible_cuts(ladder)).gaps, ladder.targets[-1:].value / ladder.n
+            near = np.maximum(np.maximum(gaps.rarely - base, base - gaps.often), 0.0)
+            far = np.maximum(gaps.often - base, base - gaps.rarely)
+            ends.append([(n * size**2).sum() / ladder.n for n, size in ((gaps.few, near), (gaps.many, far))])
+        sizes = np.array([ladder.n for ladder in table.ladders()], np.float64)
+        low, high = outward(*(np.array(self.across(each, sizes)["value"]) for each in np.array(ends).T))
+        bounds = {"resolution_low": max(float(low), 0.0), "resolution_high": float(high)}
+        return dataclasses.replace(result, details={**result.details, **bounds})
+
     def _products(self, summary: Forecasts, bins: Bins) -> Floats:
         """The sums of p^2 and of p y in each bin: (2, questions, bins)."""
         products = np.zeros((2, *bins.counts.shape))
         for question, ladder in enumerate(summary.ladders()):
             if ladder.n:
                 values, counts, hits = counted(ladder)
-                cuts = self.binning.cuts(ladder)
-                for product, amounts in zip(products, (counts * values**2, hits * values), strict=True):
+                cuts, known = self.binning.cuts(ladder), (ladder.squared_outputs, ladder.true_outputs)
+                sums = (counts * values**2, hits * values)
+                amounts_of = (each if total is None else total.value for total, each in zip(known, sums, strict=True))
+                for product, amounts in zip(products, amounts_of, strict=True):
                     running = np.append(0.0, np.cumsum(amounts))
                     product[question, : len(cuts) - 1] = np.diff(np.interp(cuts, ladder.ranks, running))
         return products

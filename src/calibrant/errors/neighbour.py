@@ -12,13 +12,13 @@ from calibrant.aggregates import Across, mean_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import number, order, whole
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 from calibrant.specification.naming import spoken
 
 Neighbours = Callable[[Ladder], tuple[Ints, Ints]]

@@ -16,7 +16,7 @@ from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
 from calibrant.views import View
 
-OF_RISK = Facts("statistic", "TableStatistic", low=0.0, high=1.0, calibrated=None, lower_is_better=True)
+OF_RISK = Facts("statistic", "TableStatistic", low=0.0, high=1.0, calibrated=None, lower_is_better=True, swaps=True)
 
 
 @dataclass(frozen=True, eq=False)

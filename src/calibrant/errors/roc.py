@@ -40,6 +40,7 @@ def _slope(area: float) -> float:
         high=1.0,
         calibrated=None,
         lower_is_better=False,
+        swaps=True,
         influence=_influence,
         scale=(_log_odds, lambda odds: float(sigmoid(np.array(odds))), _slope),
     )

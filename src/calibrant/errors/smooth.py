@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import HALF_UNIT, Entries
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.checks import number
-from calibrant.errors.asking import OfTable, error
+from calibrant.errors.asking import OfTable
 from calibrant.kernels.totals import Floats
 from calibrant.lenses import Lens, TopLabel
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, error
 
 GRID = 1 << 16
 """Cells of [0, 1] between whose ends residuals are shared."""
 FINENESS = 256
 """Points per bandwidth at which smoothed residuals are integrated."""
+SHARED = 1e-10
+"""How far sharing residuals between ends of cells of width 2^-16 moves smECE, twice, times sigma^2."""
+ROUNDED = 2e-6
+"""How far a trapezoid sum is from its integral at most, twice."""
 TOLERANCE = 1e-12
 """How near a bandwidth comes to the error that it gives."""
 
@@ -77,19 +83,73 @@ class SmoothError(OfTable):
         """One question's error and bandwidth."""
         if ladder.n == 0:
             return np.nan, np.nan
-        cosines = _cosines(ladder)
+        cosines = _cosines(ladder.values.astype(np.float64), _residuals(ladder))
         sigma = _fixed_point(cosines) if self.bandwidth is None else float(self.bandwidth)
         return _smoothed(cosines, sigma), sigma
 
+    def between(self, ladder: Ladder) -> tuple[float, float]:
+        """smECE falls as sigma grows: where it is no farther than d away at sigma + d, the fixed point is no farther.
 
-def _cosines(ladder: Ladder) -> Floats:
-    """The residuals' cosine coefficients c_0 .. c_GRID."""
-    residuals = (ladder.targets - ladder.outputs).differences().value / ladder.n
-    place = ladder.values.astype(np.float64) * GRID
+        Nor is it lower than sigma - d, where it is no farther than d away there.
+        """
+        cosines, (first, second) = _in_cells(ladder)
+
+        def away(at: float) -> float:
+            return ROUNDED + (first + second / at) / at if at > 0 else math.inf
+
+        if self.bandwidth is not None:
+            sigma = float(self.bandwidth)
+            value = _smoothed(cosines, sigma)
+            return value - away(sigma), value + away(sigma)
+        sigma = _fixed_point(cosines)
+        near, far = 0.0, 1.0
+        for _ in range(50):
+            distance = (near + far) / 2
+            near, far = (near, distance) if away(sigma + distance) <= distance else (distance, far)
+        below = away(sigma)
+        for _ in range(50):
+            below = max(below, away(sigma - below)) * (1 + 1e-6)
+        low = sigma - below if away(sigma - below) <= below else 0.0
+        return max(low, abs(float(cosines[0])) - ROUNDED), sigma + far
+
+
+def _residuals(ladder: Ladder) -> Floats:
+    """What outcomes of each entry exceed its forecasts by, per sample of all."""
+    return (ladder.targets - ladder.outputs).differences().value / ladder.n
+
+
+def _cosines(values: Floats, residuals: Floats) -> Floats:
+    """The cosine coefficients c_0 .. c_GRID of residuals at these forecasts."""
+    place = values * GRID
     cell = np.minimum(place.astype(np.int64), GRID - 1)
     share = place - cell
     shared = np.bincount(cell, residuals * (1 - share), GRID + 1) + np.bincount(cell + 1, residuals * share, GRID + 1)
     return np.fft.rfft(shared, 2 * GRID).real
+
+
+def _in_cells(ladder: Ladder) -> tuple[Floats, tuple[float, float]]:
+    r"""The cosine coefficients of residuals in cells, and how far smECE of the rows is away: x / sigma + z / sigma^2.
+
+    In each cell the sum of the residuals r stands at the mean m, and :math:`D = \sum r (p - m)` as a pair of opposite
+    residuals D / (b - a) at its ends a and b. What is left are second moments about m, at most
+    :math:`\max|r| \sum (p - m)^2 + |D| |a + b - 2 m|`, and, under soft labels, D itself, which is not known. The
+    first derivative of a normal density has the integral :math:`\sqrt{2 / \pi} / \sigma` of its size, the second
+    :math:`4 / (\sqrt{2 \pi e} \sigma^2)`, half of which is counted.
+    """
+    entries = Entries.of(ladder)
+    mean, low, high, spread = entries.means, entries.low, entries.high, entries.spread[1]
+    dipole, doubt = np.zeros(len(mean)), np.where(ladder.hidden, np.sqrt(entries.counts * spread), 0.0)
+    if ladder.true_outputs is not None and ladder.squared_outputs is not None:
+        squares = ladder.squared_outputs.value - entries.outputs * mean
+        dipole = np.where(ladder.hidden, ladder.true_outputs.value - entries.hits * mean - squares, 0.0)
+        doubt = 16 * HALF_UNIT * entries.counts
+    pair = dipole / np.where(high > low, high - low, 1.0) / ladder.n
+    places = np.concatenate([np.clip(mean, low, high), high, low])
+    cosines = _cosines(places, np.concatenate([_residuals(ladder), pair, -pair]))
+    largest = np.maximum(np.where(entries.hits < entries.counts, high, 0.0), np.where(entries.hits > 0, 1 - low, 0.0))
+    second = largest * spread + np.abs(dipole * (low + high - 2 * mean))
+    away = math.sqrt(2 / math.pi) * doubt.sum(), 2 / math.sqrt(2 * math.pi * math.e) * second.sum()
+    return cosines, (float(away[0]) / ladder.n, float(away[1]) / ladder.n + SHARED)
 
 
 def _smoothed(cosines: Floats, sigma: float) -> float:

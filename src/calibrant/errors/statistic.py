@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections import Counter
@@ -12,16 +13,18 @@ from typing import final
 import numpy as np
 
 from calibrant.aggregates import Across, mean_of
+from calibrant.binning.bounds import extreme_orders
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable
-from calibrant.errors.isotonic import quadratic
+from calibrant.errors.bounding import within_of
+from calibrant.errors.isotonic import quadratic, quadratic_within
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
-from calibrant.selections import Selection, everything
+from calibrant.selections import Mask, Selection, everything
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import spoken
 
@@ -88,6 +91,16 @@ def counted(ladder: Ladder) -> tuple[Floats, Floats, Floats]:
     )
 
 
+def _skill_within(ladder: Ladder) -> tuple[float, float]:
+    """The summed Brier score is known of sums, so is that of the base rate."""
+    n, hits = ladder.n, float(ladder.targets[-1:].value[0])
+    if not 0 < hits < n:
+        return math.nan, math.nan
+    low, high = quadratic_within(ladder)
+    flat = hits / n * (1.0 - hits / n)
+    return 1.0 - high / flat, 1.0 - low / flat
+
+
 def _of_ratio(ladder: Ladder) -> tuple[float, Floats]:
     """The ratio, and how much a sample more moves it."""
     values, counts, _ = counted(ladder)
@@ -100,7 +113,9 @@ def _of_ratio(ladder: Ladder) -> tuple[float, Floats]:
 _LOGARITHM = (lambda x: math.log(x) if x > 0 else -math.inf, lambda x: math.exp(min(x, 700.0)), lambda x: 1 / x)
 
 
-@declare(Facts("statistic", "TableStatistic", low=0.0, calibrated=1.0, influence=_of_ratio, scale=_LOGARITHM))
+@declare(
+    Facts("statistic", "TableStatistic", low=0.0, calibrated=1.0, influence=_of_ratio, scale=_LOGARITHM, of_sums=True)
+)
 def observed_over_expected(ladder: Ladder) -> float:
     r"""Events observed over events expected: :math:`\sum_i y_i / \sum_i p_i`, both sums exact.
 
@@ -133,7 +148,10 @@ def _of_skill(ladder: Ladder) -> tuple[float, Floats]:
     return float(score), -(own - brier) / spread + brier / spread**2 * flat
 
 
-@declare(Facts("statistic", "TableStatistic", high=1.0, calibrated=None, lower_is_better=False, influence=_of_skill))
+_SKILL = Facts("statistic", "TableStatistic", high=1.0, calibrated=None, lower_is_better=False, influence=_of_skill)
+
+
+@declare(dataclasses.replace(_SKILL, within=_skill_within))
 def skill(ladder: Ladder) -> float:
     r"""The Brier skill score: the share of the base rate's Brier score that the forecasts save.
 
@@ -188,6 +206,20 @@ class TableStatistic(OfEach):
     def part_facts(self) -> Facts:
         """What is known of the statistic."""
         return facts_of(self.statistic)
+
+    @property
+    def undecided(self) -> Callable[[Ladder], Mask] | None:
+        """No cell, where sums decide."""
+        return (lambda ladder: np.zeros_like(ladder.cells)) if facts_of(self.statistic).of_sums else None
+
+    def between(self, ladder: Ladder) -> tuple[float, float] | None:
+        """Of both extreme orders where the order decides, else as the statistic says."""
+        if facts_of(self.statistic).swaps:
+            first, last = (float(self.statistic(table)) for table in extreme_orders(ladder))
+            return min(first, last), max(first, last)
+        if facts_of(self.statistic).of_sums:
+            return (float(self.statistic(ladder)),) * 2
+        return within_of(self.statistic, ladder)
 
     @property
     def words(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
@@ -28,24 +28,44 @@ _MISSING = {*_NOTHING, "inf", "-inf", "+inf", "infinity", "-infinity"}
 
 def read_csv(source: InputFile) -> Columns:
     """The columns of a CSV file, or of a TSV file by its ending: UTF-8, a header, decimal points."""
-    numbers: list[int] = []
+    (columns,) = csv_blocks(source)
+    return columns
+
+
+def csv_blocks(source: InputFile, rows: int | None = None) -> Iterator[Columns]:
+    """The columns of a CSV file, of so many rows at a time.
+
+    >>> source = InputFile("a.csv", ".csv", None, b"label,p\\n1,0.9\\n0,0.2\\n1,0.6\\n")
+    >>> [block["p"].tolist() for block in csv_blocks(source, 2)]
+    [[0.9, 0.2], [0.6]]
+    """
     try:
         with io.TextIOWrapper(source.open(), "utf-8-sig", newline="") as file:
             lines = _numbered_lines(source, file)
             header = next(lines, (0, []))[1]
-            columns = _columns_of(header, source)
-            for line, row in lines:
-                if len(row) != len(header):
-                    raise CalibrationInputError(
-                        str(source), f"must have {len(header)} values in every row", got=len(row), where=f"line {line}"
-                    )
-                numbers.append(line)
-                for column, text in zip(columns.values(), row, strict=True):
-                    column.append(text.strip(_BLANKS))
+            names = _names(header, source)
+            first = block = list(islice(lines, rows))
+            while block:
+                yield _block(names, block, source)
+                block = list(islice(lines, rows))
     except UnicodeDecodeError as reason:
         raise CalibrationInputError(str(source), "must be UTF-8 text", got=str(reason)) from None
-    if not numbers:
+    if not first:
         raise CalibrationInputError(str(source), "must have rows", got="a header only")
+
+
+def _block(names: list[str], lines: list[tuple[int, list[str]]], source: InputFile) -> Columns:
+    """The columns of some rows, each with the line that it stands on."""
+    for line, row in lines:
+        if len(row) != len(names):
+            raise CalibrationInputError(
+                str(source), f"must have {len(names)} values in every row", got=len(row), where=f"line {line}"
+            )
+    numbers, rows = [line for line, _ in lines], [row for _, row in lines]
+    columns = {
+        name: [text.strip(_BLANKS) for text in column]
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
     cells = {name: _Cells(column, numbers, name, source) for name, column in columns.items()}
     return Columns(
         source,
@@ -140,7 +160,7 @@ def _without_nul(source: InputFile, file: Iterable[str]) -> Iterator[str]:
         yield text
 
 
-def _columns_of(header: list[str], source: InputFile) -> dict[str, list[str]]:
+def _names(header: list[str], source: InputFile) -> list[str]:
     names = [restored_cell(name.strip(_BLANKS)) for name in header]
     if len(names) == 1 and ";" in names[0]:
         raise CalibrationInputError(
@@ -152,7 +172,7 @@ def _columns_of(header: list[str], source: InputFile) -> dict[str, list[str]]:
             str(source), f"must have at most {MOST_COLUMNS:,} columns", got=f"{len(names):,}", hint=hint
         )
     refuse_twice(names, source)
-    return {name: [] for name in names}
+    return names
 
 
 def _number(text: str, kind: Callable[[str], Any]) -> Any:

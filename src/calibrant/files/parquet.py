@@ -18,24 +18,38 @@ from calibrant.files.writing import named_forecasts, whole_file
 
 SEAL = b"calibrant"
 """The key of a file's metadata under which we write a checksum of its columns."""
+BROKEN = (OSError, ValueError, LookupError, ArithmeticError, TypeError, MemoryError, RuntimeError)
+"""What reading damaged Arrow data may raise; pyarrow's own errors are among these."""
 
 
 def read_parquet(source: InputFile) -> Columns:
     """The columns of a Parquet file; lists of numbers are rows of a matrix."""
     table = _table(source)
-    refuse_twice(table.column_names, source)
-    columns = {name: table.column(name) for name in table.column_names}
+    columns = arrow_columns(table, source)
     written = (table.schema.metadata or {}).get(SEAL)
     if written is not None and written != _checksum(table, source):
         got = "contents that do not match the checksum"
         raise CalibrationInputError(str(source), "must be as it was written", got=got)
+    return columns
+
+
+def arrow_columns(table: Any, source: InputFile) -> Columns:
+    """The columns of an Arrow table; lists of numbers are rows of a matrix.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"probs": [[.75, .25], [.5, .5]]})
+    >>> arrow_columns(table, InputFile("a.parquet", ".parquet", None))["probs"].shape
+    (2, 2)
+    """
+    refuse_twice(table.column_names, source)
+    columns = {name: table.column(name) for name in table.column_names}
 
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         column = columns[name].combine_chunks()
         nested = hasattr(column, "value_lengths")
         values = column.to_pylist() if column.null_count or (nested and column.flatten().null_count) else []
         present = [value is not None and not (nested and None in value) for value in values] or [True] * len(column)
-        return _array(column.filter(_pyarrow(source).array(present)), name, source), present
+        return _array(column.filter(pyarrow_of(source).array(present)), name, source), present
 
     return Columns(
         source, columns, lambda name: _array(columns[name].combine_chunks(), name, source), read_present=read_present
@@ -44,7 +58,7 @@ def read_parquet(source: InputFile) -> Columns:
 
 def write_parquet(path: str | Path, probabilities: Array, classes: Sequence[str], columns: Mapping[str, Array]) -> None:
     """The columns, then `p_<class>` (an event: `p`; a confidence: that); checksums are written."""
-    pyarrow = _pyarrow(path)
+    pyarrow = pyarrow_of(path)
     forecasts = named_forecasts(probabilities, classes, columns)
     table = pyarrow.table(
         {
@@ -68,7 +82,8 @@ def _checksum(table: Any, file: str | Path | InputFile) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _pyarrow(file: str | Path | InputFile) -> Any:
+def pyarrow_of(file: str | Path | InputFile) -> Any:
+    """The package pyarrow, with its Parquet; where it is not installed, the error names the file that needs it."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -76,21 +91,27 @@ def _pyarrow(file: str | Path | InputFile) -> Any:
     return pyarrow
 
 
-def _table(source: InputFile) -> Any:
-    pyarrow = _pyarrow(source)
-    broken = (pyarrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, TypeError, MemoryError)
+def open_parquet(source: InputFile) -> Any:
+    """A Parquet file whose footer is whole; its pages are compared with their checksums, where they have any."""
+    pyarrow = pyarrow_of(source)
     try:
         content = source.path or pyarrow.BufferReader(source.content)
         file = pyarrow.parquet.ParquetFile(content, page_checksum_verification=True)
         file.schema_arrow.names  # noqa: B018 - bytes that are no text fail here
-    except broken as reason:
+    except BROKEN as reason:
         raise CalibrationInputError(str(source), "must be a whole Parquet file", got=str(reason)) from None
+    return file
+
+
+def _table(source: InputFile) -> Any:
+    pyarrow = pyarrow_of(source)
+    file = open_parquet(source)
     groups = []
     for group in range(file.num_row_groups):
         try:
             groups.append(file.read_row_group(group))
             groups[-1].validate(full=True)  # text that is none
-        except broken as reason:
+        except BROKEN as reason:
             got, where = str(reason), f"row group {group}"
             raise CalibrationInputError(str(source), "is damaged", got=got, where=where) from None
     rows = sum(group.num_rows for group in groups)

@@ -12,8 +12,9 @@ import numpy as np
 from calibrant.binning.contract import RankBinning, bins_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
-from calibrant.errors.asking import Asking, OfBins
+from calibrant.errors.asking import Asking
 from calibrant.errors.mean_score import OfScores
+from calibrant.errors.of_bins import OfBins
 from calibrant.inference.draws import check_level, check_seed, clusters
 from calibrant.inference.gap_sums import GapSum
 from calibrant.inference.shared_outcomes import Sharing, of_groups, of_ties

@@ -13,8 +13,9 @@ from calibrant.binning.contract import bins_of
 from calibrant.binning.ladder import Forecasts
 from calibrant.bins import Bins
 from calibrant.door.arrays import Array
-from calibrant.errors.asking import Asking, OfBins
+from calibrant.errors.asking import Asking
 from calibrant.errors.mean_score import OfScores
+from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints, Totals
 from calibrant.metric import Metric

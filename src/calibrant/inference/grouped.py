@@ -15,7 +15,8 @@ from calibrant.binning.ladder import Forecasts
 from calibrant.binning.ranked import EqualMass
 from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
-from calibrant.errors.asking import Asking, OfBins
+from calibrant.errors.asking import Asking
+from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.consistency import Null
 from calibrant.kernels.totals import Floats, Ints, Totals

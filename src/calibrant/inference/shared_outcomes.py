@@ -92,11 +92,12 @@ def of_ties(sums: GapSum, bins: Bins, binning: RankBinning, table: Forecasts) ->
     place, first = _places(bins), 0
     units, cells, amounts = [], [], []
     for question, ladder in enumerate(table.ladders()):
-        assert ladder.squares is not None
+        counts = np.diff(ladder.ranks)
+        squares = counts if ladder.squares is None else ladder.squares
         length, entry, cell = pieces(ladder, binning.cuts(ladder))
         units.append(first + entry)
         cells.append(place[question, cell])
-        amounts.append(length / np.diff(ladder.ranks)[entry] * np.sqrt(ladder.squares[entry]))
+        amounts.append(length / counts[entry] * np.sqrt(squares[entry]))
         first += len(ladder.values)
     parts = Contributions(np.concatenate(units), np.concatenate(cells), np.concatenate(amounts))
     counts = bins.counts[bins.counts > 0]

@@ -19,16 +19,30 @@ Floats = NDArray[np.float64]
 
 def normalisers(logits: Array) -> tuple[Floats, Floats]:
     """The maximum of each row, and the sum of exp(z - maximum) over the other classes."""
-    top, rest = np.empty((2, len(logits)))
-    for rows in blocks(*logits.shape):
-        block = logits[rows].astype(np.float64, order="C")  # sums along rows depend on nothing but the row
-        first = np.arange(len(block)), block.argmax(axis=1)
-        top[rows] = block[first]
-        with np.errstate(over="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
-            block -= top[rows, None]
-        block[first] = -np.inf
-        rest[rows] = np.exp(block, out=block).sum(axis=1)
+    _, _, _, top, rest, _ = logits_survey(logits)
     return top, rest
+
+
+def logits_survey(logits: Array) -> tuple[float, float, Ints, Floats, Floats, Floats]:
+    """The smallest and the largest logit, nan if any is; of each row the first maximum's column and the maximum.
+
+    Then the sums of exp(z - maximum) and of its square over the other classes of each row.
+    """
+    low, high = np.inf, -np.inf
+    column = np.empty(len(logits), np.int64)
+    top, rest, squares = np.empty((3, len(logits)))
+    with np.errstate(over="ignore", invalid="ignore"):  # logits of +-1e308 differ by infinity: exp is 0
+        for rows in blocks(*logits.shape):
+            block = logits[rows].astype(np.float64, order="C")  # sums along rows depend on nothing but the row
+            low, high = np.minimum(low, block.min()), np.maximum(high, block.max())
+            column[rows] = block.argmax(axis=1)
+            first = np.arange(len(block)), column[rows]
+            top[rows] = block[first]
+            block -= top[rows, None]
+            block[first] = -np.inf
+            rest[rows] = np.exp(block, out=block).sum(axis=1)
+            squares[rows] = np.einsum("ij,ij->i", block, block)
+    return float(low), float(high), column, top, rest, squares
 
 
 def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:

@@ -11,6 +11,7 @@ from calibrant.kernels.logits import (
     apart,
     every_log_odds,
     log_odds,
+    logits_survey,
     normalisers,
     pooled,
     softmax,
@@ -20,23 +21,31 @@ from calibrant.kernels.logits import (
 from calibrant.kernels.pairs import distances, pair_sums, similarities
 from calibrant.kernels.row_blocks import BLOCK, blocks, most_rows
 from calibrant.kernels.sharing import searchable
+from calibrant.kernels.tallies import rising, running, table_sums
+from calibrant.kernels.units import LOW, ONE, units
 
 __all__ = [
     "apart",
     "brier",
+    "column_cuts",
     "column_sums",
     "distances",
     "distinct",
     "entries",
+    "event_scores",
     "every_log_odds",
     "leaders",
     "log_odds",
+    "logits_survey",
     "normalisers",
+    "ordered",
     "pair_sums",
     "partition",
     "pooled",
-    "row_extremes",
+    "rising",
     "row_sums",
+    "row_survey",
+    "running",
     "scalar_codes",
     "scalar_totals",
     "similarities",
@@ -44,6 +53,7 @@ __all__ = [
     "softplus",
     "square_sums",
     "sums_by_code",
+    "table_sums",
     "tempered",
 ]
 Array = NDArray[Any]
@@ -53,17 +63,6 @@ Limbs = tuple[Ints, Ints]
 """Sums hi * 2^-26 + lo * 2^-52 with 0 <= lo < 2^26."""
 ROWS = 2047
 """Rows of units (at most 2^52 each) that an int64 can add up."""
-_ONE = np.float64(1.0).view(np.int64)
-_LOW = (1 << 26) - 1
-
-
-def units(values: Array) -> Ints:
-    """round(p * 2^52) for p in [0, 1]: the significand bits of 1 + p."""
-    floats = np.array(values, np.float64, order="C")  # cast first: adding in float32 would round
-    floats += 1.0
-    bits = floats.view(np.int64)
-    bits -= _ONE
-    return bits
 
 
 def row_sums(values: Array) -> Floats:
@@ -93,19 +92,41 @@ def brier(outputs: Array, targets: Array) -> Floats:
     return sums * np.float64(2.0**-52)
 
 
-def row_extremes(values: Array) -> tuple[float, float, float, float]:
-    """The smallest and the largest entry of a matrix, and the smallest and the largest sum of a row; nan if any is.
+def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, int]:
+    """Scores of one event, summed: squares of outputs (n,) less the truth, or minus logarithms of what happened.
 
-    Of no rows, infinities. Sums are made in the type of the values.
+    `targets` are 0 where it happened, else -1. The sum comes in two limbs, each score rounded once; infinite scores
+    are counted apart.
+    """
+    hi = lo = infinite = 0
+    for rows in blocks(len(outputs), 1):
+        output = outputs[rows].astype(np.float64)
+        share = np.where((targets[rows] == 0) == logs, output, 1.0 - output)  # of what happened, or of what did not
+        infinite += int(logs and (share == 0).sum())
+        scaled = (-np.log(np.where(share == 0, 1.0, share)) if logs else np.square(share)) * (LOW + 1.0)
+        whole = np.floor(scaled)
+        hi += int(whole.sum())
+        lo += int(np.rint((scaled - whole) * (LOW + 1.0)).astype(np.int64).sum())
+    return hi + (lo >> 26), lo & LOW, infinite
+
+
+def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:
+    """The smallest and the largest entry of a matrix, the smallest and the largest sum of a row; nan if any is.
+
+    Then the column of each row's largest entry, the lowest among equals, and that entry. Of no rows, infinities. Sums
+    are made in the type of the values.
     """
     low, high, least, most = np.inf, -np.inf, np.inf, -np.inf
+    top, largest = np.empty(len(values), np.int64), np.empty(len(values), values.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         for rows in blocks(*values.shape):
-            block = values[rows]
+            block = searchable(values[rows])
             sums = block.sum(axis=1)
+            top[rows] = block.argmax(axis=1)
+            largest[rows] = block[np.arange(len(block)), top[rows]]
             low, least = np.minimum(low, block.min()), np.minimum(least, sums.min())
-            high, most = np.maximum(high, block.max()), np.maximum(most, sums.max())
-    return float(low), float(high), float(least), float(most)
+            high, most = np.maximum(high, largest[rows].max()), np.maximum(most, sums.max())
+    return float(low), float(high), float(least), float(most), top, largest
 
 
 def leaders(scores: Array, k: int) -> Ints:
@@ -193,7 +214,7 @@ def _add_units(limbs: Ints, codes: Ints, values: Array, sign: int = 1) -> None:
     """Values in [0, 1], in units."""
     unit = units(values)
     np.add.at(limbs[0], codes, sign * (unit >> 26))
-    np.add.at(limbs[1], codes, sign * (unit & _LOW))
+    np.add.at(limbs[1], codes, sign * (unit & LOW))
 
 
 def _add_mostly_first(sums: Ints, outputs: Array, targets: Array, inner: Array, closed: str, grain: float) -> None:
@@ -253,6 +274,30 @@ def entries(groups: Ints, values: Array) -> Limbs:
     return order, np.flatnonzero(np.append(True, new)[: len(values)])
 
 
+def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Floats]:
+    """Totals of the smallest of n values of each column, up to each of some ranks in order: (v, cuts) each.
+
+    `targets` (n,) is the column that came true. First the sum of the values in two limbs. Then, of the group of ties
+    that holds the rank: hits before it, its hits, how many of it lie before the rank, its size. Last the values at the
+    rank and just before it. Ranks beyond the ends are those at the ends.
+    """
+    wholes, ends = np.zeros((6, values.shape[1], len(cuts)), np.int64), np.zeros((2, values.shape[1], len(cuts)))
+    for column in range(values.shape[1] if len(values) else 0):
+        if column % 16 == 0:  # several columns at once: one walk over the matrix each
+            together = np.ascontiguousarray(values[:, column : column + 16].T)
+        levels, counts, positives = distinct(together[column % 16], targets == column)
+        ranks, hi, lo, came = running(levels, counts, positives)
+        entry = np.minimum(np.searchsorted(ranks, cuts, side="right") - 1, len(levels) - 1)
+        inside, unit, before = cuts - ranks[entry], units(levels[entry]), came[entry] >> 26
+        low = lo[entry] + (unit & LOW) * inside
+        wholes[:, column] = (
+            *_carried(hi[entry] + (unit >> 26) * inside, low),
+            *(before, (came[entry + 1] >> 26) - before, inside, counts[entry]),
+        )
+        ends[:, column] = levels[entry], levels[np.searchsorted(ranks, np.maximum(cuts - 1, 0), side="right") - 1]
+    return *wholes, *ends
+
+
 def column_sums(values: Array, rows: Ints) -> Limbs:
     """Sums of the columns of a matrix (n, d) of values in [0, 1] over some of its rows."""
     return _summed(values, rows, square=False)
@@ -283,14 +328,14 @@ def _column_limbs(values: Array, work: Floats) -> Limbs:
     """Sums of the columns of a block of values in [0, 1]; `work` has room for the block."""
     if len(values) > ROWS:
         unit = units(values)
-        return (unit >> 26).sum(axis=0), (unit & _LOW).sum(axis=0)
-    surplus = np.uint64(len(values) * int(_ONE) % (1 << 64)).view(np.int64)
+        return (unit >> 26).sum(axis=0), (unit & LOW).sum(axis=0)
+    surplus = np.uint64(len(values) * int(ONE) % (1 << 64)).view(np.int64)
     floats = work[: values.size].reshape(values.shape)
     np.copyto(floats, values)
     floats += 1.0
     unit = floats.view(np.int64).sum(axis=0) - surplus  # wraps on the way, not in the end
-    return unit >> 26, unit & _LOW
+    return unit >> 26, unit & LOW
 
 
 def _carried(hi: Ints, lo: Ints) -> Limbs:
-    return hi + (lo >> 26), lo & _LOW
+    return hi + (lo >> 26), lo & LOW

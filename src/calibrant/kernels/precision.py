@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,3 +53,16 @@ class Precision:
 
 
 DOUBLE = Precision(53)
+
+
+def counted(precisions: tuple[tuple[Precision, int], ...]) -> tuple[tuple[Precision, int], ...]:
+    """Each precision once, with all its rows, the coarsest first.
+
+    >>> counted(((Precision(53), 2), (Precision(24), 1), (Precision(53), 3)))
+    ((Precision(bits=24, summed=False), 1), (Precision(bits=53, summed=False), 5))
+    """
+    rows = Counter[Precision]()
+    for precision, each in precisions:
+        rows[precision] += each
+    known = sorted(rows.items(), key=lambda pair: (pair[0].bits, pair[0].summed))
+    return tuple((precision, each) for precision, each in known if each)

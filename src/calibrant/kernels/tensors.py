@@ -31,6 +31,7 @@ OPERATORS: dict[Any, Callable[..., Any]] = {
     np.add: operator.add,
     np.subtract: operator.sub,
     np.multiply: operator.mul,
+    np.true_divide: operator.truediv,
     np.matmul: lambda left, right: left.double() @ right.double(),
 }
 

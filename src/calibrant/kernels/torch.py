@@ -45,19 +45,24 @@ def serving(tensor: Any, *, doubles: bool = False) -> Any:
     return fused.operations if torch.compiler.is_compiling() else fused.launches
 
 
-def row_extremes(values: DeviceArray) -> tuple[float, float, float, float]:
-    """The smallest and the largest entry of a matrix, and the smallest and the largest sum of a row; nan if any is."""
-    (low, _, least), (_, high, most) = _ends(_tops(values))
-    return (low, high, least, most) if least == least else (least, least, least, least)  # sums see what is nan
+def row_survey(values: DeviceArray) -> tuple[float, float, float, float, DeviceArray, DeviceArray]:
+    """The smallest and the largest entry of a matrix, the smallest and the largest sum of a row (nan if any is), and
+    of each row the first column of its largest entry, and that entry."""
+    numbers = _tops(values)
+    (low, _, least), (_, high, most) = _ends(numbers)
+    ends = (low, high, least, most) if least == least else (least, least, least, least)  # sums see what is nan
+    return *ends, DeviceArray(values.known["place"]), DeviceArray(numbers[1])
 
 
-def logit_extremes(logits: DeviceArray) -> tuple[float, float]:
-    """The smallest and the largest logit of a matrix, or of a row of events; nan if any is."""
-    if logits.ndim == 1:
-        low, high = torch.stack(torch.aminmax(logits.tensor)).tolist()
-        return low, high
-    (low, *_), (_, high, rest, _) = _ends(_exponentials(logits))
-    return (low, high) if rest == rest else (rest, rest)  # sums see what is nan
+def logits_survey(
+    logits: DeviceArray,
+) -> tuple[float, float, DeviceArray, DeviceArray, DeviceArray, DeviceArray]:
+    """The smallest and the largest logit of a matrix (nan if any is); of each row the first column of the largest,
+    this, and the sums of exp(z - largest) and of its square over the other classes."""
+    numbers = _exponentials(logits)
+    (low, *_), (_, high, rest, _) = _ends(numbers)
+    ends = (low, high) if rest == rest else (rest, rest)  # sums see what is nan
+    return *ends, DeviceArray(logits.known["place"]), *map(DeviceArray, numbers[1:])  # type: ignore[return-value]
 
 
 def _ends(numbers: Any) -> list[list[float]]:

@@ -30,7 +30,7 @@ class Full:
     (2, 1, 2)
     """
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", asks_event=True)
+    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", asks_event=True, as_given=True)
 
     def __call__(self, predictions: Predictions) -> View:
         if predictions.forecasts.of_events:

@@ -29,7 +29,7 @@ class TopLabel:
     [0.9, 0.8]
     """
 
-    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, asks_event=True)
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, asks_event=True, narrow=True)
 
     def __call__(self, predictions: Predictions) -> View:
         question = predictions.forecasts.question
@@ -54,7 +54,7 @@ class Answered:
     ([0.75, 0.75, 0.75], [0, -1, 0])
     """
 
-    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False)
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, narrow=True)
 
     def __call__(self, predictions: Predictions) -> View:
         view = TopLabel()(predictions)
@@ -84,7 +84,7 @@ class Ranked:
 
     k: int
 
-    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False)
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, narrow=True)
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -109,7 +109,7 @@ class InTopK:
 
     k: int
 
-    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False)
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, names_classes=False, narrow=True)
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -141,7 +141,7 @@ class OneClass:
 
     of: int | str
 
-    facts: ClassVar[Facts] = OF_FORECASTS
+    facts: ClassVar[Facts] = dataclasses.replace(OF_FORECASTS, narrow=True)
 
     def __post_init__(self) -> None:
         class_name(self.of, "OneClass")
@@ -165,7 +165,9 @@ class Classwise:
     (2, 2, 1)
     """
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", alone=lambda index: OneClass(index))
+    facts: ClassVar[Facts] = Facts(
+        "lens", looks_at_labels=False, outcomes="all", as_given=True, alone=lambda index: OneClass(index)
+    )
 
     def __call__(self, predictions: Predictions) -> View:
         predictions.forecasts.require(COLUMNS, "Classwise")

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.door.options import DoorOptions
-from calibrant.errors.asking import OfBins
+from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.bin_intervals import calibrated_frequencies
 from calibrant.kernels.totals import Floats, Ints

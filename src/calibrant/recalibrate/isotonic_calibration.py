@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.binning.pooling import rising_corners
 from calibrant.checks import flag
+from calibrant.kernels.tallies import rising_corners
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.recalibrate.fitting import possible
 from calibrant.recalibrate.fitting.certificate import Ending

@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const Z = 1.6448536269514722;
-  const cells = data.cells;
+  const cells = data.cells ?? { most: 0 };  // a page without them has no controls
 
   // bins as sums of neighbouring cells
   const fractions = new Set();

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.binning.fixed import EqualWidth
-from calibrant.errors.asking import OfBins
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
+from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, final
 
 from calibrant.door.streams import InputFile
-from calibrant.errors.asking import Asking, OfTable, Pass
+from calibrant.errors.asking import IN_CELLS, Asking, OfTable, Pass
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file
 from calibrant.metric import Metric, from_json
@@ -51,17 +51,23 @@ class State:
     @classmethod
     def of(cls, predictions: Predictions, metrics: Mapping[str, Metric], by: str | None = None) -> Self:
         """The state of predictions; with `by`, of the rows of each value of a column."""
+        state = cls.with_rows(predictions, metrics, by)
+        for summaries in state.groups.values():
+            for first, summary in zip(readings(metrics).values(), summaries, strict=True):
+                if summary.keeps_rows:
+                    hint = "leave it out, or measure the rows themselves"
+                    raise CalibrationInputError("metrics", "of a state must keep no rows", got=first.name, hint=hint)
+        return state
+
+    @classmethod
+    def with_rows(cls, predictions: Predictions, metrics: Mapping[str, Metric], by: str | None = None) -> Self:
+        """The state of predictions, of metrics that may keep rows, as passes that open cells do: none to subtract."""
         require_predictions(predictions)
         if not metrics:
             raise CalibrationInputError("metrics", "must name at least one metric", got="none")
         passes = readings(metrics).values()
         parts = [(ALL, predictions)] if by is None else split(predictions, by)
         groups = {name: tuple(first.summarise(rows) for first in passes) for name, rows in parts}
-        for summaries in groups.values():
-            for first, summary in zip(passes, summaries, strict=True):
-                if summary.keeps_rows:
-                    hint = "leave it out, or measure the rows themselves"
-                    raise CalibrationInputError("metrics", "of a state must keep no rows", got=first.name, hint=hint)
         return cls(dict(metrics), by, groups)
 
     @property
@@ -79,32 +85,66 @@ class State:
         """
         return {name: self.result(metric) for name, metric in self.metrics.items()}
 
-    def table(self) -> Table:
-        """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column."""
-        rows = {ALL: self.results()}
+    def told(self) -> tuple[dict[str, Result], dict[str, str]]:
+        """The results of the metrics of which counts tell something, and why they tell nothing of the others."""
+        results: dict[str, Result] = {}
+        refusals: dict[str, str] = {}
+        for name, metric in self.metrics.items():
+            try:
+                results[name] = self.result(metric)
+            except CalibrationInputError as error:
+                refusals[name] = str(error)
+        return results, refusals
+
+    def table(self, metrics: Mapping[str, Metric] | None = None) -> Table:
+        """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column.
+
+        Metrics are those of the state, or others that follow from what it keeps.
+
+        >>> import calibrant as cal
+        >>> state = cal.scale.State.of(cal.Predictions.from_probs([1, 0], [.9, .2]), {"ece": cal.ECE})
+        >>> print(state.table({"mce": cal.MCE}))
+        rows  n  mce
+        all   2  0.2000
+        """
+        asked = self.metrics if metrics is None else metrics
+        return self.table_of(asked, lambda name, group: self.result(asked[name], group))
+
+    def table_of(self, names: Iterable[str], result: Callable[[str, str | None], Result]) -> Table:
+        """A table of all rows and of the state's groups, of the results of each name and group (None: all rows)."""
+        rows = {ALL: {name: result(name, None) for name in names}}
         if self.by is not None:
-            for group in self.groups:
-                name = group if group != ALL else f"{ALL} (value)"
-                rows[name] = {name: self.result(metric, group) for name, metric in self.metrics.items()}
+            for group in sorted(self.groups):
+                row = group if group != ALL else f"{ALL} (value)"
+                rows[row] = {name: result(name, group) for name in rows[ALL]}
         return Table(self.by, rows)
 
     def result(self, metric: Metric, group: str | None = None) -> Result:
         """A metric of all rows or of a group: one of the state's own, or another that follows from what it keeps."""
+        first, summary = first_pass(metric), self.summary(metric, group)
+        in_cells = self._line(metric) == _in_cells(metric)
+        return first.within(summary) if in_cells else first.conclude(summary)  # type: ignore[attr-defined]
+
+    def summary(self, metric: Metric, group: str | None = None) -> Summary:
+        """What is kept for a metric, of all rows or of a group."""
         if not self.groups:
             raise CalibrationInputError("state", "must have rows", got="none")
-        first = first_pass(metric)
-        known = list(readings(self.metrics))
-        if reading(first) not in known:
+        place = list(readings(self.metrics)).index(self._line(metric))
+        groups = self.groups.values() if group is None else [self.groups[group]]
+        return sum(summaries[place] for summaries in groups)  # type: ignore[return-value]  # there are some
+
+    def _line(self, metric: Metric) -> str:
+        """The reading from which a metric follows: its own or, where the state has none, counts in cells."""
+        own, known = reading(first_pass(metric)), readings(self.metrics)
+        line = own if own in known else _in_cells(metric)
+        if line not in known:
             raise CalibrationInputError(
                 "metric",
                 "must follow from what the state keeps",
                 got=metric.name,
                 hint=f"it has {', '.join(self.metrics)}",
             )
-        place = known.index(reading(first))
-        groups = self.groups.values() if group is None else [self.groups[group]]
-        summary = sum(summaries[place] for summaries in groups)
-        return first.told(summary) if isinstance(first, Pass) else first.conclude(summary)  # type: ignore[arg-type]
+        return line
 
     def __add__(self, other: State | int) -> State:
         if isinstance(other, int) and other == 0:
@@ -193,13 +233,17 @@ def first_pass(metric: Metric) -> Metric:
     >>> first_pass(cal.ECE) == cal.ECE, first_pass(cal.AUROC).opened
     (True, ())
     """
-    ordered = isinstance(metric, Asking) and not isinstance(metric, Pass) and metric.reading == OfTable.reading
-    return Pass(metric) if ordered else metric  # type: ignore[arg-type]
+    return Pass(metric) if isinstance(metric, Asking) and metric.reading == OfTable.reading else metric
 
 
 def reading(metric: Metric) -> str:
     """What a metric reads, as a line that is equal where summaries add."""
     return repr(metric.reads) if isinstance(metric, Asking) else metric.to_json()
+
+
+def _in_cells(metric: Metric) -> str:
+    """The line of counts in cells of what a metric selects and asks; none where it does neither."""
+    return repr((*metric.reads[:2], IN_CELLS)) if isinstance(metric, Asking) else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ import numpy as np
 from calibrant.binning.contract import Choosing
 from calibrant.binning.running import Ladder
 from calibrant.bins import Bins
-from calibrant.errors.asking import Asking, OfBins
+from calibrant.errors.asking import Asking
 from calibrant.errors.label_binned import OfRates
+from calibrant.errors.of_bins import OfBins
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions

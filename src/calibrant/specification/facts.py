@@ -70,6 +70,10 @@ class Facts:
     """Of a statistic of a path: the tail of its distribution under calibration, and how many extremes it looks at."""
     multiples: tuple[int, int, int] | None = None
     """Of a score: how often it holds y, p y and p^2, if it is such a sum of forecast p and outcome y."""
+    of_event: Callable[[Never, Never], tuple[int, int, int]] | None = None
+    """Of a score: its exact sum over outputs and targets of one event, in two limbs, and how many were infinite."""
+    lean: bool = False
+    """Of a score: whether, of hard labels, it is computed without an array as large as the outputs."""
     additive: bool = False
     """Whether the value is a mean over samples of what each of them shows by itself."""
     influence: Callable[[Never], tuple[float, Floats]] | None = None
@@ -77,6 +81,18 @@ class Facts:
     did, would move it (m, 2)."""
     scale: tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]] | None = None
     """The scale on which the statistic is nearly normal: the way there, the way back, the slope of the way there."""
+    within: Callable[[Never], tuple[Floats, Floats] | tuple[float, float]] | None = None
+    """The least and the largest value where forecasts are counted in cells. Of a distance, given `Gaps` between which
+    bins lie, one of each bin; of a statistic or score of a table, given that table."""
+    swaps: bool = False
+    """Of a statistic of a table: whether it follows from the order of outcomes alone, and two neighbours that change
+    places so that the one that happened gets the higher forecast move it always up, or always down."""
+    of_sums: bool = False
+    """Of a statistic of a table: whether sums over all samples decide it, so that cells tell it exactly."""
+    rises: str | None = None
+    """Of an aggregate or a rule across questions, where it never falls as parts rise: "sum" where it follows from the
+    sum of distances times sizes, "each" where sizes play no role but that empty bins are left out or count 0,
+    "counted" where they do."""
     keeps_one: bool = False
     """Of a rule across questions: whether one question's value stays as it is."""
 
@@ -91,6 +107,10 @@ class Facts:
     whatever the label; "all" where, for classes, nothing else can happen; None where that is not so."""
     asks_event: bool = False
     """Of a lens: whether of forecasts of one event it asks that event, of every row."""
+    narrow: bool = False
+    """Of a lens: whether it takes one output of each row, so that its view is small however many classes there are."""
+    as_given: bool = False
+    """Of a lens: whether its outputs are the probabilities that were given, as they lie: its view costs nothing."""
     alone: Callable[[int], object] | None = None
     """Of a lens with several questions: the lens that asks one of them."""
 
@@ -142,6 +162,15 @@ def declare(facts: Facts) -> Callable[[T], T]:
         return piece
 
     return declared
+
+
+def error(*, high: float = 1.0, order: float | None = None, cost: float = 1.0) -> Facts:
+    """What is known of an estimate of an error that is 0 under calibration and never negative.
+
+    >>> error(order=2.0).sides
+    1
+    """
+    return Facts(low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True, cost=cost)
 
 
 def as_they_are(facts: Facts) -> Facts:

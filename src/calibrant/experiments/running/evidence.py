@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.experiments.design.study_schema import Study
+from calibrant.experiments.running.sealed_database import DamagedStoreError
 from calibrant.experiments.running.study_store import DONE, Row, Store
 from calibrant.experiments.training.trials import BASE
 from calibrant.experiments.training.tuning import Candidate, StrengthChoice, choose, lowest_admissible
@@ -188,6 +189,8 @@ class Evidence:
         self.outcome(trial)  # what is damaged is no failure of the method
         try:
             predictions = self.predictions(trial, method, split)
+        except DamagedStoreError:
+            raise
         except _FAILURES as reason:
             return {name: {"failed": str(reason)} for name in metrics}
         results: dict[str, Any] = {}

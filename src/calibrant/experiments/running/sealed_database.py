@@ -14,11 +14,12 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 
 PATIENCE = 30.0
 """Seconds that a process waits for another one's transaction."""
@@ -46,6 +47,16 @@ class SealedDatabase:
     def __init__(self, path: Path, schema: Mapping[str, str], keys: Mapping[str, tuple[str, ...]]) -> None:
         self.path, self.schema, self.keys = path, schema, keys
         self._is_sealed = False
+
+    @cached_property
+    def _columns(self) -> dict[str, set[str]]:
+        """The names of the columns of each table."""
+        with closing(sqlite3.connect(":memory:")) as database:
+            for statement in self.schema.values():
+                database.execute(statement)
+            return {
+                table: {column[1] for column in database.execute(f"pragma table_info({table})")} for table in self.keys
+            }
 
     @property
     def is_writable(self) -> bool:
@@ -97,19 +108,21 @@ class SealedDatabase:
                     database.execute("rollback")
                 raise
 
-    def rows(
-        self, database: sqlite3.Connection, table: str, where: str = "", values: Sequence[Any] = ()
-    ) -> list[Record]:
-        """The rows of a table that fulfil a condition; a damaged one is refused, and so is a table that lost some."""
-        cursor = database.execute(f"select * from {table} {where}", tuple(values))
+    def rows(self, database: sqlite3.Connection, table: str, **asked: Any) -> list[Record]:
+        """The rows of a table that have these values; a damaged one is refused, and so is a table that lost some."""
+        where = f"where {' and '.join(f'{name} = ?' for name in asked)}" if asked else ""
+        cursor = database.execute(f"select * from {table} {where}", tuple(asked.values()))
         names = [column[0] for column in cursor.description]
         records = [dict(zip(names, row, strict=True)) for row in cursor]
         if "seal" not in names:
             return records
-        if not where:
+        if set(names) != self._columns[table]:
+            raise DamagedStoreError(self.path, f"damaged columns of {table}")
+        if not asked:
             self._require_tally(database, table, [record["seal"] for record in records])
         for record in records:
-            if record.pop("seal") != _checksum(table, record):
+            others = [name for name in asked if record[name] != asked[name]]  # a damaged index leads to other rows
+            if record.pop("seal") != _checksum(table, record) or others:
                 raise DamagedStoreError(self.path, f"a damaged row of {table}")
         return records
 
@@ -180,7 +193,7 @@ class SealedDatabase:
         tally = database.execute("select rows, total from tallies where name = ?", (table,)).fetchone()
         try:
             return (0, 0) if tally is None else (int(tally[0]), int(tally[1], 16))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise DamagedStoreError(self.path, f"a damaged tally of {table}") from None
 
     @contextmanager

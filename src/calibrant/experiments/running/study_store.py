@@ -187,8 +187,8 @@ class Store:
         """The next trial that nobody works on, now this owner's; None where there is none."""
         with self.database.writing() as database:
             self._void(database)
-            where = "where wanted and state = ? order by place limit 1"
-            for record in self.database.rows(database, "trials", where, (WAITING,)):
+            waiting = [each for each in self.database.rows(database, "trials", state=WAITING) if each["wanted"]]
+            for record in sorted(waiting, key=lambda each: each["place"])[:1]:
                 attempts, beats = record["attempts"] + 1, (record.get("beats") or 0) + 1
                 changes = {"state": RUNNING, "owner": owner, "renewed": time.time(), "attempts": attempts}
                 self._change(database, record, beats=beats, **changes)
@@ -197,7 +197,7 @@ class Store:
 
     def _void(self, database: sqlite3.Connection) -> None:
         """Trials whose claims have stayed as they are for a lease, or whose owners have ended, wait again."""
-        running = self.database.rows(database, "trials", "where state = ?", (RUNNING,))
+        running = self.database.rows(database, "trials", state=RUNNING)
         for record in running:
             claim = record["owner"], record.get("beats"), record["renewed"]
             known, since = self._claims.get(record["id"], (None, 0.0))
@@ -209,7 +209,7 @@ class Store:
 
     def _own(self, database: sqlite3.Connection, trial: str, owner: str) -> list[Record]:
         """A trial's row, where the trial is this owner's."""
-        return self.database.rows(database, "trials", "where id = ? and owner = ?", (trial, owner))
+        return self.database.rows(database, "trials", id=trial, owner=owner)
 
     def renew(self, trial: str, owner: str, epoch: int, epochs: int) -> bool:
         """Say that a trial is still being worked on; False where it is somebody else's by now."""
@@ -241,7 +241,7 @@ class Store:
     def retry(self) -> int:
         """Trials that failed wait again; how many."""
         with self.database.writing() as database:
-            failed = self.database.rows(database, "trials", "where state = ?", (FAILED,))
+            failed = self.database.rows(database, "trials", state=FAILED)
             for record in failed:
                 self._change(database, record, state=WAITING, reason="")
             return len(failed)
@@ -249,7 +249,7 @@ class Store:
     def adopt(self, trial: str, seconds: float | None) -> bool:
         """A trial whose outcome came from elsewhere is done; False where the store does not know it."""
         with self.database.writing() as database:
-            records = self.database.rows(database, "trials", "where id = ?", (trial,))
+            records = self.database.rows(database, "trials", id=trial)
             for record in records:
                 self._change(database, record, state=DONE, owner=None, reason="", seconds=seconds)
             return bool(records)
@@ -265,7 +265,7 @@ class Store:
             self._set_aside(self.result_path(trial))
         with self.database.writing() as database:
             for trial in lost:
-                for record in self.database.rows(database, "trials", "where id = ? and state = ?", (trial, DONE)):
+                for record in self.database.rows(database, "trials", id=trial, state=DONE):
                     self._change(database, record, state=WAITING)
                 for table in ("measurements", "maps"):  # made of the file that is no more
                     self.database.remove(database, table, "trial = ?", (trial,))
@@ -288,10 +288,9 @@ class Store:
 
     def measured(self, trial: str, method: str, split: str) -> dict[str, Any]:
         """What has been measured of a trial's answers, after a method ("" for none); nothing, where that is damaged."""
-        where = "where trial = ? and method = ? and split = ?"
         try:
             with self.database.reading() as database:
-                rows = self.database.rows(database, "measurements", where, (trial, method, split))
+                rows = self.database.rows(database, "measurements", trial=trial, method=method, split=split)
         except DamagedStoreError:
             return {}
         return {row["metric"]: json.loads(row["result"]) for row in rows}
@@ -306,7 +305,7 @@ class Store:
         """The map that a method learnt on a trial's validation rows, as JSON, where it is kept."""
         try:
             with self.database.reading() as database:
-                rows = self.database.rows(database, "maps", "where trial = ? and method = ?", (trial, method))
+                rows = self.database.rows(database, "maps", trial=trial, method=method)
         except DamagedStoreError:
             return None
         return str(rows[0]["text"]) if rows else None

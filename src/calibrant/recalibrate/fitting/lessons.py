@@ -218,7 +218,7 @@ def as_lesson(
         raise CalibrationInputError("y", "is required", got="None", hint="call fit(X, y) or fit(predictions)")
     door = Door(y, x, ("y", "X"), class_axis, missing, sample_weight)
     _refuse_label_rows(door.truth)
-    values, _ = (door.logits if input == "logits" else door.probabilities)(normalize)
+    values = door.logits(normalize) if input == "logits" else door.probabilities(normalize)[0]
     keys = door.keys(classes)
     if keys is None and door.truth.dtype.kind == "U":
         keys = tuple(_named(door.truth[~absent(door.truth)], door.width or 2))
@@ -256,7 +256,7 @@ def as_scores(
         expected = "1-D scores of one event" if width == 0 else f"{width} columns"
         raise CalibrationInputError("X", f"must be {expected}, as fitted", got=f"shape {values.shape}")
     door.keys(None if classes is None or list(classes) == list(range(width)) else classes)
-    scores, _ = (door.logits if input == "logits" else door.probabilities)(normalize)
+    scores = door.logits(normalize) if input == "logits" else door.probabilities(normalize)[0]
     return ModelScores(scores, input, independent), door.layout
 
 

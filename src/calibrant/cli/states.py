@@ -1,0 +1,86 @@
+"""state, merge, unmerge: what is kept of predictions, put together and taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from calibrant.cli.group import reading
+from calibrant.cli.input_files import reading_options
+from calibrant.cli.measure import metrics_named, usual
+from calibrant.cli.output_files import check_output, printer
+from calibrant.cli.scans import loaded, named, scanned, scanning_options
+from calibrant.scale import State
+from calibrant.text import inert
+
+_output = click.option("-o", "--output", required=True, type=click.Path(), help="The state that is written.")
+
+
+@click.command(short_help="Keep counts of predictions in a small file that adds and subtracts.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@_output
+@click.option("-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more.")
+@click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
+@scanning_options
+@reading_options
+def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str | None, **keys: Any) -> None:
+    """Keep what metrics need of the predictions in FILES (files, folders, patterns) in a small file without rows.
+
+    \b
+    Examples:
+      calibrant state monday.parquet -o monday.state
+      calibrant state 'logs/day=1/*.parquet' -m ece -m brier --by region -o day1.state
+      calibrant merge monday.state tuesday.state -o week.state
+      calibrant measure week.state
+
+    \b
+    The files are read once. Without -m, the usual metrics are kept; their counts in cells of forecasts also answer
+    metrics that are asked later.
+
+    \b
+    Exit status: 0 the state is written, 2 wrong usage, 3 wrong input, 4 the output cannot be written.
+    """
+    check_output(output, files)
+    metrics = metrics_named(names)
+    result, _ = scanned(files, lambda rows: metrics or metrics_named(usual(rows)), by, exact=False, **keys)
+    _write(result.state, output)
+
+
+@click.command(short_help="Add states.")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@_output
+def merge(files: tuple[str, ...], output: str) -> None:
+    """Add the states in FILES: the state of all their rows together.
+
+    \b
+    Example:
+      calibrant merge monday.state tuesday.state -o week.state
+    """
+    check_output(output)
+    _write(loaded(files), output)
+
+
+@click.command(short_help="Take states away from a state.")
+@click.argument("whole", type=click.Path())
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@_output
+def unmerge(whole: str, files: tuple[str, ...], output: str) -> None:
+    """Take the states in FILES away from the state WHOLE: as if their rows had never been added.
+
+    \b
+    Example:
+      calibrant unmerge week.state monday.state -o rest.state
+    """
+    check_output(output)
+    with reading():
+        rest = named(whole)
+        for file in files:
+            rest -= named(file)
+    _write(rest, output)
+
+
+def _write(result: State, output: str) -> None:
+    result.save(output)
+    told = f"{result.n:,} rows, {', '.join(result.metrics)}"
+    printer(output)(f"written: {inert(output, 400)} ({inert(told, 300)})")

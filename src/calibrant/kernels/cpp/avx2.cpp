@@ -1,0 +1,2 @@
+// The kernels with AVX2.
+#include "level.hpp"

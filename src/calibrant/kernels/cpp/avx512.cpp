@@ -1,0 +1,2 @@
+// The kernels with AVX-512.
+#include "level.hpp"

@@ -1,0 +1,222 @@
+// Lanes: eight doubles or sixteen floats at once, so that sums have one order whatever instructions the machine has.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Whole = std::int64_t;
+using Bits = std::uint64_t;
+
+#if defined(__AVX512F__)
+constexpr int NATIVE = 64;
+#elif defined(__AVX2__)
+constexpr int NATIVE = 32;
+#else
+constexpr int NATIVE = 16;
+#endif
+constexpr int PARTS = 64 / NATIVE;
+
+// A statement for each register, written out, lest the parts be kept in memory.
+#if defined(__AVX512F__)
+#define EACH(statement) { constexpr int i = 0; statement; }
+#elif defined(__AVX2__)
+#define EACH(statement) { { constexpr int i = 0; statement; } { constexpr int i = 1; statement; } }
+#else
+#define EACH(statement)                                                 \
+    { { constexpr int i = 0; statement; } { constexpr int i = 1; statement; } \
+      { constexpr int i = 2; statement; } { constexpr int i = 3; statement; } }
+#endif
+
+// 64 bytes of numbers, held in as many registers as they need.
+template <class E> struct Pack {
+    typedef E Vector __attribute__((vector_size(NATIVE)));
+    static constexpr int each = NATIVE / sizeof(E), count = 64 / sizeof(E);
+    Vector part[PARTS];
+
+    Pack() = default;
+    Pack(E value) {
+        EACH(part[i] = Vector{} + value)
+    }
+    E operator[](int lane) const { return part[lane / each][lane % each]; }
+    void set(int lane, E value) { part[lane / each][lane % each] = value; }
+    static Pack at(const E* from) {
+        Pack pack;
+        EACH(std::memcpy(&pack.part[i], from + i * each, NATIVE))
+        return pack;
+    }
+    void store(E* into) const { EACH(std::memcpy(into + i * each, &part[i], NATIVE)) }
+};
+
+typedef Pack<float> Floats;
+typedef Pack<double> Doubles;
+typedef Pack<std::int32_t> Ints;
+typedef Pack<std::int64_t> Wholes;
+typedef Pack<std::uint64_t> Naturals;       // they wrap
+typedef Pack<std::uint32_t> ShortNaturals;
+
+#define OPERATOR(sign)                                                      \
+    template <class E> inline Pack<E> operator sign(Pack<E> a, Pack<E> b) { \
+        EACH(a.part[i] = a.part[i] sign b.part[i])                          \
+        return a;                                                           \
+    }                                                                       \
+    template <class E> inline Pack<E> operator sign(Pack<E> a, E b) { return a sign Pack<E>(b); }
+OPERATOR(+) OPERATOR(-) OPERATOR(*) OPERATOR(/) OPERATOR(&) OPERATOR(|)
+#undef OPERATOR
+template <class E> inline Pack<E>& operator+=(Pack<E>& a, Pack<E> b) { return a = a + b; }
+
+template <class E> struct Mask;
+template <> struct Mask<float> { typedef Ints Pack; };
+template <> struct Mask<double> { typedef Wholes Pack; };
+template <> struct Mask<std::int64_t> { typedef Wholes Pack; };
+
+#define COMPARISON(sign)                                                                     \
+    template <class E> inline typename Mask<E>::Pack operator sign(Pack<E> a, Pack<E> b) {   \
+        typename Mask<E>::Pack mask;                                                         \
+        EACH(mask.part[i] = (typename Mask<E>::Pack::Vector)(a.part[i] sign b.part[i]))      \
+        return mask;                                                                         \
+    }
+COMPARISON(<) COMPARISON(>) COMPARISON(>=) COMPARISON(!=)
+#undef COMPARISON
+
+template <class M, class E> inline Pack<E> chosen(M mask, Pack<E> yes, Pack<E> no) {
+    EACH(yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i])
+    return yes;
+}
+
+template <class To, class E> inline To same_bits(Pack<E> from) {
+    To to;
+    EACH(to.part[i] = (typename To::Vector)from.part[i])
+    return to;
+}
+
+template <int bits, class E> inline Pack<E> moved_up(Pack<E> a) {
+    EACH(a.part[i] = a.part[i] << bits)
+    return a;
+}
+template <int bits, class E> inline Pack<E> moved_down(Pack<E> a) {
+    EACH(a.part[i] = a.part[i] >> bits)
+    return a;
+}
+
+// Eight values as doubles, whatever they are stored as.
+inline Doubles eight(const double* from) { return Doubles::at(from); }
+inline Doubles eight(const float* from) {
+    typedef float Half __attribute__((vector_size(NATIVE / 2)));
+    Doubles doubles;
+    EACH(Half half; std::memcpy(&half, from + i * (NATIVE / 8), sizeof half);
+         doubles.part[i] = __builtin_convertvector(half, Doubles::Vector))
+    return doubles;
+}
+
+inline double added(Doubles v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+template <class E> inline E added(Pack<E> v) { return v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]; }
+inline double added(Floats v) {
+    float half[8];
+    for (int lane = 0; lane < 8; ++lane) half[lane] = v[lane] + v[lane + 8];
+    return double(((half[0] + half[4]) + (half[2] + half[6])) + ((half[1] + half[5]) + (half[3] + half[7])));
+}
+inline bool any(Wholes mask) {
+    Wholes::Vector all = {};
+    EACH(all |= mask.part[i])
+    Whole joined = 0;
+    for (int lane = 0; lane < Wholes::each; ++lane) joined |= all[lane];
+    return joined != 0;
+}
+
+// A matrix whose rows lie a stride apart.
+template <class T> struct Matrix {
+    const T* first;
+    Whole n, width, stride;
+    const T* row(Whole i) const { return first + i * stride; }
+};
+
+// Shares of the rows, each in a thread of its own: work(share, begin, end).
+inline void in_shares(Whole n, Whole threads, const std::function<void(Whole, Whole, Whole)>& work) {
+    threads = std::max<Whole>(1, std::min(threads, n));
+    std::vector<std::thread> helpers;
+    helpers.reserve(threads);
+    for (Whole share = 1; share < threads; ++share) {
+        Whole begin = n * share / threads, end = n * (share + 1) / threads;
+        try {
+            helpers.emplace_back(std::cref(work), share, begin, end);
+        } catch (const std::system_error&) {
+            work(share, begin, end);
+        }
+    }
+    work(0, 0, n / threads);
+    for (std::thread& helper : helpers) helper.join();
+}
+
+// Whole numbers of 2^-52: the significand bits of 1 + p, p in [0, 1].
+constexpr Whole ONE = 0x3FF0000000000000;
+constexpr Whole LOW = (Whole(1) << 26) - 1;
+
+inline Whole unit(double p) {
+    double shifted = 1.0 + p;
+    Whole bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    return bits - ONE;
+}
+inline Naturals units_and_one(Doubles p) { return same_bits<Naturals>(p + 1.0); }
+
+constexpr double MAGIC = 6755399441055744.0;  // 1.5 * 2^52: whole numbers stand in the lowest bits of sums with it
+constexpr Whole MAGIC_BITS = 0x4338000000000000;
+constexpr double LN2 = 0.6931471805599453;
+
+// exp(x) of x from -708 to 709, to some 1e-15: 2^k times a polynomial of what is left, fitted on its range.
+inline Doubles raised_inside(Doubles x) {
+    Doubles shifted = x * 1.4426950408889634 + MAGIC;
+    Doubles r = x - (shifted - MAGIC) * LN2, r2 = r * r, r4 = r2 * r2;
+    Doubles a = (r * 1.0000000000000067 + 1.0) + (r * 0.16666666666554314 + 0.5000000000000006) * r2;
+    Doubles b = (r * 0.008333333385699212 + 0.041666666666573066) +
+                (r * 0.00019841170230570286 + 0.001388888893251478) * r2;
+    Doubles c = (r * 2.764019739169484e-06 + 2.480150431378554e-05) + r2 * 2.7626371065696354e-07;
+    Doubles power = a + (b + c * r4) * r4;
+    return same_bits<Doubles>(same_bits<Naturals>(power) + moved_up<52>(same_bits<Naturals>(shifted)));
+}
+
+// The same, and 0 below -708.
+inline Doubles raised(Doubles x) {
+    const Doubles least = -708.0;
+    Wholes inside = x > least;
+    Doubles power = raised_inside(chosen(inside, x, least));
+    return same_bits<Doubles>(same_bits<Wholes>(power) & inside);
+}
+
+// As above in float32, to some 1e-7; 0 below -87.
+inline Floats raised(Floats x) {
+    const Floats least = -87.0f;
+    Ints inside = x > least;
+    x = chosen(inside, x, least);
+    Floats shifted = x * 1.44269504f + 12582912.0f;
+    Floats k = shifted - 12582912.0f, r = (x - k * 0.693359375f) - k * -2.12194440e-4f, r2 = r * r;
+    Floats high = (r * 0.0083751348f + 0.041666353f) + r2 * 0.0013941119f;
+    Floats power = (r * 1.0f + 1.0f) + ((r * 0.16666415f + 0.5f) + high * r2) * r2;
+    ShortNaturals bits = same_bits<ShortNaturals>(power) + moved_up<23>(same_bits<ShortNaturals>(shifted));
+    return same_bits<Floats>(same_bits<Ints>(bits) & inside);
+}
+
+// ln(x) of normal x above 0, to some 1e-16: 2 atanh((m - 1) / (m + 1)) of the significand, and its power of two.
+inline Doubles logarithm(Doubles x) {
+    Naturals bits = same_bits<Naturals>(x);
+    Naturals k = moved_down<52>(bits + Bits(ONE - 0x3FE6A09E667F3BCD)) - Bits(1023);  // m from the root of a half on
+    Doubles e = same_bits<Doubles>(k + Bits(MAGIC_BITS)) - MAGIC;
+    Doubles m = same_bits<Doubles>(bits - moved_up<52>(k));
+    Doubles s = (m - 1.0) / (m + 1.0), z = s * s, w = z * z;
+    Doubles even = ((((w * (1.0 / 19) + 1.0 / 15) * w + 1.0 / 11) * w + 1.0 / 7) * w + 1.0 / 3);
+    Doubles odd = ((((w * (1.0 / 21) + 1.0 / 17) * w + 1.0 / 13) * w + 1.0 / 9) * w + 1.0 / 5);
+    Doubles twice = s + s;
+    return e * 0.6931471803691238 + (twice + (twice * z * (even + z * odd) + e * 1.9082149292705877e-10));
+}
+
+}  // namespace

@@ -1,0 +1,164 @@
+// The functions that Python calls; every level of instructions is a library with all of them.
+#pragma once
+#include "cuts.hpp"
+#include "logits.hpp"
+#include "pairs.hpp"
+#include "rows.hpp"
+#include "sorting.hpp"
+#include "tables.hpp"
+#include "totals.hpp"
+
+#define KERNEL(name) extern "C" __attribute__((visibility("default"))) int calibrant_##name
+
+namespace {
+
+struct Given {  // a matrix of float32 or float64
+    const void* first;
+    Whole n, width, stride, wide;
+
+    template <class T> Matrix<T> of() const { return {static_cast<const T*>(first), n, width, stride}; }
+};
+
+// Run what a kernel does, in the type of its matrix; 1 where memory is short.
+template <class Work> int in_type(Whole wide, Work work) {
+    try {
+        if (wide)
+            work(double());
+        else
+            work(float());
+    } catch (const std::bad_alloc&) {
+        return 1;
+    }
+    return 0;
+}
+
+}  // namespace
+
+#define MATRIX const void *first, Whole n, Whole width, Whole stride, Whole wide
+#define GIVEN (Given{first, n, width, stride, wide})
+#define EDGES const double *inner, Whole edges, Whole right, double grain
+
+KERNEL(survey)(MATRIX, double* extremes, Whole* top, void* largest, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        survey(GIVEN.of<T>(), extremes, top, static_cast<T*>(largest), threads);
+    });
+}
+
+KERNEL(leaders)(MATRIX, Whole k, Whole* order, Whole threads) {
+    return in_type(wide, [&](auto type) { leaders(GIVEN.of<decltype(type)>(), k, order, threads); });
+}
+
+KERNEL(row_sums)(MATRIX, double* sums, Whole threads) {
+    return in_type(wide, [&](auto type) { row_sums(GIVEN.of<decltype(type)>(), sums, threads); });
+}
+
+KERNEL(brier)(MATRIX, Whole v, const Whole* hard, const double* soft, double* scores, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        auto outputs = GIVEN.of<decltype(type)>();
+        if (hard)
+            brier(outputs, v, hard, scores, threads);
+        else
+            soft_brier(outputs, v, Matrix<double>{soft, n, width, width}, scores, threads);
+    });
+}
+
+KERNEL(scalar_totals)(MATRIX, const Whole* hard, const std::int8_t* short_hard, const double* soft,
+                      const std::uint8_t* keep, const Whole* group, Whole groups, EDGES, Whole* totals, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        scalar_totals(GIVEN.of<T>(), hard, short_hard, Matrix<double>{soft, n, width, width}, Counted{keep, group},
+                      groups, Edges<T>(inner, edges, right, grain), totals, threads);
+    });
+}
+
+KERNEL(scalar_codes)(MATRIX, EDGES, std::uint8_t* narrow, Whole* codes, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        scalar_codes(GIVEN.of<T>(), Edges<T>(inner, edges, right, grain), narrow, codes, threads);
+    });
+}
+
+KERNEL(column_sums)(MATRIX, const Whole* rows, Whole count, Whole square, Whole* sums, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        if (square)
+            column_sums<T, true>(GIVEN.of<T>(), rows, count, sums, threads);
+        else
+            column_sums<T, false>(GIVEN.of<T>(), rows, count, sums, threads);
+    });
+}
+
+KERNEL(ordered)(MATRIX, const std::uint8_t* hits, void* sorted, Whole* came, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        ordered(GIVEN.of<T>(), hits, static_cast<T*>(sorted), came, threads);
+    });
+}
+
+KERNEL(distinct)(MATRIX, const std::uint8_t* hits, void* levels, std::uint32_t* counts, std::uint32_t* positives,
+                 Whole* found) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        *found = distinct(GIVEN.of<T>().first, stride, hits, n, static_cast<T*>(levels), counts, positives);
+    });
+}
+
+KERNEL(survey_logits)(MATRIX, double* extremes, Whole* top, double* largest, double* rest, double* squares,
+                      Whole threads) {
+    return in_type(wide, [&](auto type) {
+        survey_logits(GIVEN.of<decltype(type)>(), extremes, top, largest, rest, squares, threads);
+    });
+}
+
+KERNEL(softmax)(MATRIX, const double* top, const double* rest, double* shares, Whole threads) {
+    return in_type(wide, [&](auto type) { softmax(GIVEN.of<decltype(type)>(), top, rest, shares, threads); });
+}
+
+KERNEL(tempered)(MATRIX, const Whole* labels, double inverse, Whole slopes, Whole narrow, double* derivatives,
+                 Whole threads) {
+    return in_type(wide, [&](auto type) {
+        tempered(GIVEN.of<decltype(type)>(), labels, inverse, slopes, narrow, derivatives, threads);
+    });
+}
+
+KERNEL(event_scores)(MATRIX, const Whole* targets, Whole logs, Whole* sums, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        event_scores(GIVEN.of<decltype(type)>().first, targets, n, logs, sums, threads);
+    });
+}
+
+KERNEL(running)(MATRIX, const void* counts, Whole count_bytes, const void* hits, Whole hit_bytes, Whole* ranks,
+                Whole* high, Whole* low, Whole* came) {
+    return in_type(wide, [&](auto type) {
+        running(GIVEN.of<decltype(type)>().first, Counts(counts, count_bytes), Counts(hits, hit_bytes), n, ranks, high,
+                low, came);
+    });
+}
+
+KERNEL(table_sums)(MATRIX, const Whole* ranks, const Whole* came, Whole* sums) {
+    return in_type(wide, [&](auto type) { table_sums(GIVEN.of<decltype(type)>().first, ranks, came, n, sums); });
+}
+
+KERNEL(rising)(const Whole* ranks, const Whole* came, Whole m, Whole* corners, Whole* count) {
+    *count = rising(ranks, came, m, corners);
+    return 0;
+}
+
+KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
+                    Whole threads) {
+    return in_type(wide, [&](auto type) {
+        column_cuts(GIVEN.of<decltype(type)>(), targets, cuts, count, wholes, ends, threads);
+    });
+}
+
+KERNEL(pair_sums)(MATRIX, const double* residuals, const double* counts, double scale, Whole squared, double* sums,
+                  double* selves, Whole threads) {
+    return in_type(wide, [&](auto) {
+        auto points = GIVEN.of<double>();
+        if (squared)
+            pair_sums<true>(points, residuals, counts, scale, sums, selves, threads);
+        else
+            pair_sums<false>(points, residuals, counts, scale, sums, selves, threads);
+    });
+}

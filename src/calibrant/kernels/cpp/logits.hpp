@@ -1,0 +1,234 @@
+// Logits: softmax and its sums, each row from its own maximum.
+#pragma once
+#include "rows.hpp"
+
+namespace {
+
+// Eight logits as doubles; beyond the end of a row there is nothing to add.
+template <class T> inline Doubles eight_of(const T* row, Whole j, Whole width) {
+    if (j + 8 <= width) return eight(row + j);
+    double rest[8];
+    for (Whole lane = 0; lane < 8; ++lane)
+        rest[lane] = j + lane < width ? double(row[j + lane]) : -std::numeric_limits<double>::infinity();
+    return Doubles::at(rest);
+}
+
+// The sums of exp(z - top) and of its square over all classes but the top one.
+struct Beside {
+    Doubles sum[2] = {0.0, 0.0}, square[2] = {0.0, 0.0};
+
+    void add(int half, Doubles e) {
+        sum[half] += e;
+        square[half] += e * e;
+    }
+};
+
+template <class T> void sums_beside_top(const T* row, Whole width, Whole top, double& rest, double& squares) {
+    const Doubles largest = double(row[top]);
+    Whole full = width / 16 * 16, home = top / 16 * 16;
+    Beside sums;
+    auto add = [&](Whole begin, Whole end) {
+        for (Whole j = begin; j < end; j += 16)
+            for (int half = 0; half < 2; ++half) sums.add(half, raised(eight(row + j + 8 * half) - largest));
+    };
+    auto add_part = [&](Whole j) {
+        for (int half = 0; half < 2 && j + 8 * half < width; ++half) {
+            Whole first = j + 8 * half;
+            Doubles e = raised(eight_of(row, first, width) - largest);
+            if (top >= first && top < first + 8) e.set(int(top - first), 0.0);
+            sums.add(half, e);
+        }
+    };
+    add(0, std::min(home, full));
+    if (home < full) {
+        add_part(home);
+        add(home + 16, full);
+    }
+    if (full < width) add_part(full);
+    rest = added(sums.sum[0] + sums.sum[1]);
+    squares = added(sums.square[0] + sums.square[1]);
+}
+
+template <class T>
+void survey_logits(Matrix<T> logits, double* extremes, Whole* top, double* largest, double* rest, double* squares,
+                   Whole threads) {
+    std::vector<Extremes<T>> parts(threads);
+    in_shares(logits.n, threads, [&](Whole share, Whole begin, Whole end) {
+        Extremes<T> part;
+        for (Whole i = begin; i < end; ++i) {
+            T most;
+            survey_row(logits.row(i), logits.width, part, top[i], most);
+            largest[i] = most;
+            sums_beside_top(logits.row(i), logits.width, top[i], rest[i], squares[i]);
+        }
+        parts[share] = part;
+    });
+    Extremes<T> all;
+    for (const Extremes<T>& part : parts) all.add(part);
+    extremes[0] = all.broken ? std::numeric_limits<double>::quiet_NaN() : double(all.low);
+    extremes[1] = all.broken ? std::numeric_limits<double>::quiet_NaN() : double(all.high);
+}
+
+template <class T>
+void softmax(Matrix<T> logits, const double* top, const double* rest, double* shares, Whole threads) {
+    in_shares(logits.n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i) {
+            double whole = 1.0 + rest[i], *into = shares + i * logits.width;
+            for (Whole j = 0; j < logits.width; j += 8) {
+                Doubles share = raised(eight_of(logits.row(i), j, logits.width) - top[i]) / Doubles(whole);
+                if (j + 8 <= logits.width)
+                    share.store(into + j);
+                else
+                    for (int lane = 0; j + lane < logits.width; ++lane) into[j + lane] = share[lane];
+            }
+        }
+    });
+}
+
+template <class T> inline T largest_of(const T* row, Whole width) {
+    constexpr Whole L = Pack<T>::count;
+    Pack<T> high = row[0];
+    Whole j = 0;
+    for (; j + L <= width; j += L) {
+        Pack<T> x = Pack<T>::at(row + j);
+        high = chosen(x > high, x, high);
+    }
+    T largest = row[0];
+    for (int lane = 0; lane < L; ++lane) largest = std::max<T>(largest, high[lane]);
+    for (; j < width; ++j) largest = std::max(largest, row[j]);
+    return largest;
+}
+
+// Of a row: its log-sum-exp, and the mean and mean square of z - top, under softmax(z * inverse).
+struct Moments {
+    double logarithm, mean, square;
+};
+
+template <class T> Moments moments_of(const T* row, Whole width, double top, double inverse, bool slopes) {
+    Doubles total[2] = {0.0, 0.0}, first[2] = {0.0, 0.0}, second[2] = {0.0, 0.0};
+    const Doubles nothing = -std::numeric_limits<double>::infinity();
+    for (Whole j = 0; j < width; j += 16) {
+        for (int half = 0; half < 2 && j + 8 * half < width; ++half) {
+            Doubles u = eight_of(row, j + 8 * half, width) - top;
+            u = chosen(u > nothing, u, Doubles(-1e300));  // beyond the end, or too far below: e * u is 0
+            Doubles e = raised(u * inverse);
+            total[half] += e;
+            if (!slopes) continue;
+            first[half] += e * u;
+            second[half] += e * u * u;
+        }
+    }
+    double sum = added(total[0] + total[1]);
+    return {std::log(sum), added(first[0] + first[1]) / sum, added(second[0] + second[1]) / sum};
+}
+
+// As above in float32, sums of a row too.
+inline Moments narrow_moments_of(const float* row, Whole width, float top, float inverse, bool slopes) {
+    Floats total[2] = {0.0f, 0.0f}, first[2] = {0.0f, 0.0f}, second[2] = {0.0f, 0.0f};
+    Whole j = 0;
+    for (; j + 32 <= width; j += 32) {
+        for (int half = 0; half < 2; ++half) {
+            Floats u = Floats::at(row + j + 16 * half) - top, e = raised(u * inverse);
+            total[half] += e;
+            if (!slopes) continue;
+            e = e * u;
+            first[half] += e;
+            second[half] += e * u;
+        }
+    }
+    double sum = added(total[0] + total[1]), one = added(first[0] + first[1]), two = added(second[0] + second[1]);
+    for (; j < width; ++j) {
+        double u = row[j] - top, e = std::exp(u * inverse);
+        sum += e, one += e * u, two += e * u * u;
+    }
+    return {std::log(sum), one / sum, two / sum};
+}
+
+inline Moments moments_in(const double* row, Whole width, double top, double inverse, bool slopes, bool) {
+    return moments_of(row, width, top, inverse, slopes);
+}
+inline Moments moments_in(const float* row, Whole width, float top, double inverse, bool slopes, bool narrow) {
+    return narrow ? narrow_moments_of(row, width, top, float(inverse), slopes)
+                  : moments_of(row, width, top, inverse, slopes);
+}
+
+template <class T>
+void tempered(Matrix<T> logits, const Whole* labels, double inverse, bool slopes, bool narrow, double* derivatives,
+              Whole threads) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    Whole n = logits.n;
+    in_shares(n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i) {
+            const T* row = logits.row(i);
+            T top = largest_of(row, logits.width);
+            Moments moments = moments_in(row, logits.width, top, inverse, slopes, narrow);
+            double truth = double(row[labels[i]]) - double(top);
+            derivatives[i] = moments.logarithm - inverse * truth;
+            derivatives[n + i] = slopes ? moments.mean - truth : nan;
+            derivatives[2 * n + i] = slopes ? moments.square - moments.mean * moments.mean : nan;
+        }
+    });
+}
+
+// Whole numbers of 2^-52 next to scores below 2^24, as 2^26 times a high part and a low part of either sign.
+struct Split {
+    Wholes high = Whole(0), low = Whole(0);
+
+    void add(Doubles scores) {
+        Doubles scaled = scores * 0x1p26, whole = scaled + MAGIC;
+        Doubles rest = (scaled - (whole - MAGIC)) * 0x1p26 + MAGIC;
+        high += same_bits<Wholes>(whole) - MAGIC_BITS;
+        low += same_bits<Wholes>(rest) - MAGIC_BITS;
+    }
+};
+
+// The probability of what happened, or of what did not.
+template <class T> Doubles probability(const T* outputs, const Whole* targets, bool of_truth) {
+    Doubles p = eight(outputs), opposite = Doubles(1.0) - p;
+    Wholes failed = Wholes::at(targets) != Wholes(Whole(0));
+    return of_truth ? chosen(failed, opposite, p) : chosen(failed, p, opposite);
+}
+
+template <class T>
+void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Whole* sums, Whole threads) {
+    struct Part {
+        Whole high = 0, low = 0, infinite = 0;
+    };
+    std::vector<Part> parts(threads);
+    in_shares(n, threads, [&](Whole share, Whole begin, Whole end) {
+        Part part;
+        Split split;
+        for (Whole i = begin; i < end; i += 8) {
+            T p[8];
+            Whole t[8];
+            bool whole = i + 8 <= end;
+            for (Whole lane = 0; lane < 8 && !whole; ++lane) {
+                bool there = i + lane < end;
+                p[lane] = there ? outputs[i + lane] : T(1);  // a certain success scores 0
+                t[lane] = there ? targets[i + lane] : 0;
+            }
+            Doubles q = probability(whole ? outputs + i : p, whole ? targets + i : t, logs);
+            if (!logs) {
+                split.add(q * q);
+                continue;
+            }
+            Wholes tiny = q < Doubles(0x1p-1022);
+            Doubles scores = Doubles(0.0) - logarithm(chosen(tiny, Doubles(1.0), q));
+            for (int lane = 0; lane < 8 && any(tiny); ++lane) {
+                if (!tiny[lane]) continue;
+                part.infinite += q[lane] == 0.0;
+                scores.set(lane, q[lane] == 0.0 ? 0.0 : -std::log(q[lane]));
+            }
+            split.add(scores);
+        }
+        part.high = added(split.high), part.low = added(split.low);
+        parts[share] = part;
+    });
+    Whole high = 0, low = 0;
+    sums[2] = 0;
+    for (const Part& part : parts) high += part.high, low += part.low, sums[2] += part.infinite;
+    sums[0] = high + (low >> 26);
+    sums[1] = low & LOW;
+}
+
+}  // namespace

@@ -1,0 +1,158 @@
+// Rows: extremes, sums and the largest entry of each row in one walk; the k largest; sums of squares.
+#pragma once
+#include "lanes.hpp"
+
+namespace {
+
+template <class T> struct Extremes {
+    T low = std::numeric_limits<T>::infinity(), high = -low, least = low, most = -low;
+    bool broken = false;
+
+    void add(const Extremes& other) {
+        low = std::min(low, other.low), high = std::max(high, other.high);
+        least = std::min(least, other.least), most = std::max(most, other.most);
+        broken |= other.broken;
+    }
+};
+
+template <class T> void survey_row(const T* row, Whole width, Extremes<T>& all, Whole& top, T& largest) {
+    typedef typename Mask<T>::Pack Places;
+    typedef decltype(Places{}[0]) Place;
+    constexpr Whole L = Pack<T>::count;
+    const T infinity = std::numeric_limits<T>::infinity();
+    Pack<T> low = infinity, high = -infinity, sum[2] = {T(0), T(0)};
+    Places step = Place(0), places = Place(0);
+    Whole j = 0;
+    for (; j + 2 * L <= width; j += 2 * L) {
+        for (int half = 0; half < 2; ++half) {
+            Pack<T> x = Pack<T>::at(row + j + half * L);
+            sum[half] += x;
+            low = chosen(x < low, x, low);
+            Places higher = x > high;
+            places = chosen(higher, step, places);
+            high = chosen(higher, x, high);
+            step = step + Place(1);
+        }
+    }
+    T smallest = infinity, total = 0;
+    largest = -infinity, top = 0;
+    for (Whole lane = 0; lane < L && j; ++lane) {
+        smallest = std::min<T>(smallest, low[lane]);
+        total += sum[0][lane] + sum[1][lane];
+        Whole place = Whole(places[lane]) * L + lane;
+        if (high[lane] > largest || (high[lane] == largest && place < top)) largest = high[lane], top = place;
+    }
+    for (; j < width; ++j) {
+        smallest = row[j] < smallest ? row[j] : smallest;
+        total += row[j];
+        if (row[j] > largest) largest = row[j], top = j;
+    }
+    if (std::isnan(total)) {  // a nan, or infinities of both signs
+        for (Whole place = 0; place < width; ++place) all.broken |= std::isnan(row[place]);
+    }
+    all.low = std::min(all.low, smallest), all.high = std::max(all.high, largest);
+    all.least = std::min(all.least, total), all.most = std::max(all.most, total);
+}
+
+template <class T>
+void survey(Matrix<T> values, double* extremes, Whole* top, T* largest, Whole threads) {
+    std::vector<Extremes<T>> parts(threads);
+    in_shares(values.n, threads, [&](Whole share, Whole begin, Whole end) {
+        Extremes<T> part;
+        for (Whole i = begin; i < end; ++i) survey_row(values.row(i), values.width, part, top[i], largest[i]);
+        parts[share] = part;
+    });
+    Extremes<T> all;
+    for (const Extremes<T>& part : parts) all.add(part);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double each[4] = {all.low, all.high, all.least, all.most};
+    for (int place = 0; place < 4; ++place) extremes[place] = all.broken ? nan : each[place];
+}
+
+// The k largest columns of each row, largest first, ties to the lowest: a short list, kept in order.
+template <class T> void leaders(Matrix<T> scores, Whole k, Whole* order, Whole threads) {
+    std::vector<std::vector<T>> lists(threads);
+    for (std::vector<T>& list : lists) list.resize(k);
+    in_shares(scores.n, threads, [&](Whole share, Whole begin, Whole end) {
+        T* best = lists[share].data();
+        for (Whole i = begin; i < end; ++i) {
+            const T* row = scores.row(i);
+            Whole* places = order + i * k;
+            Whole held = 0;
+            for (Whole j = 0; j < scores.width; ++j) {
+                if (held == k && !(row[j] > best[k - 1])) continue;
+                Whole place = held < k ? held++ : k - 1;
+                for (; place > 0 && best[place - 1] < row[j]; --place)
+                    best[place] = best[place - 1], places[place] = places[place - 1];
+                best[place] = row[j], places[place] = j;
+            }
+        }
+    });
+}
+
+// Squares of outputs less the truth, in units, summed over the d coordinates of each of v questions.
+template <class T> Whole squares_of(const T* outputs, Whole d) {
+    Naturals sums[2] = {Bits(0), Bits(0)};
+    Whole j = 0;
+    for (; j + 16 <= d; j += 16) {
+        for (int half = 0; half < 2; ++half) {
+            Doubles x = eight(outputs + j + 8 * half);
+            sums[half] += units_and_one(x * x);
+        }
+    }
+    Whole sum = Whole(added(sums[0] + sums[1]) - Bits(j) * Bits(ONE));
+    for (; j < d; ++j) sum += unit(double(outputs[j]) * double(outputs[j]));
+    return sum;
+}
+
+inline Whole squared_gap(double output, double truth) {
+    double gap = output - truth;
+    return unit(gap * gap);
+}
+
+template <class T> void brier(Matrix<T> outputs, Whole v, const Whole* targets, double* scores, Whole threads) {
+    Whole d = outputs.width / v;
+    in_shares(outputs.n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i) {
+            const T* row = outputs.row(i);
+            for (Whole question = 0; question < v; ++question) {
+                Whole sum = squares_of(row + question * d, d), hit = targets[i] - question * d;
+                if (targets[i] >= 0 && hit >= 0 && hit < d) {
+                    double output = row[targets[i]];
+                    sum += squared_gap(output, 1.0) - squared_gap(output, 0.0);
+                }
+                scores[i * v + question] = double(sum) * 0x1p-52;
+            }
+        }
+    });
+}
+
+template <class T>
+void soft_brier(Matrix<T> outputs, Whole v, Matrix<double> targets, double* scores, Whole threads) {
+    Whole d = outputs.width / v;
+    in_shares(outputs.n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i) {
+            const T* row = outputs.row(i);
+            const double* truth = targets.row(i);
+            for (Whole question = 0; question < v; ++question) {
+                Whole sum = 0;
+                for (Whole j = question * d; j < (question + 1) * d; ++j) sum += squared_gap(row[j], truth[j]);
+                scores[i * v + question] = double(sum) * 0x1p-52;
+            }
+        }
+    });
+}
+
+// Sums of rows of probabilities in units, at most 1.
+template <class T> void row_sums(Matrix<T> values, double* sums, Whole threads) {
+    in_shares(values.n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i) {
+            const T* row = values.row(i);
+            Whole sum = 0;
+            for (Whole j = 0; j < values.width; ++j) sum += unit(row[j]);
+            sums[i] = values.width == 1 ? double(row[0]) : double(std::min(sum, Whole(1) << 52)) * 0x1p-52;
+        }
+    });
+}
+
+}  // namespace

@@ -1,0 +1,258 @@
+// Totals: counts and exact sums of every (question, bin) in one walk.
+#pragma once
+#include "lanes.hpp"
+
+namespace {
+
+// How many inner edges lie below a value (at or below it, when bins are left-closed): a guess from a table, then steps.
+template <class T> class Edges {
+  public:
+    Edges(const double* inner, Whole count, bool right, double grain) : right_(right), grain_(grain) {
+        for (Whole place = 0; place < count; ++place) edges_.push_back(T(inner[place]));
+        edges_.push_back(std::numeric_limits<T>::infinity());
+        while (cells_ < 4 * count && cells_ < (1 << 20)) cells_ *= 2;
+        start_.resize(cells_ + 1);
+        Whole code = 0;
+        for (Whole cell = 0; cell <= cells_; ++cell) {
+            double low = double(cell) / double(cells_);
+            if (grain_) low = std::nearbyint(low * grain_);
+            while (code < count && inner[code] < low) ++code;
+            start_[cell] = std::int32_t(code);
+        }
+    }
+
+    Whole code(T value) const {
+        T scaled = value * T(cells_);
+        Whole cell = scaled > T(0) ? (scaled < T(cells_) ? Whole(scaled) : cells_) : 0;
+        Whole code = start_[cell];
+        T compared = grain_ ? T(std::nearbyint(double(value) * grain_)) : value;
+        if (right_)
+            while (edges_[code] < compared) ++code;
+        else
+            while (edges_[code] <= compared) ++code;
+        return code;
+    }
+
+    Whole bins() const { return Whole(edges_.size()); }
+    T first() const { return edges_[0]; }
+    bool plain() const { return !grain_; }
+
+  private:
+    bool right_;
+    double grain_;
+    Whole cells_ = 4096;
+    std::vector<T> edges_;
+    std::vector<std::int32_t> start_;
+};
+
+// Five rows of sums: sizes, outputs and targets in two limbs each, which are carried in the end.
+class Sums {
+  public:
+    explicit Sums(Whole cells) : cells_(cells), sums_(5 * cells) {}
+    void add(Whole cell, Whole outputs) {
+        sums_[cell] += 1;
+        sums_[cells_ + cell] += outputs >> 26;
+        sums_[2 * cells_ + cell] += outputs & LOW;
+    }
+    void take(Whole cell, Whole outputs) {
+        sums_[cell] -= 1;
+        sums_[cells_ + cell] -= outputs >> 26;
+        sums_[2 * cells_ + cell] -= outputs & LOW;
+    }
+    void add_many(Whole cell, Whole count, Bits outputs) {
+        sums_[cell] += count;
+        sums_[cells_ + cell] += Whole(outputs >> 26);
+        sums_[2 * cells_ + cell] += Whole(outputs) & LOW;
+    }
+    void happened(Whole cell, Whole targets) {
+        sums_[3 * cells_ + cell] += targets >> 26;
+        sums_[4 * cells_ + cell] += targets & LOW;
+    }
+    void happened_often(Whole cell, Whole count) { sums_[3 * cells_ + cell] += count << 26; }
+    void join(const Sums& other) {
+        for (std::size_t place = 0; place < sums_.size(); ++place) sums_[place] += other.sums_[place];
+    }
+    void carried_to(Whole* into) const {
+        std::copy(sums_.begin(), sums_.end(), into);
+        for (Whole high : {1, 3})
+            for (Whole cell = 0; cell < cells_; ++cell) {
+                Whole& low = into[(high + 1) * cells_ + cell];
+                into[high * cells_ + cell] += low >> 26;
+                low &= LOW;
+            }
+    }
+
+  private:
+    Whole cells_;
+    std::vector<Whole> sums_;
+};
+
+constexpr Whole UNIT = Whole(1) << 52;
+constexpr Whole TOGETHER = 2048;  // rows whose units 64 bits can add up
+constexpr Whole FEW = 256;  // bins whose tables are small beside so many rows
+
+// One question, hard labels: four tables in turn, so that no sum waits for the one before.
+template <class T, class Target>
+void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
+    struct Cell {
+        Bits units;
+        Bits counts;  // hits above 2^32, all below
+    };
+    Whole bins = edges.bins();
+    std::vector<Cell> table(4 * bins);
+    for (Whole start = begin; start < end; start += TOGETHER) {
+        Whole stop = std::min(end, start + TOGETHER), i = start;
+        auto add = [&](Whole turn, Whole row) {
+            T value = *outputs.row(row);
+            Cell& cell = table[4 * edges.code(value) + turn];
+            cell.units += Bits(unit(value));
+            cell.counts += (Bits(~Whole(targets[row])) >> 63 << 32) + 1;  // the sign, for a branch would guess wrongly
+        };
+        for (; i + 4 <= stop; i += 4)
+            for (int turn = 0; turn < 4; ++turn) add(turn, i + turn);
+        for (; i < stop; ++i) add(0, i);
+        for (Whole place = 0; place < 4 * bins; ++place) {
+            Cell& cell = table[place];
+            if (!cell.counts) continue;
+            sums.add_many(place / 4, Whole(cell.counts & 0xFFFFFFFF), cell.units);
+            sums.happened_often(place / 4, Whole(cell.counts >> 32));
+            cell = Cell{0, 0};
+        }
+    }
+}
+
+template <class T> inline void move(T value, Whole column, const Edges<T>& edges, Sums& sums) {
+    Whole home = column * edges.bins(), code = edges.code(value);
+    if (!code) return;
+    sums.add(home + code, unit(value));
+    sums.take(home, unit(value));
+}
+
+// Many questions, hard labels: all entries of a column go to its first bin, then the few beyond it are moved.
+template <class T>
+void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
+    Whole v = outputs.width, bins = edges.bins();
+    const T first = edges.first();
+    std::vector<Bits> units(v);  // they wrap on the way, not in the end
+    for (Whole start = begin; start < end; start += TOGETHER) {
+        Whole stop = std::min(end, start + TOGETHER);
+        for (Whole i = start; i < stop; ++i) {
+            const T* row = outputs.row(i);
+            Whole j = 0;
+            for (; j + 64 <= v; j += 64) {
+                Wholes beyond = Whole(0);
+                for (Whole c = j; c < j + 64; c += 8) {
+                    Doubles x = eight(row + c);
+                    (Naturals::at(&units[c]) + units_and_one(x)).store(&units[c]);
+                    beyond = beyond | (x >= Doubles(first));
+                }
+                if (any(beyond))
+                    for (Whole c = j; c < j + 64; ++c)
+                        if (row[c] >= first) move(row[c], c, edges, sums);
+            }
+            for (; j < v; ++j) {
+                units[j] += Bits(unit(row[j])) + Bits(ONE);
+                if (row[j] >= first) move(row[j], j, edges, sums);
+            }
+            if (targets[i] >= 0) sums.happened(targets[i] * bins + edges.code(row[targets[i]]), UNIT);
+        }
+        for (Whole j = 0; j < v; ++j) sums.add_many(j * bins, stop - start, units[j] - Bits(stop - start) * Bits(ONE));
+        std::fill(units.begin(), units.end(), 0);
+    }
+}
+
+struct Counted {  // which answers count, and for which copy of the questions
+    const std::uint8_t* keep;
+    const Whole* group;
+};
+
+template <class T>
+void any_questions(Matrix<T> outputs, const Whole* hard, Matrix<double> soft, Counted counted, const Edges<T>& edges,
+                   Sums& sums, Whole begin, Whole end) {
+    Whole v = outputs.width, bins = edges.bins();
+    for (Whole i = begin; i < end; ++i) {
+        const T* row = outputs.row(i);
+        Whole first = counted.group ? counted.group[i] * v : 0;
+        for (Whole j = 0; j < v; ++j) {
+            if (counted.keep && !counted.keep[i * v + j]) continue;
+            Whole cell = (first + j) * bins + edges.code(row[j]);
+            sums.add(cell, unit(row[j]));
+            if (hard ? hard[i] == j : true) sums.happened(cell, hard ? UNIT : unit(soft.row(i)[j]));
+        }
+    }
+}
+
+template <class T>
+void scalar_totals(Matrix<T> outputs, const Whole* hard, const std::int8_t* short_hard, Matrix<double> soft,
+                   Counted counted, Whole groups, const Edges<T>& edges, Whole* totals, Whole threads) {
+    Whole v = outputs.width, cells = groups * v * edges.bins();
+    bool all = !counted.keep && !counted.group;
+    std::vector<Sums> parts(threads, Sums(cells));
+    in_shares(outputs.n, threads, [&](Whole share, Whole begin, Whole end) {
+        if (short_hard)
+            one_question(outputs, short_hard, edges, parts[share], begin, end);
+        else if (hard && all && v == 1 && edges.bins() <= FEW)
+            one_question(outputs, hard, edges, parts[share], begin, end);
+        else if (hard && all && v >= 16 && edges.plain())
+            many_questions(outputs, hard, edges, parts[share], begin, end);
+        else
+            any_questions(outputs, hard, soft, counted, edges, parts[share], begin, end);
+    });
+    for (Whole share = 1; share < threads; ++share) parts[0].join(parts[share]);
+    parts[0].carried_to(totals);
+}
+
+template <class T>
+void scalar_codes(Matrix<T> values, const Edges<T>& edges, std::uint8_t* narrow, Whole* wide, Whole threads) {
+    in_shares(values.n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i)
+            for (Whole j = 0; j < values.width; ++j) {
+                Whole code = edges.code(values.row(i)[j]), place = i * values.width + j;
+                if (narrow)
+                    narrow[place] = std::uint8_t(code);
+                else
+                    wide[place] = code;
+            }
+    });
+}
+
+// Sums of the columns over some rows, or of their squares.
+template <class T, bool square>
+void column_sums(Matrix<T> values, const Whole* rows, Whole count, Whole* sums, Whole threads) {
+    Whole d = values.width;
+    std::vector<std::vector<Whole>> parts(threads, std::vector<Whole>(2 * d));
+    std::vector<std::vector<Bits>> work(threads, std::vector<Bits>(d));
+    in_shares(count, threads, [&](Whole share, Whole begin, Whole end) {
+        std::vector<Whole>& limbs = parts[share];
+        std::vector<Bits>& units = work[share];
+        for (Whole start = begin; start < end; start += TOGETHER) {
+            Whole stop = std::min(end, start + TOGETHER);
+            for (Whole i = start; i < stop; ++i) {
+                const T* row = values.row(rows[i]);
+                Whole j = 0;
+                for (; j + 8 <= d; j += 8) {
+                    Doubles x = eight(row + j);
+                    (Naturals::at(&units[j]) + units_and_one(square ? x * x : x)).store(&units[j]);
+                }
+                for (; j < d; ++j) {
+                    double x = row[j];
+                    units[j] += Bits(unit(square ? x * x : x)) + Bits(ONE);
+                }
+            }
+            for (Whole j = 0; j < d; ++j) {
+                Bits sum = units[j] - Bits(stop - start) * Bits(ONE);
+                limbs[j] += Whole(sum >> 26);
+                limbs[d + j] += Whole(sum) & LOW;
+            }
+            std::fill(units.begin(), units.end(), 0);
+        }
+    });
+    for (Whole j = 0; j < d; ++j) {
+        Whole high = 0, low = 0;
+        for (const std::vector<Whole>& part : parts) high += part[j], low += part[d + j];
+        sums[j] = high + (low >> 26);
+        sums[d + j] = low & LOW;
+    }
+}
+
+}  // namespace

@@ -1,0 +1,300 @@
+"""The back end in C++: the loops that take longest, in one walk each; all others are NumPy's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.kernels import numpy as plain
+from calibrant.kernels.compiled import call, matrix, threads_for
+from calibrant.kernels.numpy import (
+    apart,
+    distances,
+    entries,
+    every_log_odds,
+    log_odds,
+    partition,
+    pooled,
+    similarities,
+    softplus,
+    sums_by_code,
+)
+
+__all__ = [
+    "apart",
+    "brier",
+    "column_cuts",
+    "column_sums",
+    "distances",
+    "distinct",
+    "entries",
+    "event_scores",
+    "every_log_odds",
+    "leaders",
+    "log_odds",
+    "logits_survey",
+    "normalisers",
+    "ordered",
+    "pair_sums",
+    "partition",
+    "pooled",
+    "rising",
+    "row_sums",
+    "row_survey",
+    "running",
+    "scalar_codes",
+    "scalar_totals",
+    "similarities",
+    "softmax",
+    "softplus",
+    "square_sums",
+    "sums_by_code",
+    "table_sums",
+    "tempered",
+]
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Limbs = tuple[Ints, Ints]
+FEW = 256
+"""Bins up to which one question is counted in small tables, and codes fit a byte."""
+
+
+def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:
+    """As `numpy.row_survey`."""
+    values, *shape = matrix(values)
+    extremes, top, largest = np.empty(4), np.empty(len(values), np.int64), np.empty(len(values), values.dtype)
+    call("survey", values, *shape, extremes, top, largest, threads_for(values.size))
+    low, high, least, most = extremes.tolist()
+    return low, high, least, most, top, largest
+
+
+def leaders(scores: Array, k: int) -> Ints:
+    """As `numpy.leaders`."""
+    if k > 16:  # a short list would take long to keep in order
+        return plain.leaders(scores, k)
+    if k == 1:
+        return row_survey(scores)[4][:, None]
+    scores, *shape = matrix(scores)
+    order = np.empty((len(scores), k), np.int64)
+    call("leaders", scores, *shape, k, order, threads_for(scores.size))
+    return order
+
+
+def row_sums(values: Array) -> Floats:
+    """As `numpy.row_sums`."""
+    values, *shape = matrix(values)
+    sums = np.empty(len(values))
+    call("row_sums", values, *shape, sums, threads_for(values.size))
+    return sums
+
+
+def brier(outputs: Array, targets: Array) -> Floats:
+    """As `numpy.brier`."""
+    n, v, d = outputs.shape
+    values, *shape = matrix(outputs.reshape(n, v * d))
+    scores = np.empty((n, v))
+    hard = _whole(targets) if targets.ndim == 1 else None
+    soft = None if targets.ndim == 1 else np.ascontiguousarray(targets, np.float64)
+    call("brier", values, *shape, v, hard, soft, scores, threads_for(values.size))
+    return scores
+
+
+def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, int]:
+    """As `numpy.event_scores`."""
+    values, *shape = matrix(np.ascontiguousarray(outputs)[:, None])
+    sums = np.empty(3, np.int64)
+    call("event_scores", values, *shape, _whole(targets), logs, sums, threads_for(values.size))
+    high, low, infinite = sums.tolist()
+    return high, low, infinite
+
+
+def scalar_codes(values: Array, inner: Array, closed: str, grain: float) -> Array:
+    """As `numpy.scalar_codes`."""
+    rows, *shape = matrix(values.reshape(len(values), int(np.prod(values.shape[1:]))))
+    few = len(inner) < FEW
+    codes = np.empty(values.shape, np.uint8 if few else np.int64)
+    places = (codes, None) if few else (None, codes)
+    call("scalar_codes", rows, *shape, *_edges(inner, closed, grain), *places, threads_for(rows.size))
+    return codes
+
+
+def scalar_totals(
+    outputs: Array,
+    targets: Array,
+    inner: Array,
+    closed: str,
+    grain: float,
+    keep: Array | None,
+    group: Array | None,
+    groups: int,
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """As `numpy.scalar_totals`."""
+    values, *shape = matrix(outputs)
+    cells = groups * outputs.shape[1] * (len(inner) + 1)
+    threads = min(threads_for(values.size), max(1, values.size // (4 * cells)))
+    totals = np.empty((5, cells), np.int64)
+    plainly = outputs.shape[1] == 1 and keep is None and group is None and len(inner) < FEW
+    hard = targets.ndim == 1
+    short = hard and plainly and targets.dtype == np.int8
+    truth = (
+        _whole(targets) if hard and not short else None,
+        np.ascontiguousarray(targets) if short else None,
+        None if hard else np.ascontiguousarray(targets, np.float64),
+    )
+    counted = (
+        None if keep is None else np.ascontiguousarray(keep, np.bool_),
+        None if group is None else _whole(group),
+        groups,
+    )
+    edges = _edges(inner, closed, grain)
+    call("scalar_totals", values, *shape, *truth, *counted, *edges, totals, threads)
+    size, *limbs = totals
+    return size, limbs[0], limbs[1], limbs[2], limbs[3]
+
+
+def ordered(values: Array, hits: Array) -> tuple[Array, Ints]:
+    """As `numpy.ordered`."""
+    if values.dtype not in (np.float32, np.float64):
+        return plain.ordered(values, hits)
+    rows, *shape = matrix(np.ascontiguousarray(np.atleast_2d(values)))
+    came, order = np.empty(values.shape, np.int64), np.empty(values.shape, values.dtype)
+    threads = min(threads_for(values.size), max(1, len(rows)))
+    call("ordered", rows, *shape, _flags(hits), order, came, threads)
+    return order, came
+
+
+def distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
+    """As `numpy.distinct`."""
+    if values.dtype not in (np.float32, np.float64) or len(values) >= 1 << 32:
+        return plain.distinct(values, hits)
+    column, *shape = matrix(values[:, None])
+    levels, (counts, positives) = np.empty(len(values), values.dtype), np.empty((2, len(values)), np.uint32)
+    count = np.empty(1, np.int64)
+    call("distinct", column, *shape, _flags(hits), levels, counts, positives, count)
+    filled = slice(0, int(count[0]))
+    return levels[filled], counts[filled], positives[filled]
+
+
+def running(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints, Ints, Ints]:
+    """As `numpy.running`."""
+    column, *shape = matrix(np.ascontiguousarray(values)[:, None])
+    ranks, hi, lo, came = np.empty((4, len(values) + 1), np.int64)
+    narrow = [np.ascontiguousarray(each) for each in (counts, hits)]
+    widths = [(each, each.itemsize) for each in narrow]
+    call("running", column, *shape, *widths[0], *widths[1], ranks, hi, lo, came)
+    return ranks, hi, lo, came
+
+
+def table_sums(values: Array, ranks: Ints, came: Ints) -> tuple[int, int, int, int]:
+    """As `numpy.table_sums`."""
+    column, *shape = matrix(np.ascontiguousarray(values)[:, None])
+    sums = np.empty(4, np.int64)
+    call("table_sums", column, *shape, _whole(ranks), _whole(came), sums)
+    true_hi, true_lo, hi, lo = sums.tolist()
+    return true_hi, true_lo, hi, lo
+
+
+def rising(ranks: Ints, came: Ints) -> Ints:
+    """As `numpy.rising`."""
+    corners, count = np.empty(len(ranks), np.int64), np.empty(1, np.int64)
+    call("rising", _whole(ranks), _whole(came), len(ranks) - 1, corners, count)
+    return corners[: count[0]].copy()
+
+
+def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Floats]:
+    """As `numpy.column_cuts`."""
+    rows, *shape = matrix(values)
+    cells = values.shape[1], len(cuts)
+    wholes, ends = np.empty((6, *cells), np.int64), np.empty((2, *cells))
+    threads = min(threads_for(values.size), -(-values.shape[1] // 32))
+    call("column_cuts", rows, *shape, _whole(targets), _whole(cuts), len(cuts), wholes, ends, threads)
+    return *wholes, *ends
+
+
+def column_sums(values: Array, rows: Ints) -> Limbs:
+    """As `numpy.column_sums`."""
+    return _summed(values, rows, square=False)
+
+
+def square_sums(values: Array, rows: Ints) -> Limbs:
+    """As `numpy.square_sums`."""
+    return _summed(values, rows, square=True)
+
+
+def _summed(values: Array, rows: Ints, *, square: bool) -> Limbs:
+    values, *shape = matrix(values)
+    sums = np.empty((2, values.shape[1]), np.int64)
+    size = len(rows) * values.shape[1]
+    call("column_sums", values, *shape, _whole(rows), len(rows), square, sums, threads_for(size))
+    return sums[0], sums[1]
+
+
+def logits_survey(logits: Array) -> tuple[float, float, Ints, Floats, Floats, Floats]:
+    """As `numpy.logits_survey`."""
+    values, *shape = matrix(logits)
+    extremes, top = np.empty(2), np.empty(len(values), np.int64)
+    largest, rest, squares = np.empty((3, len(values)))
+    call("survey_logits", values, *shape, extremes, top, largest, rest, squares, threads_for(values.size))
+    low, high = extremes.tolist()
+    return low, high, top, largest, rest, squares
+
+
+def normalisers(logits: Array) -> tuple[Floats, Floats]:
+    """As `numpy.normalisers`."""
+    _, _, _, top, rest, _ = logits_survey(logits)
+    return top, rest
+
+
+def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
+    """As `numpy.softmax`."""
+    values, *shape = matrix(logits)
+    shares = np.empty(values.shape)
+    sums = np.ascontiguousarray(top), np.ascontiguousarray(rest)
+    call("softmax", values, *shape, *sums, shares, threads_for(values.size))
+    return shares
+
+
+def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
+    """As `numpy.tempered`."""
+    values, *shape = matrix(logits)
+    narrow = values.dtype == np.float32 and values.size > 1 << 22
+    loss, first, second = derivatives = np.empty((3, len(values)))
+    call(
+        "tempered",
+        values,
+        *shape,
+        _whole(labels),
+        float(inverse),
+        slopes,
+        narrow,
+        derivatives,
+        threads_for(values.size),
+    )
+    return loss, first, second
+
+
+def pair_sums(points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float) -> tuple[float, float]:
+    """As `numpy.pair_sums`."""
+    values, *size = matrix(np.ascontiguousarray(points, np.float64))
+    sums, selves = np.empty((2, len(values)))
+    heavy = residuals if (counts == 1).all() else residuals * counts[:, None]
+    arrays = np.ascontiguousarray(heavy, np.float64), np.ascontiguousarray(counts, np.float64)
+    threads = threads_for(len(values) * values.size)
+    call("pair_sums", values, *size, *arrays, float(scale), shape == "gaussian", sums, selves, threads)
+    return math.fsum(sums.tolist()), math.fsum(selves.tolist())
+
+
+def _whole(array: Array) -> Ints:
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _flags(hits: Array) -> Array:
+    return np.ascontiguousarray(hits).astype(np.bool_, copy=False)
+
+
+def _edges(inner: Array, closed: str, grain: float) -> tuple[Floats, int, bool, float]:
+    return np.ascontiguousarray(inner, np.float64), len(inner), closed == "right", float(grain)

@@ -1,0 +1,194 @@
+"""Batches: the rows of a part, as many at a time as little memory holds, and where in the file they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from calibrant.door.streams import InputFile
+from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.files.columns import Columns
+from calibrant.files.csv import csv_blocks
+from calibrant.files.formats import read_arrays
+from calibrant.files.parquet import BROKEN, arrow_columns, open_parquet, pyarrow_of
+from calibrant.scale.part_files import Part
+
+NUMBERS = 1 << 21
+"""About how many numbers are read at once."""
+MOST_ROWS = 1 << 18
+CSV_ROWS = 1 << 14
+_STREAMED = (".csv", ".tsv", ".txt")
+
+Batch = tuple[str, Columns]
+"""Where rows stand, in words, and their columns."""
+
+
+def batches(part: Part, names: Sequence[str] | None = None, forecasts: str = "probs") -> Iterator[Batch]:
+    """The rows of a part, batch by batch, with some columns or all; `forecasts` is what a NPY file of them is called.
+
+    Damage is refused with the file, the row group or record batch, and the reason.
+
+    >>> import pathlib, tempfile
+    >>> from calibrant.scale.part_files import parts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "a.csv").write_text("label,p\\n1,0.9\\n0,0.2\\n")
+    ...     [(place, columns["p"].tolist()) for place, columns in batches(*parts(folder))]
+    [('rows 0 on', [0.9, 0.2])]
+    """
+    part.require_unchanged()
+    if part.labels is not None:
+        return _of_pair(part, forecasts)
+    source = InputFile.of(part.path)
+    with source.open() as file:
+        start = file.read(8)
+    if start.startswith(b"PAR1"):
+        return _of_parquet(part, source, names)
+    if start.startswith(b"ARROW1") or source.ending in (".arrow", ".ipc", ".feather"):
+        return _of_arrow(part, source, names)
+    if source.ending in _STREAMED:
+        return _of_csv(part, source, names)
+    arrays = read_arrays(part.path)
+    if arrays.source.ending == ".npy":
+        hint = "give two NPY files and no others: labels.npy forecasts.npy"
+        raise CalibrationInputError(str(source), "needs its labels", got="one NPY file", hint=hint)
+    return iter([("", arrays)])
+
+
+def rows_of(part: Part) -> int | None:
+    """How many rows a part says that it has; None where that is not known without reading it."""
+    try:
+        file = open_parquet(InputFile.of(part.path))
+    except (CalibrationInputError, OSError):
+        return None
+    return sum(file.metadata.row_group(group).num_rows for group in _row_groups(part, file))
+
+
+def _of_parquet(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
+    file = open_parquet(source)
+    wanted = _wanted(file.schema_arrow.names, part, source, names)
+    for group in _row_groups(part, file):
+        rows, first = file.metadata.row_group(group).num_rows, 0
+        with _named(source, f"row group {group}"):
+            size = _batch_rows(file.metadata.row_group(group), wanted)
+            read = iter(file.iter_batches(size, row_groups=[group], columns=wanted))
+        while True:
+            with _named(source, f"row group {group}"):
+                batch = next(read, None)
+                if batch is None:
+                    break
+                batch.validate(full=True)  # text that is none
+            if not batch.num_rows:
+                continue
+            place = f"row group {group}, rows {first} to {first + batch.num_rows - 1}"
+            yield place, _table_columns(batch, wanted, source)
+            first += batch.num_rows
+        if first != rows:
+            where = f"row group {group}"
+            raise CalibrationInputError(str(source), f"must have {rows} rows", got=first, where=where)
+
+
+def _row_groups(part: Part, file: Any) -> range:
+    return range(*part.groups) if part.groups is not None else range(file.num_row_groups)
+
+
+def _batch_rows(group: Any, wanted: Sequence[str]) -> int:
+    """How many rows have about `NUMBERS` numbers: lists have several a row."""
+    chunks = (group.column(index) for index in range(group.num_columns))
+    numbers = sum(chunk.num_values for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted)
+    return int(np.clip(NUMBERS * group.num_rows // max(1, numbers), 1, MOST_ROWS))
+
+
+def _of_arrow(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
+    pyarrow = pyarrow_of(source)
+    with _named(source, "its start"):
+        content = pyarrow.memory_map(part.path) if source.path is not None else pyarrow.BufferReader(source.content)
+        is_file = content.read(6) == b"ARROW1"
+        content.seek(0)
+        reader = pyarrow.ipc.open_file(content) if is_file else pyarrow.ipc.open_stream(content)
+        wanted = _wanted(reader.schema.names, part, source, names)
+    for number in range(reader.num_record_batches if is_file else 1 << 62):
+        with _named(source, f"record batch {number}"):
+            try:
+                batch = reader.get_batch(number) if is_file else reader.read_next_batch()
+            except StopIteration:
+                return
+            batch = batch.select(wanted)
+            batch.validate(full=True)
+        for first in range(0, batch.num_rows, rows := _slice_rows(batch)):
+            some = batch.slice(first, rows)
+            place = f"record batch {number}, rows {first} to {first + some.num_rows - 1}"
+            yield place, _table_columns(some, wanted, source)
+
+
+def _slice_rows(batch: Any) -> int:
+    """How many rows of a record batch have about `NUMBERS` numbers, by their bytes."""
+    return int(np.clip(8 * NUMBERS * batch.num_rows // max(1, batch.nbytes), 1, MOST_ROWS))
+
+
+def _of_csv(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
+    first, shapes = 0, dict[str, str]()
+    for block in csv_blocks(source, CSV_ROWS):
+        wanted = _wanted(list(block), part, source, names)
+        for name in wanted if names is not None else ():
+            shape = "text" if block[name].dtype.kind == "U" else "numbers"
+            if shapes.setdefault(name, shape) != shape:
+                where = f"rows {first} on"
+                expected = f"column {name!r} must be of one kind throughout"
+                raise CalibrationInputError(str(source), expected, got=f"{shape} after {shapes[name]}", where=where)
+        raw = {name: block.raw[name] for name in wanted}
+        yield f"rows {first} on", Columns(source, raw, block.read, block.read_numbers, block.read_present)
+        first += CSV_ROWS
+
+
+def _of_pair(part: Part, name: str) -> Iterator[Batch]:
+    forecasts, labels = (read_arrays(str(path)) for path in (part.path, part.labels))
+    for arrays in (forecasts, labels):
+        if set(arrays) != {"array"}:
+            raise CalibrationInputError(str(arrays.source), "of a pair must be a NPY file", got="another kind")
+    values, truth = forecasts["array"], labels["array"]
+    if truth.shape[:1] != values.shape[:1]:
+        raise CalibrationInputError(
+            str(labels.source), f"must have {len(values)} rows", got=len(truth), hint=f"as {forecasts.source} has"
+        )
+    step = max(1, NUMBERS * len(values) // max(1, values.size))
+    for first in range(0, len(values), step):
+        raw = {"label": truth[first : first + step], name: values[first : first + step]}
+        yield f"rows {first} to {first + len(raw['label']) - 1}", Columns(forecasts.source, raw, raw.__getitem__)
+
+
+def _wanted(there: Sequence[str], part: Part, source: InputFile, names: Sequence[str] | None) -> list[str]:
+    """The columns to read, of those that are there."""
+    if names is None:
+        return list(there)
+    told = {name for name, _ in part.values}
+    for name in names:
+        if name not in there and name not in told:
+            raise CalibrationInputError(str(source), "lacks a column", got=repr(name), hint=nearest(name, there))
+    wide = [
+        f"{stem}_" for stem in ("p", "y", "class", "prob") if sum(name.startswith(f"{stem}_") for name in names) > 1
+    ]
+    for name in set(there) - set(names):
+        if name.startswith(tuple(wide)):
+            raise CalibrationInputError(str(source), "must have the columns of the first file", got=f"{name!r} more")
+    return [name for name in names if name in there]
+
+
+def _table_columns(batch: Any, wanted: list[str], source: InputFile) -> Columns:
+    """The columns of a record batch in the order in which they are wanted, whatever the file's own is."""
+    import pyarrow
+
+    return arrow_columns(pyarrow.Table.from_batches([batch.select(wanted)]), source)
+
+
+@contextmanager
+def _named(source: InputFile, place: str) -> Iterator[None]:
+    """What pyarrow cannot read is said of the file and the place."""
+    try:
+        yield
+    except CalibrationInputError:
+        raise
+    except BROKEN as reason:
+        raise CalibrationInputError(str(source), "is damaged", got=str(reason), where=place) from None

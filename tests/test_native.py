@@ -1,0 +1,182 @@
+"""The compiled kernels: the same bits as NumPy around the widths of vectors, at every level, with any threads."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import kernels
+from calibrant.kernels import compiled, native
+from calibrant.kernels import numpy as plain
+
+pytestmark = pytest.mark.skipif("native" not in kernels.backends(), reason="no compiled kernels")
+LEVELS = [
+    level
+    for place, level in enumerate(compiled.LEVELS)
+    if compiled.library(level) is not None and compiled.library("plain").calibrant_runs(place)
+]
+WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130]
+SPECIAL = [0.0, -0.0, 1.0, 0.5, 5e-324, 1e-310, 1e-40, 2.0**-53, 3 * 2.0**-54, 1 - 2.0**-53, 2.0**-29, 2.0**-30, 1 / 15]
+
+
+@pytest.fixture(params=LEVELS)
+def level(request, monkeypatch):
+    """Let one level serve."""
+    loaded = compiled.library(request.param)
+    monkeypatch.setattr(compiled, "library", lambda name=None: loaded)
+    return request.param
+
+
+def values(rng, n, width, dtype):
+    """Ties, subnormal numbers, 0, 1 and edges among others."""
+    rows = rng.random((n, width)) ** 4
+    rows = np.where(rng.random(rows.shape) < 0.3, rng.choice(SPECIAL, rows.shape), rows)
+    rows = np.where(rng.random(rows.shape) < 0.2, np.round(rows, 1), rows)
+    return rows.astype(dtype)
+
+
+def same(mine, theirs):
+    """Equal to the bit, but for the width of whole numbers."""
+    mine, theirs = (each if isinstance(each, tuple) else (each,) for each in (mine, theirs))
+    for one, other in zip(mine, theirs, strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_whole_numbers_are_those_of_numpy(level, width, dtype):
+    rng = np.random.default_rng(width)
+    for n in (1, 3, 40):
+        p = values(rng, n, width, dtype)
+        targets, soft = rng.integers(-1, width, n), rng.random((n, width))
+        rows = rng.permutation(n)[: n // 2 + 1]
+        for bins, closed in ((1, "right"), (15, "right"), (10, "left"), (300, "left")):
+            inner = (np.arange(1, bins) / bins).astype(p.dtype)
+            same(native.scalar_codes(p, inner, closed, 0.0), plain.scalar_codes(p, inner, closed, 0.0))
+            for truth in (targets, soft):
+                call = p, truth, inner, closed, 0.0, None, None, 1
+                same(native.scalar_totals(*call), plain.scalar_totals(*call))
+        cuts = np.sort(rng.integers(0, n + 1, 5))
+        same(native.column_cuts(p, targets, cuts), plain.column_cuts(p, targets, cuts))
+        same(native.brier(p[:, None, :], targets), plain.brier(p[:, None, :], targets))
+        same(native.leaders(p, min(width, 3)), plain.leaders(p, min(width, 3)))
+        same(native.row_survey(p)[4:], plain.row_survey(p)[4:])
+        same(native.column_sums(np.abs(p), rows), plain.column_sums(np.abs(p), rows))
+        same(native.square_sums(p, rows), plain.square_sums(p, rows))
+        same(native.distinct(p[:, 0], targets == 0), plain.distinct(p[:, 0], targets == 0))
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 2049, 5000, 70_000])
+def test_long_columns_are_counted_as_numpy_counts_them(level, n):
+    rng = np.random.default_rng(n)
+    for dtype in (np.float32, np.float64):
+        p, targets = values(rng, n, 1, dtype), rng.integers(-1, 1, n)
+        for large in (p, np.full_like(p, 1.0)):  # sums of units that would leave 64 bits
+            inner, cuts = (np.arange(1, 15) / 15).astype(dtype), np.arange(16) * n // 15
+            call = large, targets, inner, "right", 0.0, None, None, 1
+            same(native.scalar_totals(*call), plain.scalar_totals(*call))
+            same(native.scalar_totals(large, targets.astype(np.int8), *call[2:]), plain.scalar_totals(*call))
+            same(native.column_cuts(large, targets, cuts), plain.column_cuts(large, targets, cuts))
+            same(native.distinct(large[:, 0], targets == 0), plain.distinct(large[:, 0], targets == 0))
+            assert native.event_scores(large[:, 0], targets, False) == plain.event_scores(large[:, 0], targets, False)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_level_gives_the_same_floats(width, monkeypatch):
+    rng = np.random.default_rng(width)
+    for dtype in (np.float32, np.float64):
+        z, p = rng.normal(0, 20, (30, width)).astype(dtype), values(rng, 999, 1, dtype)[:, 0]
+        labels, hits = rng.integers(0, width, 30), rng.integers(-1, 1, 999)
+        found = []
+        for loaded in map(compiled.library, LEVELS):
+            monkeypatch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
+            top, rest = native.normalisers(z)
+            softmax, slopes = native.softmax(z, top, rest), native.tempered(z, labels, 0.7)
+            found.append((top, rest, softmax, *slopes, np.array(native.event_scores(p, hits, True))))
+            monkeypatch.undo()
+        for other in found[1:]:
+            same(found[0], other)
+
+
+def test_the_number_of_threads_changes_no_bit(level, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = values(rng, 3000, 40, np.float32)
+    targets, inner = rng.integers(-1, 40, 3000), (np.arange(1, 15) / 15).astype(np.float32)
+
+    def results():
+        return (
+            native.scalar_totals(p, targets, inner, "right", 0.0, None, None, 1),
+            native.column_cuts(p, targets, np.arange(16) * 200),
+            native.logits_survey(p)[2:],
+            native.row_survey(p)[4:],
+            (native.brier(p[:, None, :], targets), native.softmax(p, *native.normalisers(p))),
+            native.column_sums(p, np.arange(3000)),
+            native.event_scores(p[:, 0], targets, True),
+        )
+
+    alone = results()
+    for threads in (2, 3, 7):
+        monkeypatch.setattr(native, "threads_for", lambda size, threads=threads: threads)
+        for one, other in zip(alone, results(), strict=True):
+            same(one, other)
+
+
+def test_threads_of_python_may_call_at_once():
+    p = values(np.random.default_rng(0), 2000, 50, np.float32)
+    expected = native.logits_survey(p)
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(lambda _: native.logits_survey(p), range(16)):
+            same(result, expected)
+
+
+def test_a_back_end_can_be_asked_for():
+    y, p = [0, 1, 1], [[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]
+    with kernels.using("numpy"):
+        assert kernels.serving()[0] == "numpy"
+        value = cal.ECE(y, p).value
+        with kernels.using("native"):
+            assert kernels.serving()[0] == "native"
+            assert cal.ECE(y, p).value == value
+        assert kernels.serving()[0] == "numpy"
+    with pytest.raises(cal.CalibrationInputError, match="using: must be one of the kernels that are there: numpy"):
+        kernels.using("fortran").__enter__()
+
+
+@pytest.mark.parametrize("name", ["numpy", "native", "fortran"])
+def test_the_environment_asks_for_a_back_end(name):
+    code = "import calibrant; print(calibrant.kernels.serving())"
+    environment = {**os.environ, "CALIBRANT_KERNELS": name}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    if name == "fortran":
+        assert "CALIBRANT_KERNELS: must be one of the kernels that are there: numpy, native" in ended.stderr
+    else:
+        assert ended.stdout.strip() == repr((name, "asked for by CALIBRANT_KERNELS"))
+
+
+@pytest.mark.parametrize("name", ["ECE", "SCE", "ACE", "ADAPTIVE_ECE", "ECE_SWEEP", "BRIER", "FULL_ECE", "TOP5_ECE"])
+def test_recipes_have_the_same_bits_with_both_back_ends(name):
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(12, 0.3), 1500).astype(np.float32)
+    y = rng.integers(0, 12, 1500)
+    results = []
+    for backend in ("numpy", "native"):
+        with kernels.using(backend):
+            results.append(cal.RECIPES[name](y, p))
+    assert results[0].to_json() == results[1].to_json()
+
+
+def test_equal_mass_at_once_is_what_the_table_gives():
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet(np.ones(4), 2500).round(2)
+    predictions = cal.Predictions.from_probs(rng.integers(0, 4, 2500), p, normalize=True)
+    for metric in (cal.ACE, cal.ADAPTIVE_ECE, cal.ACE.replace(binning=cal.EqualMass(5000))):
+        at_once, by_table = metric(predictions), metric.conclude(metric.summarise(predictions))
+        assert at_once.to_json() == by_table.to_json()
+        assert at_once.bins.outputs.same(by_table.bins.outputs)
+        assert at_once.bins.targets.same(by_table.bins.targets)
+        assert np.array_equal(at_once.bins.low, by_table.bins.low, equal_nan=True)
+        assert np.array_equal(at_once.bins.high, by_table.bins.high, equal_nan=True)
