@@ -8,6 +8,11 @@ import pytest
 collect_ignore = ["docs/gallery", "docs/examples"]
 if not find_spec("torch"):
     collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/networks"]
+    collect_ignore += [
+        f"src/calibrant/kernels/{name}.py" for name in ("order_statistics", "rowwise", "tensors", "torch")
+    ]
+if not find_spec("triton"):
+    collect_ignore += [f"src/calibrant/kernels/{name}.py" for name in ("along_rows", "down_columns", "fused")]
 
 SLOW_PAGES = {"choose.md", "index.md", "inference.md", "metrics.md", "plots.md", "report.md", "simulation.md"}
 """Pages whose examples take seconds."""

@@ -15,6 +15,7 @@ from calibrant.door.checked import Checked
 from calibrant.door.class_kinds import Classes, Shortlist
 from calibrant.door.event_kinds import Answer, Labels, OneEvent
 from calibrant.door.kinds import Kind
+from calibrant.door.labels import told_of_logits
 from calibrant.door.rows import all_classes, as_label_rows, as_shortlist
 from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError
@@ -60,7 +61,8 @@ class Predictions(Checked):
         Arrays are copied, so that later changes of them change nothing here, and a buffer can be
         used again for the next batch. With `copy=False` no more is copied than a conversion needs:
         forecasts and columns then change with the arrays that were given. Memory maps (`np.memmap`)
-        and Arrow buffers are never copied.
+        and Arrow buffers are never copied, nor are tensors on a device (of torch): these are checked and
+        reduced where they are, and only totals come back. So they must not be changed while the predictions are used.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_probs([1, 0], [.9, .2], region=["north", "south"])
@@ -99,7 +101,7 @@ class Predictions(Checked):
         forecasts, truth = door.logits(normalize, softmax=True), door.labels(classes, ignore_index)
         classes_of = partial(Classes.surveyed, survey=door.survey)
         kind = partial(classes_of if door.width else OneEvent, logits=True)
-        return cls._through(door, kind, (forecasts, {}), truth, columns, copy, logits)
+        return cls._through(door, kind, (forecasts, told_of_logits(forecasts)), truth, columns, copy, logits)
 
     @classmethod
     def from_confidence(

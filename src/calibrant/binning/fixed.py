@@ -157,7 +157,7 @@ def _bins_between(view: View, edges: Floats, closed: str, piece: str) -> Bins:
     shape = (view.questions, n_bins)
     squares = None
     if view.weight is None:
-        counts, *limbs = kernels.scalar_totals(
+        counts, *limbs = kernels.beside(view.outputs).scalar_totals(
             view.outputs[:, :, 0],
             view.targets if view.targets.ndim == 1 else view.targets[:, :, 0],
             *codes_by(view, edges, closed),

@@ -13,6 +13,7 @@ from calibrant.binning.bounds import Cuts
 from calibrant.binning.contract import MOST_BINS, TABLE, counted_bins, enclosed
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
+from calibrant.binning.unsorted import Unsorted, cut_at_ranks, suits
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import whole
 from calibrant.kernels.totals import Ints, Totals
@@ -28,11 +29,13 @@ class ByRank(ABC):
     block: ClassVar[None] = None
 
     def summarise(self, view: View) -> Forecasts:
-        """The table of distinct forecasts."""
-        return Forecasts.of(view, type(self).__name__)
+        """The table of distinct forecasts; of many questions on a device, what will make it."""
+        return Unsorted(view) if suits(view) else Forecasts.of(view, type(self).__name__)
 
     def conclude(self, summary: Forecasts) -> Bins:
         """Cut each question's samples."""
+        if isinstance(summary, Unsorted) and self.facts.cuts == "ranks":
+            return cut_at_ranks(summary.view, self.cuts(summary.counted))
         return summary.cut(self.cuts)
 
     @abstractmethod
@@ -89,7 +92,9 @@ class EqualMass(AtRanks):
 
     def at_once(self, view: View) -> Bins | None:
         """The bins of plain events, by what lies before each cut."""
-        if not view.is_plain_events:
+        if suits(view):
+            return cut_at_ranks(view, self._ranks(len(view.outputs)))
+        if not view.is_plain_events or not isinstance(view.outputs, np.ndarray):
             return None
         n, v, _ = view.outputs.shape
         check_memory(v, self.n_bins, 1)

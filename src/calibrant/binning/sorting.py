@@ -14,7 +14,7 @@ from calibrant.views import View
 
 def columns(view: View) -> Iterator[tuple[Array, Array]]:
     """The outputs and hits of each question, hard labels."""
-    whole = view.group is None and view.keep is None
+    whole = view.group is None and view.keep is None and isinstance(view.outputs, np.ndarray)
     for question in range(view.questions):
         column = question % view.v
         if whole:
@@ -28,7 +28,7 @@ def columns(view: View) -> Iterator[tuple[Array, Array]]:
 
 def distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
     """Distinct values in order, their counts and hits."""
-    levels, counts, positives = kernels.distinct(values, hits)
+    levels, counts, positives = kernels.beside(values).distinct(values, hits)
     return levels, small(counts), small(positives)
 
 

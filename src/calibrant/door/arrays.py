@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.door.foreign import from_elsewhere, is_sparse
+from calibrant.door.foreign import from_elsewhere, is_sparse, on_device
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.sharing import read_only
 
@@ -46,8 +46,9 @@ class Layout:
         """One row per sample, in C order."""
         if self.class_axis is None:
             return array.reshape(-1)
-        moved = np.moveaxis(array, self.class_axis, -1)
-        return np.ascontiguousarray(moved.reshape(-1, moved.shape[-1]))
+        moved = array if self.class_axis == array.ndim - 1 else np.moveaxis(array, self.class_axis, -1)
+        rows = moved.reshape(-1, moved.shape[-1])
+        return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
 
     def restored(self, rows: Array) -> Array:
         """Rows in the shape of the array that was given.
@@ -109,6 +110,30 @@ def as_numbers(data: Any, parameter: str, *, hint: str | None = None, drop: bool
     elif array.dtype.itemsize == 2:
         array = array.astype(np.float32)
     return np.ascontiguousarray(array), bits
+
+
+def as_forecasts(data: Any, parameter: str, *, hint: str, drop: bool | None = None) -> tuple[Array, int]:
+    """As `as_numbers`, but floats on a device stay there, unless missing values are to be found.
+
+    >>> as_forecasts([0.5, 1], "y_proba", hint="")[0].tolist()
+    [0.5, 1.0]
+    """
+    tensor = None if drop else on_device(data)
+    if tensor is not None and tensor.dtype.kind == "f" and tensor.ndim:
+        return tensor, tensor.bits
+    return as_numbers(data, parameter, hint=hint, drop=drop)
+
+
+def as_labels(data: Any, parameter: str, *, drop: bool | None = None) -> Array:
+    """As `as_array`, for labels; whole numbers on a device stay there.
+
+    >>> as_labels([0, 2], "y_true").tolist()
+    [0, 2]
+    """
+    tensor = None if drop else on_device(data)
+    if tensor is not None and tensor.dtype.kind in "iub" and tensor.ndim:
+        return tensor.astype(np.int64)
+    return as_array(data, parameter, drop=drop)[0]
 
 
 def absent(array: Array) -> Array:

@@ -71,6 +71,7 @@ class Checked:
 
     def blocks(self, elements: int) -> Iterator[Self]:
         """Consecutive parts of at most so many forecasts (views, not copies)."""
+        elements = elements if isinstance(self.values, np.ndarray) else max(elements, self.values.at_once)
         step = max(1, elements // max(1, self.values.size // max(1, len(self))))
         for start in range(0, max(1, len(self)), step):
             yield self if step >= len(self) else self[start : start + step]
@@ -195,4 +196,4 @@ def sentences(remarks: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 
 def _locked(array: Any) -> Any:
-    return read_only(array) if array is not None and array.flags.writeable else array
+    return read_only(array) if isinstance(array, np.ndarray) and array.flags.writeable else array

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -76,16 +77,21 @@ class Classes(OneOfSeveral):
     @property
     def probabilities(self) -> Array:
         """The probability (n, K) of each class."""
-        return kernels.softmax(self.values, *self._normalisers) if self.logits else self.values
+        return self._here.softmax(self.values, *self._normalisers) if self.logits else self.values
 
     @cached_property
     def confidence(self) -> Array:
         """The largest probability of each row."""
         return read_only(1.0 / (1.0 + self._survey[2]) if self.logits else self._survey[1])
 
+    @property
+    def _here(self) -> ModuleType:
+        """The kernels that serve the values where they are."""
+        return kernels.beside(self.values)
+
     @cached_property
     def _survey(self) -> tuple[Array, ...]:
-        return kernels.logits_survey(self.values)[2:] if self.logits else kernels.row_survey(self.values)[4:]
+        return self._here.logits_survey(self.values)[2:] if self.logits else self._here.row_survey(self.values)[4:]
 
     @property
     def _normalisers(self) -> tuple[Floats, Floats]:
@@ -100,17 +106,19 @@ class Classes(OneOfSeveral):
     def leaders(self, k: int) -> Ints:
         """The k likeliest classes (n, k) of each row."""
         self.require_ranks(k, f"rank {k}")
-        return self._top if k == 1 else kernels.leaders(self.values, k)
+        return self._top if k == 1 else self._here.leaders(self.values, k)
 
     def probability_of(self, classes: Ints) -> Array:
         """The probability of some classes (n, k) of each row."""
         if classes is vars(self).get("_top"):
             return self.confidence[:, None]
         taken = np.take_along_axis(self.values, classes, axis=1)
-        return kernels.softmax(taken, *self._normalisers) if self.logits else taken
+        return self._here.softmax(taken, *self._normalisers) if self.logits else taken
 
     def truth_rows(self, labels: Ints) -> Array:
         """One-hot rows."""
+        if not isinstance(labels, np.ndarray):  # on a device
+            return self.happened(labels, np.arange(self.n_classes)[None]).astype(np.int8)
         rows = np.zeros((len(self), self.n_classes))
         rows[np.arange(len(self)), labels] = 1.0
         return rows
@@ -121,7 +129,7 @@ class Classes(OneOfSeveral):
 
     def odds_of(self, classes: Ints) -> Sigmoid | None:
         """Some classes against the others."""
-        return Sigmoid(partial(kernels.log_odds, self.values, classes)) if self.logits else None
+        return Sigmoid(partial(self._here.log_odds, self.values, classes)) if self.logits else None
 
     def odds_of_each(self) -> Sigmoid | None:
         """Every class against the others."""
@@ -129,7 +137,7 @@ class Classes(OneOfSeveral):
 
     def logs_of_all(self) -> Softmax | None:
         """Logarithms of the softmax."""
-        return Softmax(partial(np.asarray, self.values), self._normalisers) if self.logits else None
+        return Softmax(partial(read_only, self.values), self._normalisers) if self.logits else None
 
     def logs_apart(self, classes: Ints) -> Logs | None:
         """Some classes of each row one by one, and the rest as one."""

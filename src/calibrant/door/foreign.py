@@ -26,6 +26,32 @@ def from_elsewhere(data: Any) -> tuple[Any, int | None]:
     return (read_only(np.asanyarray(data)) if hasattr(data, "__array__") else data), None
 
 
+def on_device(data: Any) -> Any:
+    """A tensor that is on a device, as an array that stays there; None for all else."""
+    if home_of(data) != "torch" or not hasattr(data, "detach") or is_sparse(data) or not stays(data):
+        return None
+    from calibrant.kernels.tensors import DeviceArray  # imports torch, which is there
+
+    return DeviceArray(data.detach().resolve_conj().resolve_neg().contiguous())
+
+
+def beside_forecasts(values: Any, labels: Any) -> Any:
+    """Labels where the forecasts are: whole numbers on their device, all others on the host."""
+    if isinstance(values, np.ndarray):
+        return np.asarray(labels)
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iub" or labels.ndim != 1:
+        return labels
+    from calibrant.kernels.tensors import DeviceArray, placed
+
+    return DeviceArray(placed(values, labels.astype(np.int64)))
+
+
+def stays(tensor: Any) -> bool:
+    """Whether a tensor's numbers are reduced where they are."""
+    elsewhere = tensor.device.type not in ("cpu", "meta", "mps")  # the last has no float64
+    return elsewhere and not tensor.is_complex()
+
+
 def home_of(data: Any) -> str:
     """The package that an object's type comes from.
 

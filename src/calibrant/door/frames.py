@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 from calibrant.checks import is_number
@@ -50,3 +51,13 @@ def refuse_other_rows(name: str, index: Any, other_name: str, other: Any) -> Non
         where=f"row {row}",
         hint="align them by .loc, or pass .to_numpy() to go by position",
     )
+
+
+@lru_cache(maxsize=4)
+def numbered(count: int) -> tuple[str, ...]:
+    """The names of classes that have none; those of a vocabulary take longer to make than a read of its logits.
+
+    >>> numbered(3)
+    ('0', '1', '2')
+    """
+    return tuple(map(str, range(count)))

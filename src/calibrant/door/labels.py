@@ -16,6 +16,9 @@ TOLERANCE = 1e-6
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 
+IN_FLOAT32 = "exponentiated in float32 on the device: probabilities are within 1e-6 of those computed on the host"
+"""What is said of rows of logits on a device."""
+
 
 def event_labels(
     labels: Array, keys: tuple[Any, ...] | None, parameter: str, layout: Layout
@@ -30,6 +33,8 @@ def event_labels(
         )
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
+    if _are_in_range(labels, 2):
+        return labels, None
     _refuse_missing(labels, parameter, layout)
     wrong = np.flatnonzero((labels < 0) | (labels > 1))
     if wrong.size:
@@ -57,6 +62,8 @@ def class_labels(
         )
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
+    if _are_in_range(labels, width):
+        return labels, None
     _refuse_missing(labels, parameter, layout)
     broken = np.flatnonzero(np.isinf(labels) | (labels != np.floor(labels)))
     if broken.size:
@@ -90,14 +97,10 @@ def check_probabilities(
     Then the column of each row's largest entry, and that entry; nothing of a column. Hints are given for forecasts
     only: labels are no logits, and no option normalises them.
     """
-    sums: tuple[float, ...] = ()
-    leaders: tuple[Array, ...] = ()
-    if values.ndim == 2:
-        low, high, least, most, top, largest = kernels.row_survey(values)
-        sums, leaders = (least, most), (top, largest)
-    else:
-        low, high = values.min(initial=1), values.max(initial=0)
+    low, high, *told = _surveyed(values)
+    sums, leaders = told[:2], tuple(told[2:])
     if not (low >= -TOLERANCE and high <= 1 + TOLERANCE):  # NaN compares false
+        values = np.asarray(values)  # the words are made on the host
         _refuse_broken(values, parameter, layout, advice)
         _refuse_outside(values, parameter, layout, _what_are_these(values, whole) if forecasts else None)
     if whole and len(values) and any(abs(total - 1) > max(ROW_TOLERANCE, 2.0**-bits) for total in sums):
@@ -113,6 +116,15 @@ def check_probabilities(
     return bool(low < 0 or high > 1), leaders
 
 
+def _surveyed(values: Array) -> tuple[Any, ...]:
+    """The smallest and the largest value; of rows the smallest and the largest sum, too, and each one's leader."""
+    if values.ndim == 2:
+        return kernels.beside(values).row_survey(values)
+    if isinstance(values, np.ndarray):
+        return values.min(initial=1), values.max(initial=0)
+    return kernels.beside(values).row_survey(values[:, None])[:2]
+
+
 def check_logits(
     values: Array, parameter: str, layout: Layout, advice: str, *, softmax: bool = False
 ) -> tuple[Array, ...]:
@@ -121,13 +133,27 @@ def check_logits(
     if values.ndim == 1:
         low, high = values.min(), values.max()
     elif softmax:
-        low, high, *rest = kernels.logits_survey(values)
+        low, high, *rest = kernels.beside(values).logits_survey(values)
         survey = tuple(rest)
     else:
-        low, high = kernels.row_survey(values)[:2]
+        low, high = kernels.beside(values).row_survey(values)[:2]
     if not (np.isfinite(low) and np.isfinite(high)):
-        _refuse_broken(values, parameter, layout, advice)
+        _refuse_broken(np.asarray(values), parameter, layout, advice)
     return survey
+
+
+def told_of_logits(values: Array) -> dict[str, Ints]:
+    """Which rows will be computed with in float32: on a device all of several classes, unless they are float64."""
+    exact = isinstance(values, np.ndarray) or values.ndim == 1 or values.dtype == np.float64
+    return {} if exact else {IN_FLOAT32: np.ones(len(values), int)}
+
+
+def clipped(values: Array) -> tuple[Array, Ints]:
+    """Probabilities moved into [0, 1], and which rows had others."""
+    if not isinstance(values, np.ndarray):
+        return kernels.beside(values).clipped(values)
+    rows = values.reshape(len(values), -1)
+    return np.clip(values, 0.0, 1.0), ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
 
 
 def _refuse_broken(values: Array, parameter: str, layout: Layout, advice: str) -> None:
@@ -184,6 +210,14 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
     check_probabilities(soft, parameter, layout, forecasts=False)
     soft = np.clip(soft, 0.0, 1.0)
     return (soft.argmax(axis=1), None) if np.all((soft == 0) | (soft == 1)) else (None, soft)
+
+
+def _are_in_range(labels: Array, width: int) -> bool:
+    """Whether whole numbers on a device are class indices; of others the checks on the host say what is wrong."""
+    if isinstance(labels, np.ndarray):
+        return False
+    low, high = kernels.beside(labels).whole_extremes(labels)
+    return bool(low >= 0 and high < width)
 
 
 def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:

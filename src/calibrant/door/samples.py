@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.checks import flag, number, whole, word
-from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_numbers, shown
-from calibrant.door.frames import column_keys, refuse_other_rows, row_labels
-from calibrant.door.labels import ROW_TOLERANCE, check_logits, check_probabilities, class_labels, event_labels
+from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_forecasts, as_labels, as_numbers, shown
+from calibrant.door.foreign import beside_forecasts
+from calibrant.door.frames import column_keys, numbered, refuse_other_rows, row_labels
+from calibrant.door.labels import ROW_TOLERANCE, check_logits, check_probabilities, class_labels, clipped, event_labels
 from calibrant.door.options import OPTIONS
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
@@ -67,14 +68,15 @@ class Door:
         self.truth_name, self.name = names
         self._indexed: tuple[str, Any] | None = None
         hint = "names are labels, and the truth comes first"
-        values, self.bits = as_numbers(self._aligned(forecasts, self.name), self.name, hint=hint, drop=self.drop)
+        take = as_forecasts if whole else as_numbers
+        values, self.bits = take(self._aligned(forecasts, self.name), self.name, hint=hint, drop=self.drop)
         self._whole = whole
         self.ids = None if ids is None else as_array(self._aligned(ids, "ids"), "ids", drop=self.drop)[0]
         if values.size == 0:
             raise CalibrationInputError(self.name, "must not be empty", got=f"shape {values.shape}")
         if event and values.ndim != 1:
             raise CalibrationInputError(self.name, "must be 1-D", got=f"shape {values.shape}")
-        labels, _ = as_array(self._aligned(truth, self.truth_name), self.truth_name, drop=self.drop)
+        labels = as_labels(self._aligned(truth, self.truth_name), self.truth_name, drop=self.drop)
         _refuse_swapped(labels, values, self.truth_name)
         self.layout = Layout(values.shape, _checked_axis(class_axis, values, labels, self.name))
         self.values = self.layout.rows(values)
@@ -84,7 +86,7 @@ class Door:
             raise CalibrationInputError(
                 self.name, "needs at least two columns", got="one", hint="pass a 1-D array for one event"
             )
-        self.truth = self._matched(labels)
+        self.truth = self._matched(beside_forecasts(self.values, labels))
         self._columns = self._column_keys(truth, forecasts)
         self._weight = None if sample_weight is None else self._weights(sample_weight)
         self._gaps = self._filled() if self.drop else None
@@ -99,12 +101,10 @@ class Door:
             values = self._normalised()
             flags["divided by their sums"] = np.ones(self.n, np.int64)
         checks: Any = {"bits": self.bits, "whole": self._whole, "advice": self._advice}
-        clipped, self.survey = check_probabilities(values, self.name, self.layout, **checks)
-        if clipped:
+        outside, self.survey = check_probabilities(values, self.name, self.layout, **checks)
+        if outside:
             self.survey = ()
-            rows = values.reshape(self.n, -1)
-            flags["clipped: probabilities within 1e-6 of [0, 1]"] = ((rows < 0) | (rows > 1)).any(axis=1).astype(int)
-            values = np.clip(values, 0.0, 1.0)
+            values, flags["clipped: probabilities within 1e-6 of [0, 1]"] = clipped(values)
         return values, flags
 
     def logits(self, normalize: bool = False, *, softmax: bool = False) -> Array:
@@ -135,7 +135,7 @@ class Door:
             labels, soft = class_labels(truth, width, keys, self.truth_name, self.layout)
         else:
             labels, soft = event_labels(truth, keys, self.truth_name, self.layout)
-        return Truth(labels, soft, tuple(map(str, range(width) if keys is None else keys)), kept, left_out)
+        return Truth(labels, soft, numbered(width) if keys is None else tuple(map(str, keys)), kept, left_out)
 
     def staying(self, ignore_index: Any = None) -> tuple[Array | None, dict[str, Array]]:
         """Which rows stay (None: all), and which do not, by the reason in words."""
@@ -255,6 +255,7 @@ class Door:
     def _normalised(self) -> Array:
         if not self.width:
             raise CalibrationInputError("normalize", "needs rows of classes", got="forecasts of one event")
+        self.values = np.asarray(self.values)
         with np.errstate(over="ignore"):
             totals = self.values.sum(axis=1, dtype=np.float64)
         wrong = np.flatnonzero(~((totals > 0) & np.isfinite(totals)) | (self.values.min(axis=1) < 0))

@@ -116,8 +116,13 @@ class MeanScore(OfScores[Scores]):
 
     def summarise_view(self, view: View) -> Scores:
         """Summed scores of what the lens saw."""
+        here = isinstance(view.outputs, np.ndarray)
+        if not here and view.keep is None and view.group is None and view.weight is None:
+            summary = _summed_beside(view, self.score(view))
+            if summary is not None:
+                return summary
         of_event = facts_of(self.score).of_event
-        if of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
+        if here and of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
             hi, lo, infinite = of_event(view.outputs[:, 0, 0], view.targets)  # type: ignore[arg-type]
             counts = (Totals.whole(np.array([count])) for count in (len(view.outputs), infinite))
             return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)
@@ -166,6 +171,15 @@ class MeanScore(OfScores[Scores]):
         return "" if self.name != type(self).__name__ else spoken(self.score)
 
 
+def _summed_beside(view: View, scores: Array) -> Scores | None:
+    """Scores (n, v) that are on a device, summed there; None where the host must say what is wrong, or sum them."""
+    sums = None if isinstance(scores, np.ndarray) else kernels.beside(scores).score_totals(scores)
+    if sums is None:
+        return None
+    hi, lo, infinite = sums
+    return Scores(view.about, Totals.normal(hi, lo), Totals.whole(len(scores) + 0 * infinite), Totals.whole(infinite))
+
+
 def _score(high: float, *, lower_is_better: bool | None, within: Within | None = None) -> Facts:
     """What is known of a score of at least 0, of which a calibrated model may have any mean."""
     facts = Facts("score", "MeanScore", low=0.0, high=high, sides=2, calibrated=None, lower_is_better=lower_is_better)
@@ -195,7 +209,7 @@ def brier_score(view: View) -> Array:
     >>> round(cal.BRIER([1, 0], [.9, .2]).value, 10), round(cal.BRIER([1], [[.1, .9]]).value, 10)
     (0.025, 0.02)
     """
-    return kernels.brier(view.outputs, view.targets)
+    return kernels.beside(view.outputs).brier(view.outputs, view.targets)
 
 
 @declare(dataclasses.replace(_LOGARITHMIC, of_event=_logarithms, lean=True))

@@ -5,11 +5,16 @@ end is a module with these functions. Each gives the same whole numbers, and flo
 """
 
 import contextlib
+import importlib
 import os
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from numpy import ndarray
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels import compiled, native, numpy
@@ -93,6 +98,23 @@ def backends() -> dict[str, ModuleType]:
     True
     """
     return {"numpy": numpy} | ({} if compiled.library() is None else {"native": native})
+
+
+def beside(array: Any) -> ModuleType:
+    """The functions that serve an array where it is: on a device those of `calibrant.kernels.torch`, else these.
+
+    >>> from numpy import zeros
+    >>> beside(zeros(1)).__name__
+    'calibrant.kernels'
+    """
+    if isinstance(array, ndarray):
+        return sys.modules[__name__]
+    return _of_torch()
+
+
+@cache
+def _of_torch() -> ModuleType:
+    return importlib.import_module("calibrant.kernels.torch")
 
 
 @contextlib.contextmanager

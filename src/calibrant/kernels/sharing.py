@@ -17,6 +17,8 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     >>> read_only(array).flags.writeable, array.flags.writeable
     (False, True)
     """
+    if not isinstance(array, np.ndarray):  # on a device there is no such flag
+        return array
     view = array.view()
     view.setflags(write=False)
     return view
@@ -26,13 +28,14 @@ def unshared(array: NDArray[Any]) -> NDArray[Any]:
     """An array into which nobody else can write: a copy of what is read-only, because that was given by others.
 
     What was made on the way in (of another type, in another order) can be written to and is not copied again.
-    Memory maps and Arrow buffers are never copied.
+    Memory maps, Arrow buffers and what is on a device are never copied.
 
     >>> given, made = np.zeros(2), np.ones(2)
     >>> np.shares_memory(unshared(read_only(given)), given), unshared(made) is made
     (False, True)
     """
-    return array if array.flags.writeable or _is_mapped(array) else array.copy()
+    shared = isinstance(array, np.ndarray) and not array.flags.writeable and not _is_mapped(array)
+    return array.copy() if shared else array
 
 
 def searchable(array: NDArray[Any]) -> NDArray[Any]:

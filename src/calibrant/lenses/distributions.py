@@ -69,7 +69,7 @@ class TopK:
         predictions.forecasts.require_ranks(self.k, "TopK")
         leaders = predictions.leaders(self.k)
         top = predictions.probability_of(leaders)
-        outputs = np.column_stack([top, 1.0 - kernels.row_sums(top)])[:, None, :]
+        outputs = np.column_stack([top, 1.0 - kernels.beside(top).row_sums(top)])[:, None, :]
         truth = predictions.truth_of(leaders)
         if predictions.labels is None:
             targets: Array = np.column_stack([truth, 1.0 - kernels.row_sums(truth)])[:, None, :]

@@ -118,7 +118,8 @@ class InTopK:
         predictions.require_classes("InTopK")
         predictions.forecasts.require_ranks(self.k, "InTopK")
         leaders = predictions.leaders(self.k)
-        outputs = kernels.row_sums(predictions.probability_of(leaders))[:, None, None]
+        top = predictions.probability_of(leaders)
+        outputs = kernels.beside(top).row_sums(top)[:, None, None]
         truth = predictions.truth_of(leaders)
         soft = predictions.labels is None
         targets = truth.sum(axis=1)[:, None, None] if soft else np.where(truth.any(axis=1), 0, -1)

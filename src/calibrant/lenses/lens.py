@@ -31,6 +31,7 @@ def view_of(
     summed: bool = False,
 ) -> View:
     """What a lens sees: outputs and targets of the rows, and what is known of them."""
+    targets = np.asarray(targets) if isinstance(outputs, np.ndarray) else targets  # both on the host, or none
     precision = dataclasses.replace(predictions.precision, summed=summed)
     about = About(
         n=len(predictions),

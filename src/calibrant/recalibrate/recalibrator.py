@@ -21,6 +21,7 @@ from calibrant.predictions import Predictions, require_predictions
 from calibrant.recalibrate import export, label_wise, saved
 from calibrant.recalibrate.fitting.certificate import Certificate, Ending, certified, likeliest
 from calibrant.recalibrate.fitting.lessons import Lesson, ModelScores, as_lesson, as_scores
+from calibrant.recalibrate.fitting.placement import on_host
 
 
 class Recalibrator(ABC):
@@ -46,6 +47,7 @@ class Recalibrator(ABC):
     """Names of what `fit` sets: numbers and arrays of numbers."""
     short: ClassVar[str] = ""
     """The name that people type."""
+    on_device: ClassVar[bool] = False  # whether it learns where the scores are
     of_events: ClassVar[bool] = True
     """Whether it is of use for one event: not where it needs several classes, or a simpler method does as much."""
     costly: ClassVar[bool] = False
@@ -113,6 +115,7 @@ class Recalibrator(ABC):
     @final
     def fit_lesson(self, lesson: Lesson) -> Certificate:
         """Learn the map from what has been checked."""
+        lesson = lesson if self.on_device else on_host(lesson)
         if lesson.scores.independent:
             self._learn_labels(lesson)
         else:

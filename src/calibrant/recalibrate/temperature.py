@@ -52,6 +52,7 @@ class TemperatureScaling(Recalibrator):
     input: str = "logits"
     objective: str = "nll"
     classes: Sequence[Any] | None = None
+    on_device: ClassVar[bool] = True
     short: ClassVar[str] = "temperature"
     learns: ClassVar[tuple[str, ...]] = ("temperature_",)
 
@@ -62,7 +63,7 @@ class TemperatureScaling(Recalibrator):
     def _learn(self, lesson: Lesson) -> Ending:
         logits = lesson.scores.logits
         if self.objective == "ece":
-            self.temperature_ = best_on_grid(logits, lesson.labels, lesson.weight)
+            self.temperature_ = best_on_grid(np.asarray(logits), np.asarray(lesson.labels), lesson.weight)
             at_end = self.temperature_ in (GRID[0], GRID[-1])
             return Ending(
                 iterations=len(GRID),
@@ -92,7 +93,7 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
     >>> round(temperature, 9), ending.converged  # 1 / ln 2
     (1.442695041, True)
     """
-    moments, start = _moments(logits, labels, weight), 1.0
+    beside, moments, start = kernels.beside(logits), _moments(logits, labels, weight), 1.0
     predicted = logits.argmax(axis=1)
     rows = np.arange(len(labels))
     separable = bool((logits[rows, labels] >= logits[rows, predicted])[weight > 0].all())
@@ -112,7 +113,7 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
         at_bound=at_bound,
         message=message,
         n=len(labels),
-        log_loss_before=float(weight @ kernels.tempered(logits, labels, 1.0, slopes=False)[0] / weight.sum()),
+        log_loss_before=float(weight @ beside.tempered(logits, labels, 1.0, slopes=False)[0] / weight.sum()),
         log_loss_after=moments(inverse)[0],
         accuracy_before=accuracy,
         accuracy_after=accuracy,
@@ -139,7 +140,7 @@ def _moments(logits: Array, labels: Ints, weight: Floats) -> Moments:
     @functools.cache
     def moments(inverse: float) -> tuple[float, float, float]:
         loss, slope, curvature = (
-            float(weight @ each / weight.sum()) for each in kernels.tempered(logits, labels, inverse)
+            float(weight @ each / weight.sum()) for each in kernels.beside(logits).tempered(logits, labels, inverse)
         )
         return loss, slope, curvature
 
@@ -148,7 +149,8 @@ def _moments(logits: Array, labels: Ints, weight: Floats) -> Moments:
 
 def _tolerance(logits: Array) -> float:
     """The relative step below which the search ends: what float32 can tell, where the kernel computes in it."""
-    return 1e-6 if logits.dtype == np.float32 and logits.size > 1 << 22 else 1e-10
+    in_float32 = logits.dtype == np.float32 and (logits.size > 1 << 22 or not isinstance(logits, np.ndarray))
+    return 1e-6 if in_float32 else 1e-10
 
 
 def _descend(moments: Moments, at: float, tolerance: float) -> tuple[float, int]:
