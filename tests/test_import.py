@@ -24,12 +24,12 @@ def test_import_loads_numpy_alone():
 
 @pytest.mark.slow
 def test_import_adds_less_than_a_fifth_of_a_second_to_numpy():
-    code = "import numpy, time; start = time.process_time(); import calibrant; print(time.process_time() - start)"
-    runs = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(3)
-    ]
-    assert min(runs) < 0.2
+    """On a machine on which NumPy itself takes long, less than 2.5 times what that takes."""
+    code = "import time; start = time.process_time(); import numpy; middle = time.process_time(); import calibrant; "
+    command = [sys.executable, "-c", code + "print(middle - start, time.process_time() - middle)"]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(5)]
+    theirs, ours = zip(*(map(float, run.split()) for run in runs), strict=True)
+    assert min(ours) < max(0.2, 2.5 * min(theirs))
 
 
 DOCUMENTED_BY_THEIR_MODULES = {"everything", "diagnostics", "recalibrate"}

@@ -25,12 +25,8 @@ from calibrant.aggregates import (
     uniform,
     weighted_by_size,
 )
-from calibrant.aggregates import (
-    maximum as maximum,
-)
-from calibrant.aggregates import (
-    mean as mean,
-)
+from calibrant.aggregates import maximum as maximum
+from calibrant.aggregates import mean as mean
 from calibrant.binning import Edges, EqualMass, EqualWidth, Grid, KDTree, Quantiles, Sweep
 from calibrant.bins import Bins
 from calibrant.distances import (
@@ -44,9 +40,7 @@ from calibrant.distances import (
     tvd,
     weighted,
 )
-from calibrant.distances import (
-    power as power,
-)
+from calibrant.distances import power as power
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.cumulative import CumulativeError
 from calibrant.errors.curve import CurveError
@@ -62,15 +56,6 @@ from calibrant.errors.neighbour import NeighbourError
 from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.inference.bootstrap import Bootstrap
-from calibrant.inference.calibration_tests import HypothesisTest, cox_test, hosmer_lemeshow_test, spiegelhalter_test
-from calibrant.inference.comparison import Comparison, compare, compare_all
-from calibrant.inference.confidence import Confidence
-from calibrant.inference.consistency import Null, consistency
-from calibrant.inference.gates import Scorer, assert_calibrated
-from calibrant.inference.jackknife import Jackknife, jackknife
-from calibrant.inference.omnibus import CalibrationTest, calibration_test
-from calibrant.inference.sensitivity import Sensitivity, sensitivity
 from calibrant.lenses.around import Above, Between, ByLabel, ByPrediction
 from calibrant.lenses.distributions import Full, Groups, TopK
 from calibrant.lenses.events import Answered, Classwise, Flat, InTopK, OneClass, Ranked, TopLabel
@@ -127,9 +112,7 @@ from calibrant.selections import (
     output_between,
     predicted_in,
 )
-from calibrant.selections import (
-    where as where,
-)
+from calibrant.selections import where as where
 from calibrant.specification import catalogue
 from calibrant.specification.homes import HOMES, MOVED
 from calibrant.stream import Stream
@@ -139,6 +122,15 @@ from calibrant.views import View
 
 if TYPE_CHECKING:
     from calibrant import recalibrate
+    from calibrant.inference.bootstrap import Bootstrap
+    from calibrant.inference.calibration_tests import HypothesisTest, cox_test, hosmer_lemeshow_test, spiegelhalter_test
+    from calibrant.inference.comparison import Comparison, compare, compare_all
+    from calibrant.inference.confidence import Confidence
+    from calibrant.inference.consistency import Null, consistency
+    from calibrant.inference.gates import Scorer, assert_calibrated
+    from calibrant.inference.jackknife import Jackknife, jackknife
+    from calibrant.inference.omnibus import CalibrationTest, calibration_test
+    from calibrant.inference.sensitivity import Sensitivity, sensitivity
     from calibrant.recalibrate import cross_fit
     from calibrant.recalibrate.all_methods import *
 
@@ -310,10 +302,19 @@ _MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "rep
 """Modules that are loaded when they are asked for."""
 _LATER = {
     "inference.bands": ("ConfidenceBand", "ConsistencyBand", "reliability_band"),
+    "inference.bootstrap": ("Bootstrap",),
+    "inference.calibration_tests": ("HypothesisTest", "cox_test", "hosmer_lemeshow_test", "spiegelhalter_test"),
+    "inference.comparison": ("Comparison", "compare", "compare_all"),
+    "inference.confidence": ("Confidence",),
+    "inference.consistency": ("Null", "consistency"),
+    "inference.gates": ("Scorer", "assert_calibrated"),
+    "inference.jackknife": ("Jackknife", "jackknife"),
+    "inference.omnibus": ("CalibrationTest", "calibration_test"),
+    "inference.sensitivity": ("Sensitivity", "sensitivity"),
     "integrations.sklearn": ("Recalibrated",),
     "simulate": ("BetaScores", "CalibrationCurve", "bias", "fit_curve", "fit_scores", "true_calibration_error"),
 }
-"""Names beside the public list that are loaded when they are asked for, by the module that has them."""
+"""Names that are loaded when they are asked for, by the module that has them."""
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -52,6 +51,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     'there are: age, region'
     """
     names = sorted(names)
+    import difflib
+
     close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -13,8 +13,6 @@ import numpy as np
 
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.comparison import holm
-from calibrant.inference.consistency import consistency
 from calibrant.metric import Metric, checked
 from calibrant.predictions import Predictions, require_predictions
 from calibrant.result import Result
@@ -197,6 +195,8 @@ def corrected(results: Sequence[Result]) -> list[Result]:
     >>> [result.details["corrected_p_value"] for result in corrected(nulls)]
     [0.02, 0.02]
     """
+    from calibrant.inference.comparison import holm
+
     p_values = holm(np.array([result.details.get("null_p_value", np.nan) for result in results]))
     tests = int(np.count_nonzero(~np.isnan(p_values)))
     return [
@@ -236,6 +236,8 @@ def null_p(result: Result) -> str:
 
 def _with_null(metric: Metric, rows: Predictions, result: Result, n: int, seed: int, groups: str | None) -> Result:
     """The result with its noise floor; a mean score has none."""
+    from calibrant.inference.consistency import consistency
+
     if metric.facts.calibrated is None or not len(rows):
         return result
     return consistency(metric, rows, n=n, seed=seed, groups=groups, result=result).annotated()

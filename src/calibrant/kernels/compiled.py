@@ -58,6 +58,7 @@ def matrix(values: NDArray[Any]) -> tuple[NDArray[Any], int, int, int, bool]:
     >>> n, width, stride, wide
     (4, 2, 6, False)
     """
+    values = np.asarray(values)  # what lies on a device is fetched
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
     size = values.itemsize
