@@ -112,8 +112,8 @@ def _closed_up(app: Any, page: str, source: list[str]) -> None:
 def _is_no_member(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
     """A field's default is in the signature already; its docstring is that of the default, not of the field."""
     module = str(getattr(value, "__module__", ""))  # scikit-learn puts methods of its own into a class
-    routine = inspect.isroutine(value) and module.startswith("calibrant") and "." in value.__qualname__
     computed = isinstance(value, (property, cached_property))
+    routine = inspect.isroutine(value) and module.startswith("calibrant") and "." in getattr(value, "__qualname__", "")
     documented = what != "class" or routine or computed or type(value).__module__.startswith("sphinx.")
     return None if documented else True
 
