@@ -83,7 +83,7 @@ def scan(
     pieces: Mapping[str, object] | None = None,
     **options: Unpack[LabelOptions],
 ) -> Scan:
-    """Metrics of the predictions in many files: a folder, a pattern such as "data/*.parquet", or a list of files.
+    """Metrics of the predictions in many files: a folder, a pattern such as ``data/*.parquet``, or a list of files.
 
     Files are Parquet, Arrow IPC, CSV, JSONL, NPZ or two NPY files; labels, forecasts and columns are found as
     `calibrant.files.read` finds them, and `region=north` in the name of a folder is a column. No more than the needed
