@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.scale.state import ALL, State, first_pass, reading
+from calibrant.summaries import Summary
 
 STATES = ("counts", "totals")
 
@@ -171,6 +172,28 @@ class Calibration(torchmetrics.Metric):  # type: ignore[misc]
         super()._reduce_states(incoming)
         self.totals = carried(self.totals)
         _require_room(self.totals)
+
+
+def state_of(metrics: Mapping[str, Calibration]) -> State:
+    """One state of several metrics, such as those of a `MetricCollection`, of the batches of all processes.
+
+    What several of them read is kept once. All processes must call it, with the same metrics.
+
+    >>> import torch, calibrant as cal
+    >>> metrics = {"ece": Calibration(cal.ECE), "auroc": Calibration(cal.AUROC)}
+    >>> for metric in metrics.values():
+    ...     metric.update(torch.tensor([.9, .2], dtype=torch.float64), torch.tensor([1, 0]))
+    >>> of_rows = cal.Predictions.from_probs([1, 0], [.9, .2])
+    >>> state_of(metrics).to_bytes() == cal.scale.State.of(of_rows, {"ece": cal.ECE, "auroc": cal.AUROC}).to_bytes()
+    True
+    """
+    own = {name: calibration.metric for name, calibration in metrics.items()}
+    summaries: dict[str, Summary] = {}
+    for calibration in metrics.values():
+        line = reading(first_pass(calibration.metric))
+        if line not in summaries:
+            summaries[line] = calibration.state().summary(calibration.metric)
+    return State(own, None, {ALL: tuple(summaries.values())})
 
 
 def gathered(state: Any, group: Any = None) -> list[Any]:
