@@ -13,10 +13,12 @@ import torch
 from torchmetrics import MetricCollection
 
 import calibrant as cal
+import test_device
 from calibrant.integrations.registers import MOST
 from calibrant.integrations.torchmetrics import Calibration
 from calibrant.scale import State
 
+fetches = test_device.fetches
 N, K = 300, 6
 FIXED = {
     "ece": cal.ECE,
@@ -362,3 +364,27 @@ def test_which_way_is_better_is_what_the_metric_says():
 
 def test_it_prints_its_metric():
     assert repr(Calibration(cal.ECE)) == "Calibration(ECE)"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("metric", [*FIXED.values(), *IN_CELLS.values()], ids=[*FIXED, *IN_CELLS])
+def test_of_tensors_on_a_device_no_matrix_comes_to_the_host(metric, dtype, fetches):
+    """Totals come back, or the distinct forecasts of one question after another."""
+    preds, target = rows(dtype=dtype)
+    there, here = Calibration(metric), updated(metric, preds, target)
+    for p, y in batches(preds, target):
+        fetches.clear()
+        there.update(test_device.far(p), test_device.far(y))
+        assert 0 < max(fetches) <= max(len(p), 5 * 15 * K)
+    if metric is cal.LOG_LOSS:  # logarithms differ in their last bit
+        assert there.compute().item() == pytest.approx(here.compute().item(), rel=1e-12)
+    else:
+        assert there.state().to_bytes() == here.state().to_bytes()
+
+
+def test_logits_on_a_device_say_that_they_were_exponentiated_in_float32(fetches):
+    preds, target = rows()
+    calibration = Calibration(cal.BRIER, cal.Predictions.from_logits)
+    calibration.update(test_device.far(preds), test_device.far(target))
+    assert max(fetches) <= K
+    assert "float32" in calibration.result().notes[0]

@@ -32,7 +32,7 @@ SUMS = ("outputs", "true_outputs", "squared_outputs")
 """The totals of forecasts in each cell, beside those of outcomes."""
 
 
-class Entries(NamedTuple):
+class Addends(NamedTuple):
     """Numbers to be added to registers: counts (m,) at their places, totals (LIMBS, k) at their columns."""
 
     places: Ints
@@ -48,7 +48,7 @@ class Body(Protocol):
     def sizes(self) -> tuple[int, int]:
         """How many counts and totals there are."""
 
-    def encode(self, summary: Any) -> Entries:
+    def encode(self, summary: Any) -> Addends:
         """The numbers of a batch, where they are not 0."""
 
     def decode(self, about: About, counts: Ints, totals: Ints) -> Summary:
@@ -108,7 +108,7 @@ class Registers:
         """How many counts every summary has."""
         return len(self.signature) + 3 + len(self.remarks)
 
-    def encode(self, summary: Summary) -> Entries:
+    def encode(self, summary: Summary) -> Addends:
         """The numbers of a batch, where they are not 0."""
         about = self.template.about - self.template.about + summary.about  # refused where the questions differ
         remarks = dict(about.remarks)
@@ -117,7 +117,7 @@ class Registers:
         rows = [about.n, about.soft, about.fractional, *(remarks.get(words, 0) for words in self.remarks)]
         places, counts, columns, totals = self.body.encode(summary)
         places = np.concatenate([np.arange(self._shared), self._shared + places])
-        return Entries(places, np.concatenate([self.signature, rows, counts]), columns, totals)
+        return Addends(places, np.concatenate([self.signature, rows, counts]), columns, totals)
 
     def decode(self, counts: Ints, totals: Ints) -> Summary:
         """The summary whose numbers were added up in registers."""
@@ -138,10 +138,10 @@ class SumBody:
         """Totals alone."""
         return 0, sum(math.prod(each.shape) for each in self.template.totals.values())
 
-    def encode(self, summary: Sums) -> Entries:
+    def encode(self, summary: Sums) -> Addends:
         """All totals."""
         totals = Totals.joined([each.reshape(math.prod(each.shape)) for each in summary.totals.values()])
-        return Entries(NONE, NONE, np.arange(len(totals.hi)), limbs(totals))
+        return Addends(NONE, NONE, np.arange(len(totals.hi)), limbs(totals))
 
     def decode(self, about: About, counts: Ints, totals: Ints) -> Sums:
         """The template with other totals."""
@@ -168,7 +168,7 @@ class CellBody:
         """Rows of each precision and batches without `true_outputs` stand before counts and marks."""
         return 2 * BITS + 1 + 3 * self.size, (1 + len(SUMS)) * self.size
 
-    def encode(self, table: Forecasts) -> Entries:
+    def encode(self, table: Forecasts) -> Addends:
         """The cells that have forecasts."""
         question = np.repeat(np.arange(self.questions), np.diff(table.starts))
         place = question * len(cells.lasts()) + cells.numbers(table.values)
@@ -181,7 +181,7 @@ class CellBody:
         targets = table.targets if isinstance(table.targets, Totals) else Totals.whole(table.targets)
         totals = [targets, *(getattr(table, name) or Totals.zeros(len(place)) for name in SUMS)]
         columns = np.concatenate([part * self.size + place for part in range(len(totals))])
-        return Entries(places, np.concatenate(counts, dtype=np.int64), columns, limbs(Totals.joined(totals)))
+        return Addends(places, np.concatenate(counts, dtype=np.int64), columns, limbs(Totals.joined(totals)))
 
     def decode(self, about: About, counts: Ints, totals: Ints) -> Forecasts:
         """The table of the cells that have forecasts."""
