@@ -115,6 +115,24 @@ def test_the_state_is_in_bytes_that_of_the_rows(metric):
     assert calibration.state().to_bytes() == sum(states).to_bytes()
 
 
+@pytest.mark.parametrize("name", cal.RECIPES)
+def test_every_recipe_is_kept_as_a_state_keeps_it_or_refused_as_a_state_refuses_it(name):
+    metric, (preds, target) = cal.RECIPES[name], rows()
+    told, refusals = 0, []
+    for p, y in ((preds, target), (preds[:, 0].contiguous(), target % 2)):
+        predictions = cal.Predictions.from_probs(y, p)
+        try:
+            state = State.of(predictions, {metric.name: metric})
+        except cal.CalibrationInputError as error:
+            refusals.append(str(error))
+            with pytest.raises(cal.CalibrationInputError):
+                Calibration(metric).update(p, y)
+            continue
+        assert updated(metric, p, y).state().to_bytes() == state.to_bytes()
+        told += 1
+    assert told or any("must keep no rows" in refusal for refusal in refusals)
+
+
 @pytest.mark.parametrize("metric", [cal.ECE, cal.SCE, cal.BRIER, cal.ADAPTIVE_ECE], ids=str)
 def test_states_are_whole_numbers_that_are_summed_and_never_grow(metric):
     calibration, (preds, target) = Calibration(metric), rows()
