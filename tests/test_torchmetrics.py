@@ -37,6 +37,7 @@ IN_CELLS = {
     "sweep": cal.ECE_SWEEP,
     "auroc": cal.AUROC.replace(lens=cal.TopLabel()),
     "isotonic": cal.IsotonicError(),
+    "in top 2": cal.ADAPTIVE_ECE.replace(lens=cal.InTopK(2)),
 }
 
 
@@ -239,7 +240,7 @@ def test_a_collection_shares_the_states_of_metrics_that_read_the_same():
     "other",
     [
         Calibration(cal.ECE.replace(binning=cal.EqualWidth(15, closed="left"))),
-        Calibration(cal.ECE, ignore_index=3),
+        Calibration(cal.ECE, missing="drop"),
         Calibration(cal.ECE, functools.partial(cal.Predictions.from_probs, ignore_index=3)),
     ],
 )

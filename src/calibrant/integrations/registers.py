@@ -202,7 +202,7 @@ class CellBody:
             np.searchsorted(held, np.arange(self.questions + 1) * len(cells.lasts())),
             counted(tuple(rows)),
             closed=~cells.atoms()[number],
-            marks=np.stack(marks, axis=1)[held] % cells.MODULUS,
+            marks=np.stack(marks, axis=1)[held],
             **fields,
         ).canonical()
 
