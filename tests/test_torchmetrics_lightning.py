@@ -1,6 +1,9 @@
-"""Metrics of torchmetrics in Lightning: what `self.log` logs is the number of all rows of the epoch."""
+"""Metrics of torchmetrics in Lightning, and the guide to training loops: what is logged is the number of all rows."""
 
+import re
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,3 +88,22 @@ def test_what_is_logged_is_the_number_of_all_rows_of_the_epoch(tmp_path):
         assert numbers["ece"] == cal.ECE(predictions).value
         for name, metric in METRICS.items():
             assert numbers[f"several/{name}"] == metric(predictions).value
+
+
+GUIDE = Path(__file__).parents[1] / "docs" / "training_loops.md"
+
+
+def test_the_guide_runs_as_it_stands_and_its_trainer_gets_the_number_of_all_rows(capsys):
+    """The Trainer calls `compute_metrics` as it does here: after each batch, and for the result after the last."""
+    blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    session = {"__name__": "guide"}
+    for block in blocks:
+        exec(compile(block, str(GUIDE), "exec"), session)
+    logits, labels = session["model"](session["inputs"]), session["labels"]
+    whole = cal.ECE(cal.Predictions.from_logits(labels, logits)).value
+    assert capsys.readouterr().out.startswith(f"{whole}\nECE {whole:.4f} (n=600")
+    for _ in range(2):
+        for rows in torch.arange(600).split(128):
+            batch = SimpleNamespace(predictions=logits[rows], label_ids=labels[rows])
+            numbers = session["compute_metrics"](batch, compute_result=rows[-1] == 599)
+        assert numbers == {"ece": whole}
