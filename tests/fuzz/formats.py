@@ -5,6 +5,7 @@ the format has no checksum of ours, to what an independent reader says.
 """
 
 import csv
+import atexit
 import io
 import json
 import shutil
@@ -40,6 +41,7 @@ HAPPENED = (RNG.random(N) < P).astype(int)
 ROWS, LABELS = RNG.dirichlet(np.ones(3), N), RNG.integers(0, 3, N)
 CLASSES = ["cat", "dog", "bird"]
 FOLDER = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 @dataclass(frozen=True)
