@@ -4,8 +4,8 @@ There is one oracle: what was mutated is refused with a `CalibrationInputError`,
 the format has no checksum of ours, to what an independent reader says.
 """
 
-import csv
 import atexit
+import csv
 import io
 import json
 import shutil
