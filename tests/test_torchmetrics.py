@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -272,6 +273,27 @@ def test_options_go_to_the_predictions_and_notes_count_their_rows():
     assert "clipped" in updated(cal.BRIER, above, target, ignore_index=-100).result().notes[0]
 
 
+def test_rows_that_only_the_predictions_know_to_leave_out_are_refused():
+    preds, target = rows()
+    calibration = Calibration(cal.ECE, functools.partial(cal.Predictions.from_probs, ignore_index=3))
+    with pytest.raises(cal.CalibrationInputError, match="pass ignore_index to Calibration itself"):
+        calibration.update(preds, target)
+
+
+def test_states_that_are_too_large_are_refused_before_they_are_made():
+    with pytest.raises(cal.CalibrationInputError, match=r"must need at most 1 GiB, got 1\.2 GiB"):
+        Calibration(cal.ACE).update(torch.eye(3000)[:2], torch.tensor([0, 1]))
+
+
+def test_batches_are_added_in_and_out_of_inference_mode():
+    preds, target = rows()
+    calibration = Calibration(cal.ADAPTIVE_ECE)
+    with torch.inference_mode():
+        calibration.update(preds[:50], target[:50])
+    calibration.update(preds[50:].requires_grad_(), target[50:])
+    assert calibration.state().to_bytes() == updated(cal.ADAPTIVE_ECE, preds, target).state().to_bytes()
+
+
 def test_logits_maps_labels_and_events_are_read_as_predictions_say():
     logits, target = (
         torch.randn(4, K, 5, generator=torch.Generator().manual_seed(0)),
@@ -313,7 +335,7 @@ def test_soft_labels_are_counted():
 )
 def test_metrics_that_keep_rows_are_refused(metric):
     preds, target = rows()
-    with pytest.raises(cal.CalibrationInputError, match="must keep a fixed number of totals, and no rows"):
+    with pytest.raises(cal.CalibrationInputError, match=f"no rows, got {re.escape(metric.name)};"):
         Calibration(metric).update(preds, target)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from calibrant.binning import cells
 from calibrant.binning.ladder import Forecasts
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.caching import cached_property
 from calibrant.kernels.precision import Precision, counted
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.summaries import About, Summary, Sums
@@ -57,13 +56,14 @@ class Body(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Registers:
-    """Where the numbers of a summary stand: `template` is one of the same metric, of any rows.
+    """Where the numbers of summaries stand that are `about` the same, whatever the rows.
 
     The first counts are a signature, once for each batch: sums of batches that were read in one way are a multiple of
     it. Then come the numbers of rows, and how many rows each of the `remarks` tells of.
 
     >>> import calibrant as cal
-    >>> registers = Registers(cal.ECE.summarise([1], [1.0]), signature("ECE", 0), ())
+    >>> template = cal.ECE.summarise([1], [1.0])
+    >>> registers = Registers(template.about, body_of(template), signature("ECE", 0), ())
     >>> registers.shapes
     ((13,), (3, 45))
     >>> batch = registers.encode(cal.ECE.summarise([1, 0], [.9, .2]))
@@ -71,7 +71,8 @@ class Registers:
     True
     """
 
-    template: Summary
+    about: About
+    body: Body
     signature: Ints
     remarks: Sequence[str]
 
@@ -81,21 +82,6 @@ class Registers:
             expected = f"must need at most {MOST_BYTES >> 30} GiB"
             hint = "ask about fewer classes, or use fixed bins"
             raise CalibrationInputError("state", expected, got=f"{needed / (1 << 30):.1f} GiB", hint=hint)
-
-    @cached_property
-    def body(self) -> Body:
-        """What stands behind the numbers that every summary has; refused where it would grow with the rows."""
-        if isinstance(self.template, Forecasts) and not self.template.keeps_rows:
-            return CellBody(len(self.template.starts) - 1)
-        if isinstance(self.template, Sums) and getattr(self.template, "cells", None) is None:
-            return SumBody(self.template)
-        choice, got = self.template.about.reads[2] if self.template.about.reads[2:] else ("summary", "one of its own")
-        raise CalibrationInputError(
-            "metric",
-            "must keep a fixed number of totals, and no rows",
-            got=f"{choice} {got}",
-            hint="use fixed bins, a mean score or a metric of sorted forecasts, or measure the rows themselves",
-        )
 
     @property
     def shapes(self) -> tuple[tuple[int], tuple[int, int]]:
@@ -110,10 +96,11 @@ class Registers:
 
     def encode(self, summary: Summary) -> Addends:
         """The numbers of a batch, where they are not 0."""
-        about = self.template.about - self.template.about + summary.about  # refused where the questions differ
+        about = self.about - self.about + summary.about  # refused where the questions differ
         remarks = dict(about.remarks)
         for words in remarks.keys() - set(self.remarks):
-            raise CalibrationInputError("rows", "must be read with known options", got=words)
+            hint = "pass ignore_index to Calibration itself"
+            raise CalibrationInputError("rows", "must be told of in known words", got=f"rows {words}", hint=hint)
         rows = [about.n, about.soft, about.fractional, *(remarks.get(words, 0) for words in self.remarks)]
         places, counts, columns, totals = self.body.encode(summary)
         places = np.concatenate([np.arange(self._shared), self._shared + places])
@@ -123,7 +110,7 @@ class Registers:
         """The summary whose numbers were added up in registers."""
         n, soft, fractional, *told = counts[len(self.signature) : self._shared].tolist()
         remarks = tuple((words, rows) for words, rows in zip(self.remarks, told, strict=True) if rows)
-        about = dataclasses.replace(self.template.about, n=n, soft=soft, fractional=fractional, remarks=remarks)
+        about = dataclasses.replace(self.about, n=n, soft=soft, fractional=fractional, remarks=remarks)
         return self.body.decode(about, counts[self._shared :], totals)
 
 
@@ -205,6 +192,20 @@ class CellBody:
             marks=np.stack(marks, axis=1)[held],
             **fields,
         ).canonical()
+
+
+def body_of(template: Summary) -> Body | None:
+    """Where the numbers stand that only summaries of a kind have; None where they would grow with the rows.
+
+    >>> import calibrant as cal
+    >>> body_of(cal.ECE.summarise([1], [1.0])).sizes, body_of(cal.ADAPTIVE_ECE.summarise([1], [1.0]))
+    ((0, 45), None)
+    """
+    if isinstance(template, Forecasts) and not template.keeps_rows:
+        return CellBody(len(template.starts) - 1)
+    if isinstance(template, Sums) and getattr(template, "cells", None) is None:
+        return SumBody(template)
+    return None
 
 
 def signature(reading: str, classes: int) -> Ints:

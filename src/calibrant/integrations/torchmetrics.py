@@ -23,7 +23,7 @@ from torchmetrics.utilities.distributed import gather_all_tensors
 from calibrant.door import remarks
 from calibrant.door.options import LabelOptions
 from calibrant.exceptions import CalibrationInputError
-from calibrant.integrations.registers import LIMBS, MOST, Registers, agree, signature
+from calibrant.integrations.registers import LIMBS, MOST, Registers, agree, body_of, signature
 from calibrant.kernels.totals import HALF, Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -131,8 +131,12 @@ class Calibration(torchmetrics.Metric):  # type: ignore[misc]
             first, row = first_pass(self.metric), np.eye(1, classes) if classes else np.ones(1)
             names = {name: self.options[name] for name in ("classes",) if name in self.options}
             template = first.summarise(self.predictions(row, row, **names))
-            words = remarks.possible(self.options.get("ignore_index"))
-            self._registers[classes] = Registers(template, self._signature(classes), words)
+            body, words = body_of(template), remarks.possible(self.options.get("ignore_index"))
+            if body is None:
+                hint = "use fixed bins, a mean score or a metric of sorted forecasts, or measure the rows themselves"
+                expected = "must keep a fixed number of totals, and no rows"
+                raise CalibrationInputError("metric", expected, got=self.metric.name, hint=hint)
+            self._registers[classes] = Registers(template.about, body, self._signature(classes), words)
         return self._registers[classes]
 
     def _signature(self, classes: int) -> Ints:
