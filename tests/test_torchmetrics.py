@@ -16,7 +16,7 @@ from torchmetrics import MetricCollection
 import calibrant as cal
 import test_device
 from calibrant.integrations.registers import MOST
-from calibrant.integrations.torchmetrics import Calibration
+from calibrant.integrations.torchmetrics import Calibration, state_of
 from calibrant.scale import State
 
 fetches = test_device.fetches
@@ -366,6 +366,16 @@ def test_states_of_other_metrics_are_refused_when_they_were_merged():
     calibration.merge_state(updated(cal.ECE.replace(binning=cal.EqualWidth(15, closed="left")), preds, target))
     with pytest.raises(cal.CalibrationInputError, match="must be of one metric"):
         calibration.compute()
+
+
+def test_one_state_of_several_metrics_needs_the_same_batches():
+    preds, target = rows()
+    first = updated(cal.ECE, preds, target)
+    others = (updated(cal.ECE, preds, target, missing="drop"), Calibration(cal.MCE))
+    others[1].update(preds[:5], target[:5])
+    for other in others:
+        with pytest.raises(cal.CalibrationInputError, match="must see the same batches, with the same options"):
+            state_of({"first": first, "other": other})
 
 
 def test_two_to_the_20_processes_stay_within_whole_numbers_of_64_bits():

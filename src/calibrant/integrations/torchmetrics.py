@@ -139,10 +139,15 @@ class Calibration(torchmetrics.Metric):  # type: ignore[misc]
             self._registers[classes] = Registers(template.about, body, self._signature(classes), words)
         return self._registers[classes]
 
+    @property
+    def _intake(self) -> str:
+        """How batches become predictions."""
+        call = re.sub(" at 0x[0-9a-f]+", "", repr(self.predictions))  # where a function lies differs between processes
+        return f"{call}, {sorted(self.options.items())}"
+
     def _signature(self, classes: int) -> Ints:
         """What the states of all processes must share."""
-        call = re.sub(" at 0x[0-9a-f]+", "", repr(self.predictions))  # where a function lies differs between processes
-        return signature(f"{reading(first_pass(self.metric))}, {call}, {sorted(self.options.items())}", classes)
+        return signature(f"{reading(first_pass(self.metric))}, {self._intake}", classes)
 
     def _opened(self, registers: Registers) -> tuple[Any, Any]:
         """The states in full size; refused where earlier batches had another number of classes."""
@@ -181,7 +186,8 @@ class Calibration(torchmetrics.Metric):  # type: ignore[misc]
 def state_of(metrics: Mapping[str, Calibration]) -> State:
     """One state of several metrics, such as those of a `MetricCollection`, of the batches of all processes.
 
-    What several of them read is kept once. All processes must call it, with the same metrics.
+    What several of them read is kept once. All processes must call it, with the same metrics. Metrics that take other
+    rows, or read them with other options, are refused.
 
     >>> import torch, calibrant as cal
     >>> metrics = {"ece": Calibration(cal.ECE), "auroc": Calibration(cal.AUROC)}
@@ -197,6 +203,10 @@ def state_of(metrics: Mapping[str, Calibration]) -> State:
         line = reading(first_pass(calibration.metric))
         if line not in summaries:
             summaries[line] = calibration.state().summary(calibration.metric)
+    takes = {(calibration._intake, calibration.update_count) for calibration in metrics.values()}
+    if len(takes) != 1:
+        expected = "of one state must see the same batches, with the same options"
+        raise CalibrationInputError("metrics", expected, got=f"{len(takes)} ways to read them")
     return State(own, None, {ALL: tuple(summaries.values())})
 
 
