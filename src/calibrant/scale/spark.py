@@ -92,7 +92,7 @@ def added(batches: Iterable[Any], pieces: Mapping[str, object] | None) -> Iterat
 
 
 def _on_executors(_: Sequence[Part], reading: Reading, *, frames: Sequence[Any]) -> Iterator[Share]:
-    """The share of each DataFrame, which is a job of its cluster: as many tasks as their size asks for add up states."""
+    """The share of each DataFrame, which is a job: after tasks that summarise, fewer ones add up their states."""
     for frame in frames:
         chosen = frame.select([_column(name) for name in reading.columns or ()])
         parcels = chosen.mapInArrow(partial(summarised, reading=reading), PARCELS).repartition("partition")
