@@ -37,8 +37,8 @@ class Reading:
     """Where the states of parts are kept, so that what was read is not read again."""
     pieces: Mapping[str, object] | None = None
     """The pieces of the metrics that are not calibrant's own."""
-    read: Callable[[Part, Sequence[str] | None, str], Iterator[Batch]] = batches
-    """What gives the rows of a part, batch by batch: of a file, where nothing else is named."""
+    read: Callable[[Part, Sequence[str] | None, str], Iterator[Batch]] | None = None
+    """What gives the rows of a part, batch by batch; None: what reads files."""
 
     def states(self, part: Part) -> Iterator[State]:
         """The state of each batch of a part; what is wrong is said of the file and of where it is."""
@@ -50,7 +50,7 @@ class Reading:
 
     def batches(self, part: Part) -> Iterator[Batch]:
         """The needed columns of a part, batch by batch."""
-        return self.read(part, self.columns, "probs" if self.keys.get("logits") is None else "logits")
+        return (self.read or batches)(part, self.columns, "probs" if self.keys.get("logits") is None else "logits")
 
     @property
     def drop(self) -> bool:

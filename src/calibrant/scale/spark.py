@@ -80,7 +80,7 @@ def summarised(batches: Iterable[Any], reading: Reading) -> Iterator[Any]:
     from pyspark import TaskContext
 
     partition = TaskContext.get().partitionId()
-    states = replace(reading, read=lambda *_: _tables(batches, partition)).states(ROWS)
+    states = replace(reading, read=lambda _, names, __: _tables(batches, names or (), partition)).states(ROWS)
     yield _sent(partition, parcel_of(lambda: Share(summed(states))))
 
 
@@ -94,9 +94,9 @@ def added(batches: Iterable[Any], pieces: Mapping[str, object] | None) -> Iterat
 def _on_executors(_: Sequence[Part], reading: Reading, *, frames: Sequence[Any]) -> Iterator[Share]:
     """The share of each DataFrame, which is a job: after tasks that summarise, fewer ones add up their states."""
     for frame in frames:
-        chosen = frame.select([_column(name) for name in reading.columns or ()])
-        parcels = chosen.mapInArrow(partial(summarised, reading=reading), PARCELS).repartition("partition")
-        rows = parcels.mapInArrow(partial(added, pieces=reading.pieces), PARCELS).collect()
+        columns = [_column(name).alias(f"column_{place}") for place, name in enumerate(reading.columns or ())]
+        parcels = frame.select(columns).mapInArrow(partial(summarised, reading=reading), PARCELS)
+        rows = parcels.repartition("partition").mapInArrow(partial(added, pieces=reading.pieces), PARCELS).collect()
         yield opened(_added([row.asDict() for row in rows], reading.pieces)[1], reading.pieces)
 
 
@@ -128,13 +128,13 @@ def _error(words: Sequence[Any]) -> CalibrationInputError:
     return CalibrationInputError(parameter, expected, got=got, where=where, hint=hint)
 
 
-def _tables(batches: Iterable[Any], partition: int) -> Iterator[Batch]:
-    """The rows of a partition, about as many at a time as of a file: Spark's own batches are small."""
+def _tables(batches: Iterable[Any], names: Sequence[str], partition: int) -> Iterator[Batch]:
+    """The rows of a partition, about as many at a time as of a file, with the names that Spark cannot pass on."""
     import pyarrow
 
     first = 0
     for several in _gathered(batches):
-        table = pyarrow.Table.from_batches(several)
+        table = pyarrow.Table.from_batches(several).rename_columns(list(names))
         yield f"partition {partition}, rows {first} to {first + len(table) - 1}", arrow_columns(table, SOURCE)
         first += len(table)
 
