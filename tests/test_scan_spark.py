@@ -94,6 +94,8 @@ def layouts():
                       {"classes": 4}),
         "labels": ({f"{name}_{k}": values[:, k] for k in range(4) for name, values in (("y", hits), ("p", p))}, {}),
         "answer": ({"confidence": p[rows, best], "correct": best == y}, {}),
+        "points": ({"sure": 100 * p[rows, best], "right": best == y},
+                   {"confidence": "sure", "correct": "right", "scale": 100}),
     }  # fmt: skip
 
 
@@ -105,7 +107,7 @@ def assert_same(result, expected):
 @pytest.mark.parametrize("name", layouts())
 def test_every_layout_gives_the_state_and_values_of_files(name, session, tmp_path):
     columns, options = layouts()[name]
-    metrics = {"ece": cal.ECE, "brier": cal.BRIER} if name not in ("likeliest",) else {"ece": cal.ECE}
+    metrics = {"ece": cal.ECE, "brier": cal.BRIER} if name != "likeliest" else {"ece": cal.ECE}
     table = pa.table(columns)
     pq.write_table(table[:500], tmp_path / "a.parquet")
     pq.write_table(table[500:], tmp_path / "b.parquet")

@@ -37,6 +37,9 @@ def summarise(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     by: str | None = None,
     exact: bool = True,
     pieces: Mapping[str, object] | None = None,
@@ -66,9 +69,10 @@ def summarise(
     refuse_unknown(options, summarise, LabelOptions.__optional_keys__)
     frames = list(df) if isinstance(df, (list, tuple)) else [df]
     _require_frames(frames)
-    if probs is None and logits is None and "probability" in _vectors(frames[0]):
+    if not (probs or logits or confidence) and "probability" in _vectors(frames[0]):
         probs = "probability"
-    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys: dict[str, str | float | None] = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys |= {"confidence": confidence, "correct": correct, "scale": scale}
     reading = Reading(metrics, by, keys, options, pieces=pieces)
     frames = [_readable(frame, keys) for frame in frames]
     with _modules_named():
@@ -163,7 +167,7 @@ def _vectors(frame: Any) -> set[str]:
     return {field.name for field in frame.schema.fields if field.dataType.simpleString() == "vector"}
 
 
-def _readable(frame: Any, keys: Mapping[str, str | None]) -> Any:
+def _readable(frame: Any, keys: Mapping[str, str | float | None]) -> Any:
     """The columns that may tell something; of vectors, those that are named, as arrays: features may be of any size."""
     from pyspark.sql import functions, types
 
