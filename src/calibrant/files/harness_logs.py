@@ -85,7 +85,7 @@ def _right(record: Record, count: int, arrays: Columns) -> list[int]:
             return [choices.index(target.strip())]
         try:
             target = ast.literal_eval(target)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             target = None
     numbers = target if isinstance(target, list) else [target]
     if numbers and all(type(number) is int and 0 <= number < count for number in numbers):
@@ -104,8 +104,12 @@ def _choices(record: Record) -> list[str]:
     parts = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     if not isinstance(parts, list):
         return []
-    texts = [part.get("arg_1") if isinstance(part, Mapping) else part[-1] if part else None for part in parts]
+    texts = [part.get("arg_1") if isinstance(part, Mapping) else _last(part) for part in parts]
     return [text.strip() for text in texts if isinstance(text, str)]
+
+
+def _last(part: Any) -> Any:
+    return part[-1] if isinstance(part, list) and part else None
 
 
 def _beside(records: list[Record]) -> dict[str, Any]:
