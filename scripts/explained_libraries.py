@@ -2,7 +2,7 @@
 
     python scripts/explained_libraries.py                                # print how far the two are apart
     python scripts/explained_libraries.py --keep tests/explained.json    # and keep the answers of the libraries
-    python scripts/explained_libraries.py --data FOLDER                  # also for each file of predictions in a folder
+    python scripts/explained_libraries.py --data FOLDER                  # also of the files in FILES, from a folder
 
 What is kept are numbers of seeded arrays and of the predictions that calibrant ships. Libraries that are not installed
 are left out. For all of them:
@@ -30,8 +30,9 @@ from calibrant.files import SHIPPED, read
 
 warnings.filterwarnings("ignore")  # what the libraries say about themselves is not what is compared
 
+NUMBERS = (None, 10)
+"""Numbers of bins that libraries are asked for; None: each has its default."""
 DISTRIBUTIONS = {"MAPIE": "mapie", "TensorFlow Probability": "tensorflow-probability"}
-AGREED = 1e-6
 
 
 def installed(library):
@@ -80,10 +81,10 @@ def torchmetrics_multiclass(rows, **options):
 
 
 def netcal(name):
-    def ask(rows, bins):
+    def ask(rows, **options):
         import netcal.metrics
 
-        return getattr(netcal.metrics, name)(bins).measure(rows.p, rows.y)
+        return getattr(netcal.metrics, name)(**options).measure(rows.p, rows.y)
 
     return ask
 
@@ -164,8 +165,8 @@ CALLS = {
 
 def answer(row, rows):
     """What the library itself reports for the call that a row of an explanation names; the error that it raises."""
-    name, options = re.fullmatch(r"([\w.]+)(?:\((.*?)\)(?:\.measure)?)?", row.function).groups()
-    call = ast.parse(f"f({options or ''})", mode="eval").body
+    name, options = re.fullmatch(r"([\w.]+)\((.*?)\)(?:\.measure)?", row.function).groups()
+    call = ast.parse(f"f({options})", mode="eval").body
     try:
         keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
         return float(CALLS[f"{row.library} {name}"](rows, **keywords))
@@ -196,6 +197,33 @@ def cases():
     yield "shipped network", read(SHIPPED / "fashion_mnist_test.npz")
 
 
+FILES = {
+    "Fashion-MNIST, a small network": ("own_fashion_mnist_mlp/fashion_mnist_mlp.npz", "logits_test", "labels_test"),
+    "CIFAR-10, ResNet-50": ("aigen_resnet50_c10/cifar10_resnet50.npz", "logits_test", "labels_test"),
+    "CIFAR-100, wide ResNet": ("netcal_cifar_probs/wideresnet-16-4-cifar-100.npz", "probs", "labels"),
+    "CIFAR-10, LeNet-5": ("netcal_cifar_probs/lenet-5-cifar-10.npz", "probs", "labels"),
+    "ImageNet-like, EfficientNet": ("efficientnet_lite_imagenet/efficientnet_lite0_nips17dev.npz", "logits", "labels"),
+    "MMLU, LLaMa3-8B": ("llm_mmlu_cloze/mmlu_cloze_logprobs.npz", "logp_LLaMa3_8B", "labels"),
+    "NFL games": ("fivethirtyeight/nfl_games.csv", "prob1", "prob1_outcome"),
+}
+"""Real predictions that are not calibrant's: their file, where the forecasts are in it and where the labels are."""
+
+
+def from_files(folder):
+    """The predictions of each file that is there; logits are told by their key."""
+    for name, (file, forecasts, labels) in FILES.items():
+        path = folder / file
+        if path.suffix == ".csv" and path.is_file():
+            table = np.genfromtxt(path, delimiter=",", names=True, usecols=(forecasts, labels))
+            table = table[np.isin(table[labels], (0, 1))]  # a draw is no outcome
+            yield name, cal.Predictions.from_probs(table[labels].astype(int), table[forecasts])
+        elif path.is_file():
+            with np.load(path) as arrays:
+                y, values = arrays[labels].astype(np.int64), arrays[forecasts]
+            make = cal.Predictions.from_probs if forecasts == "probs" else cal.Predictions.from_logits
+            yield name, make(y, values)
+
+
 def _drawn(rng, p):
     return (rng.random(len(p)) < p).astype(int)
 
@@ -222,30 +250,36 @@ def apart(row, theirs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=Path, help="write the answers of the libraries to this JSON file")
-    parser.add_argument("--data", type=Path, help="a folder of prediction files to compare, too")
+    parser.add_argument("--data", type=Path, help="the folder of the files in FILES")
     options = parser.parse_args()
-    kept = {}
+    kept = {"versions": versions(), "cases": {}, "files": {}}
     for name, predictions in cases():
-        for n_bins in (None, 10):
-            answers = {f"{row.library} {row.function}": (row, theirs) for row, theirs in compared(predictions, n_bins)}
-            show(f"{name}, {n_bins or 'default'} bins", answers)
-            kept.setdefault(name, {})[str(n_bins)] = {call: theirs for call, (_, theirs) in answers.items()}
-    for path in sorted(options.data.rglob("*.npz")) if options.data else []:
-        predictions = read(path)
-        answers = {f"{row.library} {row.function}": (row, theirs) for row, theirs in compared(predictions)}
-        show(path.name, answers)
+        kept["cases"][name] = {str(n_bins): asked(name, predictions, n_bins) for n_bins in NUMBERS}
+    for name, predictions in from_files(options.data) if options.data else ():
+        kept["files"][name] = asked(name, predictions, None)
     if options.keep:
-        libraries = sorted({call.rpartition(" ")[0] for call in CALLS})
-        versions = {library: installed(library) for library in libraries if installed(library)}
-        options.keep.write_text(json.dumps({"versions": versions, "answers": kept}, indent=1) + "\n", encoding="utf-8")
+        options.keep.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def versions():
+    """The libraries that are installed."""
+    libraries = dict.fromkeys(call.rpartition(" ")[0] for call in CALLS)
+    return {library: installed(library) for library in libraries if installed(library)}
+
+
+def asked(name, predictions, n_bins):
+    """What every library says, by its call; shown beside what calibrant says."""
+    answers = list(compared(predictions, n_bins))
+    show(f"{name}, {n_bins or 'default'} bins", answers)
+    return {f"{row.library} {row.function}": theirs for row, theirs in answers}
 
 
 def show(name, answers):
     """A line a function: what it says, what we say, how far they are apart."""
     print(f"\n{name}")
-    for call, (row, theirs) in answers.items():
-        distance = apart(row, theirs)
-        mark = "" if distance is None or distance <= AGREED else "  DIFFERS"
+    for row, theirs in answers:
+        call, distance = f"{row.library} {row.function}", apart(row, theirs)
+        mark = "" if distance is None or distance <= row.within else "  DIFFERS"
         print(f"  {call:80s} {theirs!s:24.24} {row.value:.10f} {'' if distance is None else f'{distance:.1e}'}{mark}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def middles(probabilities: Array, n_bins: int) -> Array:
     [0.0, 0.3, 1.0]
     """
     parts = np.array_split(np.sort(probabilities), min(n_bins, len(probabilities)))
-    inner = [(low[-1] + high[0]) / 2.0 for low, high in zip(parts[:-1], parts[1:], strict=True)]
+    inner = [(low[-1] + high[0]) / 2.0 for low, high in pairwise(parts)]
     return np.array([0.0, *inner, 1.0])
 
 

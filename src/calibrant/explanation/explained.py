@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -32,11 +32,11 @@ VISIBLE = 5e-5
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChangedChoice:
     """A choice in which a library differs, and by how much it moves the number after the choices before it.
 
-    >>> Choice("1 has a bin of its own", 0.0123)
-    Choice(words='1 has a bin of its own', difference=0.0123)
+    >>> ChangedChoice("1 has a bin of its own", 0.0123)
+    ChangedChoice(words='1 has a bin of its own', difference=0.0123)
     """
 
     words: str
@@ -47,8 +47,8 @@ class Choice:
 class Reported:
     """What one function of a library would report, beside calibrant's number.
 
-    `metric` is the specification of calibrant that gives the same value; None where there is none. The differences of
-    the `choices` add up to `difference`.
+    `metric` is the specification of calibrant that gives the same value, `within` 1e-6 or as far as is known; it is
+    None where the library reports nothing. The differences of the `choices` add up to `difference`.
 
     >>> import calibrant as cal
     >>> row = cal.explain([1, 0], [.95, 1.0]).rows[0]
@@ -65,7 +65,8 @@ class Reported:
     value: float
     ours: Result
     metric: Metric | None
-    choices: tuple[Choice, ...]
+    choices: tuple[ChangedChoice, ...]
+    within: float
     note: str = ""
 
     @property
@@ -84,7 +85,7 @@ class Reported:
             "library": self.library,
             "function": self.function,
             "value": number(self.value),
-            "reproduced": self.metric is not None,
+            "within": self.within,
             "ours": self.ours.name,
             "difference": number(self.difference),
             "choices": [{"words": choice.words, "difference": number(choice.difference)} for choice in self.choices],
@@ -101,11 +102,9 @@ class Explanation:
     >>> explanation = cal.explain([1, 0], [.95, 1.0], n_bins=10)
     >>> explanation.ours.value, len(explanation)
     (0.475, 13)
-    >>> print("\\n".join(str(explanation).splitlines()[:4]))
-    calibrant: ECE(binning=EqualWidth(n_bins=10)) 0.4750 (n=2, event, 10 equal-width bins)
-    <BLANKLINE>
-    library                  function                                               value  difference  of which  choice
-    torchmetrics             binary_calibration_error(n_bins=10)                   0.5250     +0.0500   +0.0500  1 has a bin of its own
+    >>> header, lines = explanation.table()
+    >>> lines[0]
+    ['torchmetrics', 'binary_calibration_error(n_bins=10)', '0.5250', '0.4750', '+0.0500 1 has a bin of its own']
     """
 
     ours: Result
@@ -120,11 +119,14 @@ class Explanation:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and cells: a line a function, and one more for each further choice that matters."""
         lines = [line for row in self.rows for line in _lines(row)]
-        return ["library", "function", "value", "difference", "of which", "choice"], lines
+        return ["library", "function", "value", "calibrant", "difference by choice"], lines
 
     def notes(self) -> list[str]:
         """What is said of single functions."""
-        return [f"{row.library} {row.function}: {row.note}" for row in self.rows if row.note]
+        names: dict[str, list[str]] = {}
+        for row in self.rows:
+            names.setdefault(row.note, []).append(f"{row.library} {row.function}")
+        return [f"{', '.join(functions)}: {note}" for note, functions in names.items() if note]
 
     def __str__(self) -> str:
         return "\n".join([f"calibrant: {self.ours}", "", aligned(*self.table()), "", *self.notes()])
@@ -148,8 +150,9 @@ class Explanation:
 def explain(
     predictions: object, y_proba: object = None, *, n_bins: int | None = None, **options: Unpack[DoorOptions]
 ) -> Explanation:
-    """What torchmetrics, netcal, scikit-learn, MAPIE, uncertainty-calibration, relplot and TensorFlow Probability report.
+    """What other libraries would report for the same predictions, and which of their choices makes the difference.
 
+    They are torchmetrics, netcal, scikit-learn, MAPIE, uncertainty-calibration, relplot and TensorFlow Probability.
     None of them is imported: each function is reproduced by a metric of calibrant, to 1e-6, or a note says why not.
     The choices in which it differs are made one after another, starting from `ECE` (`BRIER` for a Brier score), and
     each row says how much every choice moves the number. Each library uses its default number of bins, or `n_bins`.
@@ -198,27 +201,25 @@ def _require_plain(predictions: Predictions) -> None:
         raise CalibrationInputError("explain", expected, got=got, hint="give probabilities and hard labels alone")
 
 
-def _reported(
-    function: LibraryFunction, ours: Result, start: Metric, measured: Callable[[Metric], Result]
-) -> Reported:
+def _reported(function: LibraryFunction, ours: Result, start: Metric, measured: Callable[[Metric], Result]) -> Reported:
     """A function's value, step by step."""
+    names, told = (function.library, function.function), (function.within, function.note)
     beside = ours if function.recipe is None else measured(function.recipe)
     if function.steps is None:
-        return Reported(function.library, function.function, math.nan, beside, None, (), function.note)
+        return Reported(*names, math.nan, beside, None, (), *told)
     metric, value, choices = start if function.recipe is None else function.recipe, beside.value, []
     for words, changes in function.steps:
         metric = _changed(metric, changes)
         following = measured(metric).value
-        choices.append(Choice(words, following - value))
+        choices.append(ChangedChoice(words, following - value))
         value = following
-    specification = (metric if function.steps else beside.metric) if function.exact else None
-    return Reported(
-        function.library, function.function, value, beside, specification, tuple(choices), function.note
-    )
+    return Reported(*names, value, beside, metric if function.steps else beside.metric, tuple(choices), *told)
 
 
 def _changed(metric: Metric, changes: Mapping[str, object]) -> Metric:
-    """The metric with some of its choices changed, or of those of its bins."""
+    """The metric with some of its choices changed, or of those of its bins; or another metric."""
+    if "metric" in changes:
+        return cast(Metric, changes["metric"])
     fields = fields_of(metric)
     own = {name: choice for name, choice in changes.items() if name in fields}
     others = {name: choice for name, choice in changes.items() if name not in fields}
@@ -229,17 +230,16 @@ def _changed(metric: Metric, changes: Mapping[str, object]) -> Metric:
 def _lines(row: Reported) -> list[list[str]]:
     """The function with its first choice that matters, then a line for each further one."""
     matter = [choice for choice in row.choices if abs(choice.difference) >= VISIBLE]
-    shown = [[f"{choice.difference:+.4f}", choice.words] for choice in matter] or [["", _nothing(row)]]
-    value = "" if math.isnan(row.value) else f"{'' if row.metric else 'about '}{row.value:.4f}"
-    difference = "" if math.isnan(row.value) else f"{row.difference:+.4f}"
-    first = [row.library, row.function, value, difference]
-    return [[*(first if place == 0 else [""] * len(first)), *cells] for place, cells in enumerate(shown)]
+    shown = [f"{choice.difference:+.4f} {choice.words}" for choice in matter] or [_nothing(row)]
+    value = "" if math.isnan(row.value) else f"{'about ' if row.within > VISIBLE else ''}{row.value:.4f}"
+    first = [row.library, row.function, value, f"{row.ours.value:.4f}"]
+    return [[*(first if place == 0 else [""] * len(first)), words] for place, words in enumerate(shown)]
 
 
 def _nothing(row: Reported) -> str:
     if row.metric is None:
         return "see the note"
-    return "no choice that matters here" if row.choices else "the same choices"
+    return "none that matters here" if row.choices else "the same choices"
 
 
 def _cells(cells: Sequence[str], tag: str) -> str:

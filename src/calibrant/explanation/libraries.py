@@ -17,21 +17,26 @@ from calibrant.binning import EqualWidth
 from calibrant.distances import debiased_squared
 from calibrant.explanation import edge_rules as rules
 from calibrant.explanation.library_bins import mean_of_filled, mean_or_zero
+from calibrant.explanation.mesh_smooth import MeshSmoothError
 from calibrant.lenses.around import ByPrediction
 from calibrant.lenses.events import Answered, Classwise, OneClass, TopLabel
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 
 Step = tuple[str, Mapping[str, object]]
-"""A choice in words, and the fields of the metric or of its bins that make it."""
+"""A choice in words, and the fields of the metric or of its bins that make it; or the whole metric."""
+AGREED = 1e-6
+"""How near a function is reproduced: its own float32 arithmetic makes as much."""
+NEAR = 2e-6
+"""How far float32 arithmetic moves a probability that is computed from logits, at most."""
 
 
 @dataclass(frozen=True)
 class LibraryFunction:
     """A function of a library: the recipe it is compared with, and the steps from there to what it computes.
 
-    >>> LibraryFunction("mine", "error()").exact
-    True
+    >>> LibraryFunction("mine", "error()").within
+    1e-06
     """
 
     library: str
@@ -40,8 +45,8 @@ class LibraryFunction:
     """None where it reports nothing."""
     recipe: Metric | None = None
     """What it is compared with; None: the ECE."""
-    exact: bool = True
-    """Whether the steps lead to its value, up to rounding."""
+    within: float = AGREED
+    """How near the steps come to its value."""
     note: str = ""
     """What it returns if not a number; why it is not reproduced."""
 
@@ -71,6 +76,11 @@ class Asked:
     def bins(self, default: int) -> int:
         """The number of bins that the function is called with."""
         return self.n_bins or default
+
+    def call(self, name: str, bins: str, **options: str) -> str:
+        """The call of a function, whose option `bins` is left out where it has its default."""
+        keywords = {**options, **({} if self.n_bins is None else {bins: self.n_bins})}
+        return f"{name}({', '.join(f'{option}={value!r}' for option, value in keywords.items())})"
 
 
 def functions_of(predictions: Predictions, n_bins: int | None = None) -> Iterator[LibraryFunction]:
@@ -114,62 +124,59 @@ def _torchmetrics(asked: Asked) -> Iterator[LibraryFunction]:
     elif not asked.is_event:
         steps.append(("probabilities and totals in float32", {"compared": "float32", "summed": "float32"}))
     task = "binary" if asked.is_event else "multiclass"
-    yield LibraryFunction("torchmetrics", f"{task}_calibration_error(n_bins={n_bins})", tuple(steps))
+    yield LibraryFunction("torchmetrics", asked.call(f"{task}_calibration_error", "n_bins"), tuple(steps))
 
 
 def _netcal(asked: Asked) -> Iterator[LibraryFunction]:
     n_bins = asked.bins(10)
-    name = f"ECE(bins={n_bins}).measure"
+    name = asked.call("ECE", "bins") + ".measure"
     few = asked.predictions.labels is not None and len(np.unique(asked.predictions.labels)) <= 2
     if few and not asked.is_event and not asked.two_columns:
         note = "raises RuntimeError: it takes labels of at most two values for a binary task"
-        yield LibraryFunction("netcal", name, None, exact=False, note=note)
+        yield LibraryFunction("netcal", name, None, note=note)
         return
     steps = [*_number(asked, n_bins), *([POSITIVE] if asked.two_columns else []), LEFT, LINSPACE]
     if asked.is_single:
-        steps.append(("samples counted by float64 edges, averaged by float32 edges", {"counted": "float64"}))
+        steps.append(("counted by float64 edges, averaged by float32 ones", {"counted": "float64"}))
     yield LibraryFunction("netcal", name, tuple(steps))
-    filled = f"ACE(bins={n_bins}).measure"
-    yield LibraryFunction("netcal", filled, (*steps, EACH_BIN))
+    yield LibraryFunction("netcal", asked.call("ACE", "bins") + ".measure", (*steps, EACH_BIN))
 
 
 def _scikit_learn(asked: Asked) -> Iterator[LibraryFunction]:
     n_bins = asked.bins(5)
     question = [POSITIVE] if asked.two_columns else []
-    note = "returns the bins; this is the mean of |prob_true - prob_pred|"
-    for strategy, edges in (("uniform", LINSPACE), ("quantile", ("edges at percentiles", {"edges": rules.percentiles}))):
+    note = "returns a curve; the value is the mean of |prob_true - prob_pred|"
+    percentiles: Step = ("edges at percentiles", {"edges": rules.percentiles})
+    for strategy, edges in (("uniform", LINSPACE), ("quantile", percentiles)):
         steps = (*_number(asked, n_bins), *question, edges, *_wider(asked), EACH_BIN)
-        name = f'calibration_curve(n_bins={n_bins}, strategy="{strategy}")'
+        name = asked.call("calibration_curve", "n_bins", strategy=strategy)
         yield LibraryFunction("scikit-learn", name, steps, note=note)
     half: Step = ("half of the sum over the two classes", {"lens": OneClass(1)})
     steps = (half,) if asked.two_columns else ()
-    yield LibraryFunction("scikit-learn", "brier_score_loss", steps, recipes.BRIER)
+    yield LibraryFunction("scikit-learn", "brier_score_loss()", steps, recipes.BRIER, note="compared with BRIER")
 
 
 def _mapie(asked: Asked) -> Iterator[LibraryFunction]:
     n_bins = asked.bins(50)
     intervals = _number(asked, n_bins - 1, "{} intervals instead of {} bins: n edges make n - 1")
     uniform = (*intervals, LINSPACE, OWN_ZERO, *_wider(asked))
-    name = f"expected_calibration_error(num_bins={n_bins}"
-    yield LibraryFunction("MAPIE", f"{name})", uniform)
-    groups: Step = ("edges from groups of neighbouring rows: row order matters", {"edges": rules.row_groups})
+    name = "expected_calibration_error"
+    yield LibraryFunction("MAPIE", asked.call(name, "num_bins"), uniform)
+    groups: Step = ("edges follow the order of rows", {"edges": rules.row_groups})
     split = (*_number(asked, n_bins), groups, *_wider(asked))
     if len(asked.predictions) >= n_bins:
-        yield LibraryFunction("MAPIE", f'{name}, split_strategy="array split")', split)
+        yield LibraryFunction("MAPIE", asked.call(name, "num_bins", split_strategy="array split"), split)
     if not asked.is_event:
-        lens: Step = (
-            "the mean over predicted classes, each class by itself",
-            {"lens": ByPrediction(TopLabel()), "across": mean_of},
-        )
-        yield LibraryFunction("MAPIE", f"top_label_ece(num_bins={n_bins})", (lens, *uniform))
+        lens: Step = ("the mean over predicted classes", {"lens": ByPrediction(TopLabel()), "across": mean_of})
+        yield LibraryFunction("MAPIE", asked.call("top_label_ece", "num_bins"), (lens, *uniform))
 
 
 def _uncertainty_calibration(asked: Asked) -> Iterator[LibraryFunction]:
     library, n_bins, wider = "uncertainty-calibration", asked.bins(15), _wider(asked)
     count = _number(asked, n_bins)
-    yield LibraryFunction(library, f"get_ece(num_bins={n_bins})", (*count, *wider))
-    middles: Step = ("bins of equally many samples, cut half-way between values", {"edges": rules.middles})
-    yield LibraryFunction(library, f"get_ece_em(num_bins={n_bins})", (*count, middles, *wider))
+    yield LibraryFunction(library, asked.call("get_ece", "num_bins"), (*count, *wider))
+    middles: Step = ("equally many samples a bin, cut between values", {"edges": rules.middles})
+    yield LibraryFunction(library, asked.call("get_ece_em", "num_bins"), (*count, middles, *wider))
     distinct: Step = ("a bin for each distinct value", {"edges": rules.between_values})
     classwise: Step = ("every class by itself, not the predicted class", {"lens": Classwise()})
     combined = {"aggregate": root_mean} if asked.is_event else {"aggregate": mean_or_zero, "across": root_mean_of}
@@ -189,22 +196,27 @@ def _relplot(asked: Asked) -> Iterator[LibraryFunction]:
     n_bins = asked.bins(10)
     division: Step = ("bin numbers by the division p / (1 / n)", {"edges": rules.reached_by_division})
     steps = (*_number(asked, n_bins), LEFT, division, OWN_ONE)
-    yield LibraryFunction("relplot", f"binnedECE(nbins={n_bins})", steps)
-    note = (
-        "not reproduced: it smooths on a grid, counts probabilities of exactly 0 or 1 half, and searches the "
-        "bandwidth in ten steps; calibrant's smooth error does none of these"
-    )
-    yield LibraryFunction("relplot", "smECE", (), recipes.SMECE, exact=False, note=note)
+    yield LibraryFunction("relplot", asked.call("binnedECE", "nbins"), steps)
+    mesh: Step = ("a mesh: ends count half, bandwidth to 1/1024", {"metric": MeshSmoothError()})
+    yield LibraryFunction("relplot", "smECE()", (mesh,), recipes.SMECE, note="compared with SMECE")
 
 
 def _tensorflow(asked: Asked) -> Iterator[LibraryFunction]:
-    if not asked.predictions.forecasts.knows_truth:
+    predictions, n_bins = asked.predictions, asked.bins(15)
+    if not predictions.forecasts.knows_truth:
         return
-    n_bins = asked.bins(15)
-    lens: Step = ("asks about the predicted answer, yes or no, not about the event", {"lens": Answered()})
+    answer: Step = ("asks about the likelier answer, not the event", {"lens": Answered()})
     product: Step = ("bin numbers by the product n p", {"edges": rules.reached_by_product})
     casts: Step = ("probabilities and totals in float32", {"compared": "float32", "summed": "float32"})
-    steps = (*_number(asked, n_bins), *([lens] if asked.is_event else []), LEFT, product, casts)
-    name = f"stats.expected_calibration_error(num_bins={n_bins})"
-    note = "takes float32 logits: rounding in its softmax can move a probability that lies on an edge"
-    yield LibraryFunction("TensorFlow Probability", name, steps, note=note)
+    steps = (*_number(asked, n_bins), *([answer] if asked.is_event else []), LEFT, product, casts)
+    scaled = np.asarray(Answered()(predictions).outputs).astype(np.float64) * n_bins
+    nearest = np.rint(scaled)
+    rows = int(((np.abs(scaled - nearest) <= NEAR * n_bins) & (nearest < n_bins)).sum())
+    note = f"takes float32 logits: rounding may move probabilities that lie on an edge, {rows:,} of {len(scaled):,}"
+    yield LibraryFunction(
+        "TensorFlow Probability",
+        f"stats.expected_calibration_error(num_bins={n_bins})",
+        steps,
+        within=min(1.0, AGREED + 2 * rows / len(predictions)),
+        note=note if rows else "",
+    )

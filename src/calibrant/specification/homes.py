@@ -23,6 +23,7 @@ OF_ONE_ESTIMATOR = {
         *("reached_by_division", "reached_by_product", "row_groups", "torch_linspace"),
     ),
     "explanation.library_bins": ("LibraryBins", "mean_of_filled", "mean_or_zero"),
+    "explanation.mesh_smooth": ("MeshSmoothError",),
 }
 """Those that never were public, and what `refine` gives."""
 HOMES = {name: module for homes in (MOVED, OF_ONE_ESTIMATOR) for module, names in homes.items() for name in names}
