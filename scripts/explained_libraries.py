@@ -189,6 +189,7 @@ def cases():
         "three rows": (np.array([1, 0, 1]), np.array([0.3, 0.35, 1.0])),
         "votes of 15": (_labels(rng, votes), votes),
         "five classes": (_labels(rng, soft), soft),
+        "two of three classes": (np.arange(60) % 2, votes[:60]),
         "two columns": (_drawn(rng, smooth), np.column_stack([1 - smooth, smooth])),
     }
     for name, (y, p) in arrays.items():
