@@ -30,6 +30,8 @@ from calibrant.files import SHIPPED, read
 
 warnings.filterwarnings("ignore")  # what the libraries say about themselves is not what is compared
 
+CLOSE = 1e-6
+"""How near a library is reproduced unless an explanation says otherwise."""
 NUMBERS = (None, 10)
 """Numbers of bins that libraries are asked for; None: each has its default."""
 DISTRIBUTIONS = {"MAPIE": "mapie", "TensorFlow Probability": "tensorflow-probability"}
@@ -253,11 +255,12 @@ def main():
     parser.add_argument("--keep", type=Path, help="write the answers of the libraries to this JSON file")
     parser.add_argument("--data", type=Path, help="the folder of the files in FILES")
     options = parser.parse_args()
-    kept = {"versions": versions(), "cases": {}, "files": {}}
+    kept = {"versions": versions(), "agreement": {}, "cases": {}, "files": {}}
+    agreement = kept["agreement"]
     for name, predictions in cases():
-        kept["cases"][name] = {str(n_bins): asked(name, predictions, n_bins) for n_bins in NUMBERS}
+        kept["cases"][name] = {str(n_bins): asked(name, predictions, n_bins, agreement) for n_bins in NUMBERS}
     for name, predictions in from_files(options.data) if options.data else ():
-        kept["files"][name] = asked(name, predictions, None)
+        kept["files"][name] = asked(name, predictions, None, agreement)
     if options.keep:
         options.keep.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
@@ -268,10 +271,20 @@ def versions():
     return {library: installed(library) for library in libraries if installed(library)}
 
 
-def asked(name, predictions, n_bins):
-    """What every library says, by its call; shown beside what calibrant says."""
+def asked(name, predictions, n_bins, agreement):
+    """What every library says, by its call; shown beside what calibrant says, and added to how far they are apart."""
     answers = list(compared(predictions, n_bins))
     show(f"{name}, {n_bins or 'default'} bins", answers)
+    for row, theirs in answers:
+        counts = agreement.setdefault(row.library, {"exact": 0, "farthest": 0.0, "on edges": 0, "raises": 0})
+        distance = apart(row, theirs)
+        if distance is None:
+            counts["raises"] += 1
+        elif row.within > CLOSE:
+            counts["on edges"] += 1
+        else:
+            counts["exact"] += 1
+            counts["farthest"] = max(counts["farthest"], distance)
     return {f"{row.library} {row.function}": theirs for row, theirs in answers}
 
 

@@ -181,8 +181,8 @@ def _uncertainty_calibration(asked: Asked) -> Iterator[LibraryFunction]:
     classwise: Step = ("every class by itself, not the predicted class", {"lens": Classwise()})
     combined = {"aggregate": root_mean} if asked.is_event else {"aggregate": mean_or_zero, "across": root_mean_of}
     squared: Step = ("root of the debiased mean squared gap", {"distance": debiased_squared, **combined})
-    edges = (distinct if _repeats(asked) else middles, *wider)
-    steps = (*_number(asked, 15), *([] if asked.is_event else [classwise]), *edges, squared)
+    edges = [distinct] if _repeats(asked) else [*_number(asked, 15), middles]
+    steps = (*([] if asked.is_event else [classwise]), *edges, *wider, squared)
     yield LibraryFunction(library, "get_calibration_error()", steps)
 
 
