@@ -149,11 +149,13 @@ def test_only_edges_from_groups_of_rows_follow_their_order():
 
 
 def test_edges_of_torch_are_rounded_once_from_the_nearer_end():
-    """By hand: of nine bins in float32, 1 - 3 step is rounded once; the product first would be another number."""
-    edges = edge_rules.torch_linspace(np.zeros(1, np.float32), 9)
-    step = np.float32(1) / np.float32(9)
+    """Of fifteen in float32, the twelfth is 1 - 3 steps in one rounding: neither 12 steps, nor the product first."""
+    edges = edge_rules.torch_linspace(np.zeros(1, np.float32), 15)
+    step = np.float32(1) / np.float32(15)
     assert edges.dtype == np.float32
-    assert edges[6] == np.float32(1 - 3 * float(step)) != np.float32(1) - np.float32(3) * step
+    assert edges[12] == np.float32(1 - 3 * float(step))
+    assert edges[12] != np.float32(12 * float(step))
+    assert edges[12] != np.float32(1) - np.float32(3) * step
     assert edges[3] == np.float32(3) * step
 
 
