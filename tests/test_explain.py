@@ -163,7 +163,8 @@ def test_edges_of_torch_are_rounded_once_from_the_nearer_end():
 def test_bin_numbers_by_arithmetic_are_those_of_their_edges(kind):
     rng = np.random.default_rng(2)
     for n in range(2, 101):
-        p = np.concatenate([np.arange(n + 1) / n, np.nextafter(np.arange(n) / n, 1), rng.random(20)]).astype(kind)
+        on = (np.arange(n + 1) / n).astype(kind)
+        p = np.concatenate([on, *(np.nextafter(on, kind(end)) for end in (0, 1)), rng.random(20).astype(kind)])
         divided = edge_rules.reached_by_division(p, n)
         assert (np.searchsorted(divided, p, "right") - 1 == (p / (1.0 / n)).astype(int)).all()
         product = edge_rules.reached_by_product(p, n)
