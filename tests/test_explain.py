@@ -230,6 +230,14 @@ def test_the_likeliest_classes_alone_are_refused():
         cal.explain(few)
 
 
+@pytest.mark.parametrize(("kind", "n_bins", "raises"), [("f", 93, True), ("f", 94, False), ("d", 93, False)])
+def test_an_index_that_relplot_does_not_have_is_told(kind, n_bins, raises):
+    """As relplot 1.0.3 does: 1 / (1 / 93) is 93 in float32, and 92 in whole bins of float64."""
+    p = np.array([0.5, 1.0], kind)
+    row = next(row for row in cal.explain([1, 1], p, n_bins=n_bins) if "binnedECE" in row.function)
+    assert (row.metric is None) == ("raises IndexError" in row.note) == raises
+
+
 def test_one_bin_is_refused():
     with pytest.raises(cal.CalibrationInputError, match="n_bins: must be a whole number of at least 2"):
         cal.explain([1, 0], [0.9, 0.2], n_bins=1)
