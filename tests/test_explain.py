@@ -100,7 +100,7 @@ def test_plain_library_bins_are_those_of_equal_width(kind, closed):
             cal.BinnedError(binning=binning(n_bins, closed=closed))(y, p).value
             for binning in (LibraryBins, cal.EqualWidth)
         )
-        assert theirs == ours
+        assert theirs == pytest.approx(ours, abs=1e-12)
 
 
 def ece(y, p, **choices):
@@ -236,6 +236,13 @@ def test_an_index_that_relplot_does_not_have_is_told(kind, n_bins, raises):
     p = np.array([0.5, 1.0], kind)
     row = next(row for row in cal.explain([1, 1], p, n_bins=n_bins) if "binnedECE" in row.function)
     assert (row.metric is None) == ("raises IndexError" in row.note) == raises
+
+
+def test_library_bins_refuse_weights_and_vectors():
+    with pytest.raises(cal.CalibrationInputError, match="LibraryBins: takes rows that count alike"):
+        cal.ECE.replace(binning=LibraryBins())([1, 0], [0.9, 0.2], sample_weight=[1, 2])
+    with pytest.raises(cal.CalibrationInputError, match="one coordinate per question"):
+        cal.BinnedError(lens=cal.Full(), binning=LibraryBins())([0, 1], [[0.9, 0.1], [0.2, 0.8]])
 
 
 def test_one_bin_is_refused():

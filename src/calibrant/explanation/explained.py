@@ -54,7 +54,7 @@ class Reported:
     >>> row = cal.explain([1, 0], [.95, 1.0]).rows[0]
     >>> row.library, row.value, row.ours.value
     ('torchmetrics', 0.525, 0.475)
-    >>> [choice.words for choice in row.choices if choice.difference]
+    >>> [choice.words for choice in row.choices if abs(choice.difference) > 1e-9]
     ['1 has a bin of its own']
     >>> row.metric([1, 0], [.95, 1.0]).value
     0.525

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.aggregates import mean
 from calibrant.binning.contract import MOST_BINS, counted_bins
-from calibrant.binning.fixed import pooled
 from calibrant.bins import Bins, check_memory
 from calibrant.checks import flag, whole, word
 from calibrant.door.arrays import Array
+from calibrant.exceptions import CalibrationInputError
 from calibrant.explanation.edge_rules import EdgeRule, quotients
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints, Totals
@@ -27,9 +28,9 @@ class LibraryBins:
 
     The end that the closed side leaves out (0 of right-closed bins, 1 of left-closed ones) is put into the next bin,
     or has an `own_bin`. Probabilities are `compared` with edges that are rounded to the type they are "given" in; or
-    with edges in "float64"; or both are cast to "float32". Totals are `summed` "exact", or one row after another in
-    the type that is "given", or in "float32". Rows are `counted` in the bins they are summed in ("alike"), or by
-    edges in "float64".
+    with edges in "float64"; or both are cast to "float32". Totals are `summed` one row after another, in "float64" or
+    in "float32". Rows are `counted` in the bins they are summed in ("alike"), or by edges in "float64". Weights are
+    refused, since the libraries take none.
 
     >>> import calibrant as cal
     >>> from calibrant.explanation.library_bins import LibraryBins
@@ -45,7 +46,7 @@ class LibraryBins:
     closed: str = "right"
     own_bin: bool = False
     compared: str = "given"
-    summed: str = "exact"
+    summed: str = "float64"
     counted: str = "alike"
 
     facts: ClassVar[Facts] = Facts("binning", reads="rows in their order")
@@ -55,7 +56,7 @@ class LibraryBins:
         word(self.closed, "closed", "left", "right")
         flag(self.own_bin, "own_bin")
         word(self.compared, "compared", "given", "float32", "float64")
-        word(self.summed, "summed", "exact", "given", "float32")
+        word(self.summed, "summed", "float64", "float32")
         word(self.counted, "counted", "alike", "float64")
 
     @property
@@ -65,7 +66,8 @@ class LibraryBins:
     def summarise(self, view: View) -> View:
         """The rows themselves, in their order."""
         view.require_event("LibraryBins", "KDTree for vectors")
-        view.require_whole_weights("LibraryBins")
+        if view.weight is not None:
+            raise CalibrationInputError("LibraryBins", "takes rows that count alike", got="sample weights")
         outputs = np.array(view.outputs)  # a batch's buffer may be used again
         return dataclasses.replace(view, outputs=outputs, targets=np.asarray(view.targets), logits=None)
 
@@ -74,14 +76,20 @@ class LibraryBins:
         codes = self.assign(summary)
         width = max(self.n_bins, int(codes.max(initial=0)) + 1)
         check_memory(summary.questions, width, 1)
-        size, outputs, targets, squares = pooled(summary, codes, width)
-        if self.summed != "exact":
-            size, outputs, targets = self._rounded(summary, codes, width)
+        shape, kept = (summary.questions, width), codes >= 0
+        values = (kept, summary.outputs[:, :, 0], summary.truth_rows[:, :, 0])
+        places = _places(summary, codes, width)
+        sums = np.zeros((3, summary.questions * width), self.summed)
+        for total, each in zip(sums, values, strict=True):
+            np.add.at(total, places, each[kept].astype(self.summed))  # one row after another
+        size, outputs, targets = sums.astype(np.float64)
         if self.counted != "alike":
-            counts = pooled(summary, dataclasses.replace(self, compared=self.counted).assign(summary), width)[0]
-            share = (counts.value / np.where(size.value > 0, size.value, 1.0))[:, :, None]
-            size, outputs, targets = counts, Totals.of(outputs.value * share), Totals.of(targets.value * share)
-        return Bins(summary.about, size, outputs, targets, np.full(summary.questions, self.n_bins), squares=squares)
+            others = _places(summary, dataclasses.replace(self, compared=self.counted).assign(summary), width)
+            counts = np.bincount(others, minlength=len(size)).astype(np.float64)
+            share = counts / np.where(size > 0, size, 1.0)
+            size, outputs, targets = counts, outputs * share, targets * share
+        sizes, *pair = (Totals.of(total).reshape(*shape, 1) for total in (size, outputs, targets))
+        return Bins(summary.about, sizes[:, :, 0], pair[0], pair[1], np.full(summary.questions, self.n_bins))
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer; -1 where the view drops it."""
@@ -92,26 +100,14 @@ class LibraryBins:
                 codes[rows, column] = self._codes(view.outputs[rows, column, 0], view.precision)
         return codes
 
-    def _codes(self, probabilities: Array, precision: Precision) -> Ints:
-        values = probabilities.astype(np.float32) if self.compared == "float32" else probabilities
-        edges = self.edges(values, self.n_bins)
-        if self.compared != "float64":
-            edges = edges.astype(values.dtype) if self.compared == "float32" else precision.edges(edges.astype(float))
+    def _codes(self, probabilities: Array, precision: Precision) -> Array:
+        narrow = probabilities.astype(np.float32) if self.compared == "float32" else probabilities
+        values = narrow.astype(np.float64) if self.compared == "float64" else narrow
+        edges = self.edges(narrow, self.n_bins).astype(np.float64)
+        edges = precision.edges(edges) if self.compared == "given" else edges
         right = self.closed == "right"
         cuts = edges[0 if self.own_bin and right else 1 : None if self.own_bin and not right else -1]
-        return np.searchsorted(cuts, values, side="left" if right else "right")
-
-    def _rounded(self, view: View, codes: Ints, width: int) -> tuple[Totals, Totals, Totals]:
-        """Counts, probabilities and outcomes, each added to a running total of the type."""
-        dtype = view.outputs.dtype if self.summed == "given" else np.dtype(np.float32)
-        sums = np.zeros((3, view.questions * width), dtype)
-        question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
-        kept = codes >= 0
-        places = (question * width + codes)[kept]
-        for total, values in zip(sums, (kept, view.outputs[:, :, 0], view.truth_rows[:, :, 0]), strict=True):
-            np.add.at(total, places, values[kept].astype(dtype))
-        size, outputs, targets = (Totals.of(total).reshape(view.questions, width, 1) for total in sums)
-        return size[:, :, 0], outputs, targets
+        return kernels.scalar_codes(values[:, None], cuts.astype(values.dtype), self.closed, 0.0)[:, 0]
 
     def __str__(self) -> str:
         return f"{counted_bins(self.n_bins, 'library')}, {self.closed}-closed"
@@ -141,3 +137,9 @@ def mean_or_zero(distances: Floats, bins: Bins) -> Floats:
     0.0
     """
     return np.maximum(mean(distances, bins), 0.0)
+
+
+def _places(view: View, codes: Ints, width: int) -> Ints:
+    """The bin of each answer that counts, among those of all questions."""
+    question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
+    return (question * width + codes)[codes >= 0]
