@@ -89,7 +89,7 @@ def test_differences_of_choices_add_up(name):
     assert any(choice.difference for row in explanation for choice in row.choices)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("closed", ["left", "right"])
 def test_plain_library_bins_are_those_of_equal_width(kind, closed):
     rng = np.random.default_rng(0)
@@ -184,6 +184,7 @@ def test_an_explanation_prints_and_becomes_json():
     content = json.loads(explanation.to_json())
     assert content["rows"][0]["library"] == "torchmetrics"
     assert content["rows"][0]["difference"] == pytest.approx(0.05)
+    assert content["rows"][-1]["within"] == 1e-6  # a probability of 1 is on no edge that rounding could cross
     assert content["ours"]["value"] == 0.475
     assert "<td>torchmetrics</td>" in explanation._repr_html_()
 

@@ -24,7 +24,7 @@ from calibrant.views import View
 
 @dataclass(frozen=True)
 class LibraryBins:
-    """Bins whose edges, closed side and rounding are those of another library; as they are, `EqualWidth`'s.
+    """Bins whose edges, closed side and rounding are those of another library; by default, those of `EqualWidth`.
 
     The end that the closed side leaves out (0 of right-closed bins, 1 of left-closed ones) is put into the next bin,
     or has an `own_bin`. Probabilities are `compared` with edges that are rounded to the type they are "given" in; or
