@@ -73,38 +73,46 @@ class LibraryBins:
 
     def conclude(self, summary: View) -> Bins:
         """The totals of each bin, rounded as they are summed."""
-        codes = self.assign(summary)
-        width = max(self.n_bins, int(codes.max(initial=0)) + 1)
-        check_memory(summary.questions, width, 1)
-        shape, kept = (summary.questions, width), codes >= 0
-        values = (kept, summary.outputs[:, :, 0], summary.truth_rows[:, :, 0])
-        places = _places(summary, codes, width)
-        sums = np.zeros((3, summary.questions * width), self.summed)
-        for total, each in zip(sums, values, strict=True):
-            np.add.at(total, places, each[kept].astype(self.summed))  # one row after another
-        size, outputs, targets = sums.astype(np.float64)
-        if self.counted != "alike":
-            others = _places(summary, dataclasses.replace(self, compared=self.counted).assign(summary), width)
-            counts = np.bincount(others, minlength=len(size)).astype(np.float64)
-            share = counts / np.where(size > 0, size, 1.0)
-            size, outputs, targets = counts, outputs * share, targets * share
-        sizes, *pair = (Totals.of(total).reshape(*shape, 1) for total in (size, outputs, targets))
-        return Bins(summary.about, sizes[:, :, 0], pair[0], pair[1], np.full(summary.questions, self.n_bins))
+        tables = [self._sums(summary, question) for question in range(summary.questions)]
+        width = max(table.shape[1] for table in tables)
+        check_memory(len(tables), width, 1)
+        sums = np.zeros((3, len(tables), width, 1))
+        for question, table in enumerate(tables):
+            sums[:, question, : table.shape[1], 0] = table
+        size, outputs, targets = map(Totals.of, sums)
+        return Bins(summary.about, size[:, :, 0], outputs, targets, np.full(len(tables), self.n_bins))
 
     def assign(self, view: View) -> Ints:
         """The bin of each answer; -1 where the view drops it."""
         codes = np.full(view.outputs.shape[:2], -1)
         for question in range(view.questions):
             rows, column = view.rows_of(question), question % view.v
-            if len(rows):
-                codes[rows, column] = self._codes(view.outputs[rows, column, 0], view.precision)
+            codes[rows, column] = self._codes(view.outputs[rows, column, 0], view.precision, self.compared)
         return codes
 
-    def _codes(self, probabilities: Array, precision: Precision) -> Array:
-        narrow = probabilities.astype(np.float32) if self.compared == "float32" else probabilities
-        values = narrow.astype(np.float64) if self.compared == "float64" else narrow
+    def _sums(self, view: View, question: int) -> Floats:
+        """Counts, probabilities and outcomes (3, b) of a question's bins."""
+        rows = view.rows_of(question)
+        probabilities, outcomes = view.outputs[rows, question % view.v, 0], view.truth_of(question, rows)[:, 0]
+        codes = self._codes(probabilities, view.precision, self.compared)
+        counted = codes if self.counted == "alike" else self._codes(probabilities, view.precision, self.counted)
+        width = max(self.n_bins, *(int(each.max(initial=0)) + 1 for each in (codes, counted)))
+        sums = np.zeros((3, width), self.summed)
+        for total, values in zip(sums, (np.ones(len(rows)), probabilities, outcomes), strict=True):
+            np.add.at(total, codes, values.astype(self.summed))  # one row after another
+        if self.counted == "alike":
+            return sums.astype(np.float64)
+        means = sums[1:] / np.where(sums[0] > 0, sums[0], 1.0)
+        return np.vstack([np.ones(width), means]) * np.bincount(counted, minlength=width)
+
+    def _codes(self, probabilities: Array, precision: Precision, compared: str) -> Array:
+        """The bins of probabilities that are compared with the edges so."""
+        if not len(probabilities):
+            return np.zeros(0, np.int64)
+        narrow = probabilities.astype(np.float32) if compared == "float32" else probabilities
+        values = narrow.astype(np.float64) if compared == "float64" else narrow
         edges = self.edges(narrow, self.n_bins).astype(np.float64)
-        edges = precision.edges(edges) if self.compared == "given" else edges
+        edges = precision.edges(edges) if compared == "given" else edges
         right = self.closed == "right"
         cuts = edges[0 if self.own_bin and right else 1 : None if self.own_bin and not right else -1]
         return kernels.scalar_codes(values[:, None], cuts.astype(values.dtype), self.closed, 0.0)[:, 0]
@@ -137,9 +145,3 @@ def mean_or_zero(distances: Floats, bins: Bins) -> Floats:
     0.0
     """
     return np.maximum(mean(distances, bins), 0.0)
-
-
-def _places(view: View, codes: Ints, width: int) -> Ints:
-    """The bin of each answer that counts, among those of all questions."""
-    question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
-    return (question * width + codes)[codes >= 0]
