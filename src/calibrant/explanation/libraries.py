@@ -102,6 +102,7 @@ OWN_ONE: Step = ("1 has a bin of its own", {"own_bin": True})
 OWN_ZERO: Step = ("0 has a bin of its own", {"own_bin": True})
 WIDER: Step = ("float32 values compared with float64 edges", {"compared": "float64"})
 SINGLE_TOTALS: Step = ("totals in float32", {"summed": "float32"})
+SINGLE: Step = ("probabilities and totals in float32", {"compared": "float32", "summed": "float32"})
 POSITIVE: Step = ("asks about class 1, not the predicted class", {"lens": OneClass(1)})
 EACH_BIN: Step = ("every bin that holds samples counts the same", {"aggregate": mean_of_filled})
 
@@ -122,7 +123,7 @@ def _torchmetrics(asked: Asked) -> Iterator[LibraryFunction]:
     if asked.is_single:
         steps.append(SINGLE_TOTALS)
     elif not asked.is_event:
-        steps.append(("probabilities and totals in float32", {"compared": "float32", "summed": "float32"}))
+        steps.append(SINGLE)
     task = "binary" if asked.is_event else "multiclass"
     yield LibraryFunction("torchmetrics", asked.call(f"{task}_calibration_error", "n_bins"), tuple(steps))
 
@@ -212,8 +213,7 @@ def _tensorflow(asked: Asked) -> Iterator[LibraryFunction]:
         return
     answer: Step = ("asks about the likelier answer, not the event", {"lens": Answered()})
     product: Step = ("bin numbers by the product n p", {"edges": rules.reached_by_product})
-    casts: Step = ("probabilities and totals in float32", {"compared": "float32", "summed": "float32"})
-    steps = (*_number(asked, n_bins), *([answer] if asked.is_event else []), LEFT, product, casts)
+    steps = (*_number(asked, n_bins), *([answer] if asked.is_event else []), LEFT, product, SINGLE)
     scaled = np.asarray(Answered()(predictions).outputs).astype(np.float64) * n_bins
     nearest = np.rint(scaled)
     rows = int(((np.abs(scaled - nearest) <= NEAR * n_bins) & (nearest < n_bins)).sum())
