@@ -301,6 +301,7 @@ _SHADOWING = ("maximum", "mean", "power", "where")
 _MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "scale", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
+    "explanation": ("Explanation", "explain"),
     "inference.bands": ("ConfidenceBand", "ConsistencyBand", "reliability_band"),
     "inference.bootstrap": ("Bootstrap",),
     "inference.calibration_tests": ("HypothesisTest", "cox_test", "hosmer_lemeshow_test", "spiegelhalter_test"),
