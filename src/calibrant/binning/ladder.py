@@ -12,10 +12,11 @@ import numpy as np
 from calibrant import kernels
 from calibrant.binning import cells
 from calibrant.binning.running import Ladder
-from calibrant.binning.sorting import columns, distinct, reduced, small
+from calibrant.binning.sorting import columns, distinct, known, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.cell_tallies import MODULUS, marks
 from calibrant.kernels.precision import DOUBLE, Precision, counted
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
@@ -74,7 +75,7 @@ class Forecasts(Summary):
         tables = [distinct(values, hits) for values, hits in columns(view)]
         values, counts, targets = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
-        return cls(view.about, values, counts, targets, starts, _known(view))
+        return cls(view.about, values, counts, targets, starts, known(view))
 
     @classmethod
     def _of_any(cls, view: View) -> Forecasts:
@@ -94,7 +95,7 @@ class Forecasts(Summary):
             np.concatenate(counts),
             Totals.joined(targets),
             np.cumsum([0, *map(len, values)]),
-            _known(view),
+            known(view),
             None if (weight == 1).all() else Totals.of(np.square(weight)),
         )._collapsed()
 
@@ -126,13 +127,13 @@ class Forecasts(Summary):
         less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
         precisions = tuple((precision, -rows) for precision, rows in other.precisions)
-        marks = None if other.marks is None else -other.marks % cells.MODULUS
+        negated = None if other.marks is None else -other.marks % MODULUS
         negative = dataclasses.replace(
             other,
             counts=counts,
             targets=targets,
             precisions=precisions,
-            marks=marks,
+            marks=negated,
             **less,  # type: ignore[arg-type]
         )
         rest = self._joined(negative, about)
@@ -172,7 +173,7 @@ class Forecasts(Summary):
             yield "samples without rows"
         if self.squares is not None and (self.squares - counts).negative.any():
             yield "squares of whole weights below their sums"
-        if self.marks is not None and not ((self.marks >= 0) & (self.marks < cells.MODULUS)).all():
+        if self.marks is not None and not ((self.marks >= 0) & (self.marks < MODULUS)).all():
             yield "marks that were not counted"
         yield from self._impossible(targets)
 
@@ -225,7 +226,7 @@ class Forecasts(Summary):
             targets=targets,
             starts=np.searchsorted(question[first], np.arange(len(self.starts))),
             closed=None if self.closed is None else self.closed[order][first],
-            marks=None if self.marks is None else reduced(self.marks[order], first) % cells.MODULUS,
+            marks=None if self.marks is None else reduced(self.marks[order], first) % MODULUS,
             **{name: totals[order].reduced(first) for name, totals in self._totals.items()},  # type: ignore[arg-type]
         )
 
@@ -243,8 +244,8 @@ class Forecasts(Summary):
         """Distinct forecasts moved to other values, in order; those that meet are one entry."""
         squared = Totals.of(np.square(self.values.astype(np.float64))).times(self.counts)
         true = Totals.of(self.values).times(self.targets) if isinstance(self.targets, np.ndarray) else None
-        marks = cells.marks(self.values) * (self.counts.astype(np.int64) % cells.MODULUS)[:, None] % cells.MODULUS
-        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared, marks=marks)
+        marked = marks(self.values) * (self.counts.astype(np.int64) % MODULUS)[:, None] % MODULUS
+        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared, marks=marked)
         return dataclasses.replace(sums, values=values, closed=closed)._collapsed()
 
     def in_cells(self, opened: Sequence[tuple[int, int]]) -> Forecasts:
@@ -328,11 +329,6 @@ class Forecasts(Summary):
             low,
             high,
         )
-
-
-def _known(view: View) -> tuple[tuple[Precision, int], ...]:
-    """How finely the forecasts of a view are known, and of how many rows."""
-    return ((view.precision, view.about.n),) if view.about.n else ()
 
 
 def _totals(targets: Array | Totals) -> Totals:

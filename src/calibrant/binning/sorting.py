@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.door.arrays import Array
+from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Ints
 from calibrant.views import View
 
@@ -35,6 +36,11 @@ def distinct(values: Array, hits: Array) -> tuple[Array, Array, Array]:
 def reduced(array: Array, first: Ints) -> Array:
     """Sums of the stretches that begin at these places."""
     return np.add.reduceat(array, first) if len(first) else array[:0]
+
+
+def known(view: View) -> tuple[tuple[Precision, int], ...]:
+    """How finely the forecasts of a view are known, and of how many rows."""
+    return ((view.precision, view.about.n),) if view.about.n else ()
 
 
 def small(counts: Array) -> Array:

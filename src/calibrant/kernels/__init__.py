@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant.kernels.numpy import (
         apart,
         brier,
+        cell_totals,
         column_cuts,
         column_sums,
         distances,
@@ -57,6 +58,7 @@ __all__ = [
     "apart",
     "backends",
     "brier",
+    "cell_totals",
     "column_cuts",
     "column_sums",
     "distances",
