@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.binning import cells
 from calibrant.scale.state import State, first_pass, reading, readings
 
 METRICS = {
@@ -123,3 +124,26 @@ def test_other_summaries_in_the_place_of_the_right_ones_are_refused():
     swapped = dataclasses.replace(state, groups=other.groups)
     with pytest.raises(cal.CalibrationInputError, match="must be one of ECE"):
         State.from_bytes(swapped.to_bytes())
+
+
+@pytest.mark.parametrize(("n", "most"), [(10_000, 33_000), (1_000_000, 49_000)])
+def test_a_state_of_cells_is_small(n, most):
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(rng.normal(1, 1.5, n)))
+    state = State.of(cal.Predictions.from_probs(rng.random(n) < p, p), {"adaptive": cal.ADAPTIVE_ECE})
+    assert len(state.to_bytes()) <= most
+
+
+def test_a_state_of_a_billion_rows_in_all_cells_is_below_96_kilobytes():
+    rng = np.random.default_rng(0)
+    p = np.repeat(cells.firsts(), 20) + rng.random(20 * len(cells.lasts())) * np.repeat(
+        cells.lasts() - cells.firsts(), 20
+    )
+    few = State.of(cal.Predictions.from_probs(rng.random(len(p)) < p, p), {"adaptive": cal.ADAPTIVE_ECE})
+    assert len(few.groups["all"][0].values) == len(cells.lasts())
+    many = few
+    while many.n < 1e9:
+        many = many + many
+    assert many.n > 1e9
+    assert len(many.to_bytes()) <= 96_000
+    assert State.from_bytes(many.to_bytes()).to_bytes() == many.to_bytes()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant.binning import cells
+from calibrant.binning.compact import compacted, restored
 from calibrant.binning.running import Ladder
 from calibrant.binning.sorting import columns, distinct, known, reduced, small
 from calibrant.bins import Bins, check_memory
@@ -20,6 +21,7 @@ from calibrant.kernels.cell_tallies import MODULUS, marks
 from calibrant.kernels.precision import DOUBLE, Precision, counted
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
+from calibrant.specification.packing import plain_fields
 from calibrant.summaries import About, Summary
 from calibrant.views import View
 
@@ -124,18 +126,11 @@ class Forecasts(Summary):
         """Cell by cell; those of which nothing is left go."""
         if self.keeps_rows or other.keeps_rows:
             return super()._without(other, about)
-        less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
+        less: dict[str, object] = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
-        precisions = tuple((precision, -rows) for precision, rows in other.precisions)
-        negated = None if other.marks is None else -other.marks % MODULUS
-        negative = dataclasses.replace(
-            other,
-            counts=counts,
-            targets=targets,
-            precisions=precisions,
-            marks=negated,
-            **less,  # type: ignore[arg-type]
-        )
+        less["precisions"] = tuple((precision, -rows) for precision, rows in other.precisions)
+        less["marks"] = None if other.marks is None else -other.marks % MODULUS
+        negative = dataclasses.replace(other, counts=counts, targets=targets, **less)  # type: ignore[arg-type]
         rest = self._joined(negative, about)
         sums = (_totals(rest.counts), _totals(rest.targets), *rest._totals.values())
         left = [*(totals.value != 0 for totals in sums), *([] if rest.marks is None else rest.marks.T != 0)]
@@ -199,6 +194,16 @@ class Forecasts(Summary):
             and (self.outputs - self.true_outputs).negative.any()
         ):
             yield "true_outputs above the outputs"
+
+    def stored(self) -> dict[str, object]:
+        """The fields as they are written: those of cells in fewer bits."""
+        return plain_fields(self if self.keeps_rows else compacted(self))
+
+    @classmethod
+    def restored(cls, fields: dict[str, object]) -> Self:
+        """The table whose fields were written; where values are whole, they are numbers of cells."""
+        table = super().restored(fields)
+        return restored(table) if table.values.dtype.kind == "i" else table  # type: ignore[return-value]
 
     @property
     def precision(self) -> Precision:
