@@ -54,7 +54,7 @@ def restored(table: Forecasts) -> Forecasts:
     outputs, true, squared = (
         _spread(each, closed) for each in (table.outputs, table.true_outputs, table.squared_outputs)
     )
-    mark = marks(middle) * (table.counts % MODULUS)[:, None] % MODULUS
+    mark = marks(middle) * (table.counts.astype(np.int64) % MODULUS)[:, None] % MODULUS
     mark[closed] = table.marks
     return dataclasses.replace(
         table,

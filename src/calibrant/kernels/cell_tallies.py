@@ -22,8 +22,9 @@ def marks(p: Array) -> Ints:
     They are added up, and taken away again, modulo the prime. Of n equal forecasts, n times the sum of the squares is
     the square of the sum; of others that happens with a chance of at most 2^-30.
 
-    >>> marks(np.array([0.3, 0.3])).tolist()
-    [[1219180937, 2120208416], [1219180937, 2120208416]]
+    >>> total = marks(np.array([0.3, 0.3, 0.3])).sum(axis=0) % MODULUS
+    >>> bool((3 * total[1] - total[0] ** 2) % MODULUS == 0)
+    True
     """
     mixed = (np.asarray(p, np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
