@@ -110,6 +110,18 @@ def test_metrics_that_keep_rows_have_no_state():
         State.of(rows(0), {"full": cal.FULL_ECE})
 
 
+def test_a_metric_of_which_counts_tell_nothing_does_not_hide_the_others():
+    near = cal.Predictions.from_probs([1, 0, 1], [0.311, 0.312, 0.3111])
+    state = State.of(near, {"neighbours": cal.NeighbourError(), "ece": cal.ECE, "auroc": cal.AUROC})
+    results = state.results()
+    assert list(results) == ["ece", "auroc"]
+    assert results["ece"].value == cal.ECE(near).value
+    assert list(results.refused) == ["neighbours"]
+    with pytest.raises(cal.CalibrationInputError, match=r"neighbours: must be told by the counts.*NeighbourError"):
+        results["neighbours"]
+    assert list(state.table().results["all"]) == ["ece", "auroc"]
+
+
 def test_an_empty_state_says_so():
     state = State.of(rows(0), {"ece": cal.ECE})
     empty = state - state

@@ -55,7 +55,7 @@ def restored(table: Forecasts) -> Forecasts:
         _spread(each, closed) for each in (table.outputs, table.true_outputs, table.squared_outputs)
     )
     mark = marks(middle) * (table.counts.astype(np.int64) % MODULUS)[:, None] % MODULUS
-    mark[closed] = table.marks
+    mark[closed] = np.zeros((0, 2)) if table.marks is None else table.marks
     return dataclasses.replace(
         table,
         values=cells.lasts()[number],
