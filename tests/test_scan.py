@@ -159,6 +159,79 @@ def layouts():
     }
 
 
+def long_lines(labels, p, rng, names="bca", first=0):
+    """A line for each class of each row, in any order within the row."""
+    order = np.argsort(rng.random(p.shape), axis=1)
+    return {
+        "label": np.repeat(np.array(list(names))[labels], p.shape[1]),
+        "row": np.repeat(np.arange(first, first + len(p)), p.shape[1]),
+        "class": np.array(list(names))[order].ravel(),
+        "p": np.take_along_axis(p, order, axis=1).ravel(),
+        "region": np.repeat(np.where(labels == 1, "north", "south"), p.shape[1]),
+        "note": rng.random(p.size),
+    }
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
+def test_the_long_layout_is_read_as_a_column_a_class(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr(row_batches, "NUMBERS", 500)
+    monkeypatch.setattr(row_batches, "CSV_ROWS", 100)  # rows of three lines are cut
+    rng = np.random.default_rng(0)
+    labels, p = classes()
+    writers = {**WRITERS, "csv": lambda columns, path: pa.csv.write_csv(pa.table(columns), path)}
+    for half, rows in (("a", slice(0, 400)), ("b", slice(400, None))):
+        writers[ending](long_lines(labels[rows], p[rows], rng), tmp_path / f"{half}.{ending}")
+    metrics = {"ece": cal.ECE, "sce": cal.SCE, "adaptive": cal.ADAPTIVE_ECE}
+    scanned = scan(tmp_path, metrics, by="region")
+    order = [2, 0, 1]
+    expected = cal.Predictions.from_probs(np.argsort(order)[labels], p[:, order], classes=["a", "b", "c"])
+    for name, metric in metrics.items():
+        assert_same(scanned[name], metric(expected))
+    assert scanned.table["north"]["ece"].n == (labels == 1).sum()
+    if ending != "arrow":
+        whole = read(tmp_path / f"a.{ending}")
+        assert cal.SCE(whole).to_json() == cal.SCE(expected[:400]).to_json()
+
+
+LONG_FAULTS = {
+    "a line lost": (
+        lambda lines: {name: np.delete(each, 7) for name, each in lines.items()},
+        "must have 3 lines a row, got 2 at .*the lines of row 2",
+    ),
+    "a class twice": (
+        lambda lines: lines | {"class": np.where(np.arange(3000) < 3, "a", lines["class"])},
+        "each of the classes",
+    ),
+    "two labels": (
+        lambda lines: lines | {"label": np.where(np.arange(3000) == 4, "zz", lines["label"])},
+        "must have one value of 'label' for all lines of a row, got several at .*the lines of row 1",
+    ),
+    "apart": (
+        lambda lines: {
+            name: np.concatenate([each[6:12], each[:6], each[:3], each[12:]]) for name, each in lines.items()
+        },
+        "must have the lines of a row together, got them apart at .*the lines of row 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", LONG_FAULTS)
+def test_lines_that_are_no_rows_are_named(fault, tmp_path):
+    damage, message = LONG_FAULTS[fault]
+    write(tmp_path / "a.parquet", damage(long_lines(*classes(), np.random.default_rng(0))))
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        scan(tmp_path, {"ece": cal.ECE})
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        read(tmp_path / "a.parquet")
+
+
+def test_large_files_of_the_long_layout_are_one_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(part_files, "LARGE", 1000)
+    write(tmp_path / "a.parquet", long_lines(*classes(), np.random.default_rng(0)))
+    assert [part.groups for part in parts(tmp_path)] == [None]
+    assert scan(tmp_path, {"ece": cal.ECE})["ece"].n == 1000
+
+
 WRITERS = {
     "parquet": lambda columns, path: pq.write_table(pa.table(columns), path, row_group_size=300),
     "arrow": lambda columns, path: pa.feather.write_feather(pa.table(columns), path, chunksize=300),
