@@ -2,7 +2,11 @@
 
 import json
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -321,7 +325,11 @@ def lacking(path):
 FAULTS = {
     "a flipped bit": (flip_a_bit, r"2\.parquet: is damaged.* at row group 1"),
     "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-500]), r"2\.parquet: must be a whole Parquet file"),
-    "other columns": (lacking, r"2\.parquet: lacks a column, got 'p'"),
+    "a column lacks": (lacking, r"2\.parquet: lacks a column, got 'p'"),
+    "another schema": (
+        lambda path: write(path, event(9) | {"p": [[0.2, 0.8]] * 4000}),
+        r"2\.parquet: must have forecasts of one event, as those before it, got 2 classes at row group 0",
+    ),
     "other types": (lambda path: write(path, event(9) | {"p": ["a"] * 4000}), r"2\.parquet: 'p' must be numbers"),
     "a null": (with_null, r"2\.parquet: column 'p' must have no nulls.* at row group 1, rows 0 to 699, row 200 of"),
     "no probability": (
@@ -340,6 +348,7 @@ def test_what_is_wrong_is_named_with_its_file_and_place(fault, folder):
     skipping = scan(folder, FEW, skip_bad=True)
     ((bad),) = skipping.skipped
     assert os.path.basename(bad.part.path) == "2.parquet"
+    assert re.search(message, bad.reason)
     assert bad.rows == (None if fault == "cut off" else 2000 if fault == "a null" else 4000)
     (folder / "2.parquet").unlink()
     rest = scan(folder, FEW)
@@ -418,6 +427,49 @@ def test_an_interrupted_scan_does_not_read_finished_files_again(folder, tmp_path
     for path in kept.iterdir():
         path.write_bytes(path.read_bytes()[:-1])
     assert scan(folder, FEW, resume=kept)["adaptive"].value == expected["adaptive"].value
+
+
+STOPPED_IN_THE_THIRD_FILE = """
+import sys, time
+import calibrant as cal
+from calibrant.scale import part_states, scan
+
+real = part_states.batches
+
+def batches(part, names, *more):
+    for number, batch in enumerate(real(part, names, *more)):
+        if names is not None and part.path.endswith("2.parquet") and number == 2:
+            print("stopped", flush=True)
+            time.sleep(600)
+        yield batch
+
+part_states.batches = batches
+scan(sys.argv[1], {"ece": cal.ECE, "adaptive": cal.ADAPTIVE_ECE}, resume=sys.argv[2])
+"""
+
+
+def test_a_killed_scan_goes_on_with_the_file_it_was_in(folder, tmp_path_factory, monkeypatch):
+    kept, seen = tmp_path_factory.mktemp("kept"), []
+    command = [sys.executable, "-c", STOPPED_IN_THE_THIRD_FILE, str(folder), str(kept)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scanning:
+        assert scanning.stdout.readline() == "stopped\n"
+        scanning.send_signal(signal.SIGKILL)
+        assert scanning.wait(30) == -signal.SIGKILL
+    assert len(list(kept.glob("*.state"))) == 2
+    real = part_states.batches
+    monkeypatch.setattr(
+        part_states,
+        "batches",
+        lambda part, names, *more: seen.append(os.path.basename(part.path)) or real(part, names, *more),
+    )
+    again = scan(folder, FEW, resume=kept)
+    assert seen[:4] == ["0.parquet", "2.parquet", "3.parquet", "4.parquet"]  # of the first, only which columns it has
+    assert len(seen) == 4 + 5 * (again.passes - 1)
+    monkeypatch.undo()
+    expected = scan(folder, FEW)
+    assert again.state.to_bytes() == expected.state.to_bytes()
+    for name in FEW:
+        assert_same(again[name], expected[name])
 
 
 def test_what_is_kept_is_of_the_file_as_it_was_and_of_the_same_reading(folder, tmp_path_factory):

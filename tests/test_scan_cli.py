@@ -154,6 +154,14 @@ def test_bad_files_are_named_or_listed(command):
     assert [bad["file"] for bad in json.loads(ended.out)["skipped"]] == [day(1)]
     assert f"skipped: {day(1)}: must be a whole Parquet file" in ended.err
     assert json.loads(ended.out)["rows"]["all"]["ece"]["n"] == 1000
+    rows = pq.read_table(day(0)).to_pydict()
+    pq.write_table(pa.table(rows | {"p": [*rows["p"][:499], None]}), day(0), row_group_size=200)
+    ended = command("measure", "logs", "-m", "ece", "--skip-bad", "--format", "json")
+    null, cut = json.loads(ended.out)["skipped"]
+    assert (null["file"], null["rows"], cut["rows"]) == (day(0), 500, None)
+    assert "'p' must have no nulls, got one at row group 2, rows 0 to 99, row 99 of these" in null["reason"]
+    assert f"skipped: {null['reason']} (500 rows)" in ended.err
+    assert json.loads(ended.out)["rows"]["all"]["ece"]["n"] == 500
 
 
 def test_states_of_files_are_kept_for_the_next_time(command):
