@@ -75,8 +75,8 @@ def of_spark(folder):
 
     from calibrant.scale import spark as executors
 
-    environment = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    os.environ |= environment
+    environment = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "PYSPARK_PYTHON": sys.executable}
+    os.environ.update(environment)
     builder = SparkSession.builder.master("local-cluster[2,1,1100]")
     for name, value in environment.items():
         builder = builder.config(f"spark.executorEnv.{name}", value)
@@ -96,7 +96,7 @@ def of_torchmetrics(folder):
 
     metrics = {name: loops.Calibration(metric) for name, metric in METRICS.items()}
     for path in sorted(folder.iterdir()):
-        label, p = map(torch.as_tensor, rows_of(path))
+        label, p = map(torch.tensor, rows_of(path))
         for metric in metrics.values():
             metric.update(p, label)
     return loops.state_of(metrics)
@@ -153,8 +153,8 @@ def measured(way, folder):
     start = time.perf_counter()
     try:
         state = way(folder)
-    except ImportError as missing:
-        return f"not run: {missing}"
+    except ImportError:
+        return "not run: its packages are not installed"
     seconds, data = time.perf_counter() - start, state.to_bytes()
     values = {name: repr(result.value) for name, result in state.results().items()}
     return hashlib.sha256(data).hexdigest(), len(data), state.n, values, seconds

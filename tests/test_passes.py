@@ -91,6 +91,17 @@ def test_counting_in_cells_gives_the_table_that_sorting_gives(lens, monkeypatch)
                 assert metric.summarise(rows).to_bytes() == by_sorting
 
 
+def test_independent_labels_are_counted_in_cells_without_sorting(monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random((500, 4))
+    rows = cal.Predictions.from_multilabel((rng.random(p.shape) < p).astype(int), p)
+    first = Pass(ADAPTIVE)
+    by_sorting = first.summarise(rows).to_bytes()
+    monkeypatch.setattr(tallying, "FEWEST", 1)
+    monkeypatch.setattr("calibrant.binning.ladder.Forecasts.of", None)
+    assert first.summarise(rows).to_bytes() == by_sorting
+
+
 def in_batches(predictions, rng):
     """Rows in another order, in up to four batches."""
     places = np.sort(rng.integers(0, len(predictions) + 1, rng.integers(0, 4)))

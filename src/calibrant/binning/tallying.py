@@ -26,7 +26,8 @@ def suits(view: View) -> bool:
     >>> suits(cal.TopLabel()(cal.Predictions.from_probs([1, 0], [.9, .2])))
     False
     """
-    plain = view.weight is None and view.targets.ndim == 1 and view.d == 1
+    hard = view.targets.ndim == 1 or view.targets.dtype.kind in "iub"
+    plain = hard and view.weight is None and view.d == 1
     return plain and isinstance(view.outputs, np.ndarray) and len(view.outputs) >= FEWEST
 
 
