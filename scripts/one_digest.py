@@ -169,16 +169,12 @@ def page(outcomes, rows, files):
         f"`scripts/one_digest.py` wrote this page: {rows:,} rows of one event in {files} Parquet files, float32",
         f"and float64 mixed, with checksums of pages ({versions}).",
         "",
-        "| way | how | rows | bytes of the state | SHA-256 of the state begins | seconds |",
-        "|---|---|---|---|---|---|",
+        "| way | how | rows | bytes of the state | SHA-256 of the state begins |",
+        "|---|---|---|---|---|",
     ]
     for name, outcome in outcomes.items():
         how = WAYS[name].__doc__.rstrip(".")
-        told = (
-            f"{outcome} | | | |"
-            if isinstance(outcome, str)
-            else "{2:,} | {1:,} | `{0:.16}` | {4:.1f} |".format(*outcome)
-        )
+        told = f"{outcome} | | |" if isinstance(outcome, str) else "{2:,} | {1:,} | `{0:.16}` |".format(*outcome)
         lines.append(f"| {name} | {how} | {told}")
     same = len({each[0] for each in known}) == 1 and all(each[3] == known[0][3] for each in known)
     verdict = "All states are equal to the byte, and all values to the bit." if same else "**They differ.**"

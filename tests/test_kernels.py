@@ -84,8 +84,8 @@ def test_leaders_are_the_largest_and_ties_go_to_the_lowest_class(k):
 SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", "using")]
 BACKENDS = kernels.backends()
 EXACT = {
-    "brier", "cell_totals", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered", "partition",
-    "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
+    "brier", "cell_numbers", "cell_totals", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered",
+    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -202,6 +202,11 @@ def of_cells(rng):
             yield values, hits, lasts
 
 
+def of_values_in_cells(rng):
+    for values, _, lasts in of_cells(rng):
+        yield values, lasts
+
+
 @of_matrices
 def of_groups(rng, n, k, dtype, layout):
     values = probabilities(rng, n, k, dtype)[:, 0]
@@ -312,6 +317,7 @@ def of_residuals(rng):
 CALLS = {
     "apart": of_logits_and_classes,
     "brier": of_answers,
+    "cell_numbers": of_values_in_cells,
     "cell_totals": of_cells,
     "column_cuts": of_cuts,
     "column_sums": of_rows,

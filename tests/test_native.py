@@ -96,6 +96,7 @@ def test_cells_are_counted_as_numpy_counts_them(level):
         hits = rng.random(len(p)) < p
         totals = native.cell_totals(p, hits, lasts)
         same(totals, plain.cell_totals(p, hits, lasts))
+        same(native.cell_numbers(p, lasts), plain.cell_numbers(p, lasts))
         assert np.array_equal(totals[0], np.bincount(np.searchsorted(lasts, p.astype(float)), minlength=len(lasts)))
 
 

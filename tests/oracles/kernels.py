@@ -98,10 +98,16 @@ def scalar_totals(outputs, targets, inner, closed, grain, keep, group, groups):
     return np.array(size, np.int64), *limbs(summed), *limbs(happened)
 
 
+def cell_numbers(values, lasts):
+    ends = lasts.tolist()
+    cells = [next(place for place, last in enumerate(ends) if value <= last) for value in values.tolist()]
+    return np.array(cells, np.int64)
+
+
 def cell_totals(values, hits, lasts):
     totals = [[0] * len(lasts) for _ in range(7)]
     for value, hit in zip(values.tolist(), hits.tolist(), strict=True):
-        cell = next(place for place, last in enumerate(lasts.tolist()) if value <= last)
+        (cell,) = cell_numbers(np.array([value]), lasts)
         (mixed,) = struct.unpack("<Q", struct.pack("<d", value + 0.0))
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
             mixed = (mixed ^ (mixed >> shift)) * factor % (1 << 64)

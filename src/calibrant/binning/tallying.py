@@ -16,7 +16,7 @@ from calibrant.kernels.totals import Totals
 from calibrant.views import View
 
 FEWEST = 1 << 12
-"""Rows from which on counting in all cells takes less than sorting."""
+"""Rows of a question from which on counting in all cells takes less than sorting."""
 
 
 def suits(view: View) -> bool:
@@ -28,7 +28,7 @@ def suits(view: View) -> bool:
     """
     hard = view.targets.ndim == 1 or view.targets.dtype.kind in "iub"
     plain = hard and view.weight is None and view.d == 1
-    return plain and isinstance(view.outputs, np.ndarray) and len(view.outputs) >= FEWEST
+    return plain and isinstance(view.outputs, np.ndarray) and len(view.outputs) >= FEWEST * view.groups
 
 
 def tallied(view: View, opened: Sequence[tuple[int, int]] = ()) -> Forecasts:
@@ -47,7 +47,7 @@ def tallied(view: View, opened: Sequence[tuple[int, int]] = ()) -> Forecasts:
         if question in inside:
             is_open = np.zeros(len(cells.lasts()), bool)
             is_open[inside[question]] = True
-            held = is_open[cells.numbers(values)]
+            held = is_open[kernels.cell_numbers(values, cells.lasts())]
             apart.append(distinct(values[held], hits[held]))
             values, hits = values[~held], hits[~held]
         else:

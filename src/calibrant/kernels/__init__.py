@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant.kernels.numpy import (
         apart,
         brier,
+        cell_numbers,
         cell_totals,
         column_cuts,
         column_sums,
@@ -58,6 +59,7 @@ __all__ = [
     "apart",
     "backends",
     "brier",
+    "cell_numbers",
     "cell_totals",
     "column_cuts",
     "column_sums",

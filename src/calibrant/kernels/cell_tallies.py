@@ -33,6 +33,11 @@ def marks(p: Array) -> Ints:
     return np.stack([number, number * number % MODULUS], axis=-1)
 
 
+def cell_numbers(values: Array, lasts: Array) -> Ints:
+    """The cell of each of the values (n,): the first whose last forecast, of those in order, is not below it."""
+    return np.searchsorted(lasts, values.astype(np.float64, copy=False))
+
+
 def cell_totals(values: Array, hits: Array, lasts: Array) -> Ints:
     """Ten rows of whole numbers for each cell, of which the last forecasts are given in order.
 
@@ -42,7 +47,7 @@ def cell_totals(values: Array, hits: Array, lasts: Array) -> Ints:
     sums = np.zeros((10, len(lasts)), np.int64)
     for rows in blocks(len(values), 1):
         block, hit = values[rows].astype(np.float64), hits[rows].astype(np.int64)
-        codes = np.searchsorted(lasts, block)
+        codes = cell_numbers(block, lasts)
         unit, square = units(block), units(np.square(block))
         mark = marks(block).T
         limbs = (unit >> 26, unit & LOW, hit * (unit >> 26), hit * (unit & LOW), square >> 26, square & LOW)

@@ -26,6 +26,7 @@ from calibrant.kernels.numpy import (
 __all__ = [
     "apart",
     "brier",
+    "cell_numbers",
     "cell_totals",
     "column_cuts",
     "column_sums",
@@ -204,6 +205,14 @@ def rising(ranks: Ints, came: Ints) -> Ints:
     corners, count = np.empty(len(ranks), np.int64), np.empty(1, np.int64)
     call("rising", _whole(ranks), _whole(came), len(ranks) - 1, corners, count)
     return corners[: count[0]].copy()
+
+
+def cell_numbers(values: Array, lasts: Array) -> Ints:
+    """As `numpy.cell_numbers`."""
+    column, *shape = matrix(values[:, None])
+    numbers, ends = np.empty(len(values), np.int64), np.ascontiguousarray(lasts, np.float64)
+    call("cell_numbers", column, *shape, ends, len(lasts), numbers, threads_for(values.size))
+    return numbers
 
 
 def cell_totals(values: Array, hits: Array, lasts: Array) -> Ints:

@@ -91,4 +91,13 @@ void cell_totals(Matrix<T> values, const std::uint8_t* hits, const double* lasts
     }
 }
 
+// The cell of each value.
+template <class T>
+void cell_numbers(Matrix<T> values, const double* lasts, Whole count, Whole* numbers, Whole threads) {
+    const Cells cells(lasts, count);
+    in_shares(values.n, threads, [&](Whole, Whole begin, Whole end) {
+        for (Whole i = begin; i < end; ++i) numbers[i] = cells.number(double(*values.row(i)) + 0.0);
+    });
+}
+
 }  // namespace

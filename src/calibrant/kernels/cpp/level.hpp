@@ -152,6 +152,12 @@ KERNEL(cell_totals)(MATRIX, const std::uint8_t* hits, const double* lasts, Whole
     });
 }
 
+KERNEL(cell_numbers)(MATRIX, const double* lasts, Whole count, Whole* numbers, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        cell_numbers(GIVEN.of<decltype(type)>(), lasts, count, numbers, threads);
+    });
+}
+
 KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
                     Whole threads) {
     return in_type(wide, [&](auto type) {
