@@ -203,7 +203,8 @@ def page():
         "## Memory and the state do not grow with the rows",
         "",
         "Batches of 262,144 generated rows, float32 and float64 by turns, which fill nearly all cells. Making them",
-        "is part of the time, and the Brier score was kept, too. Peak memory is that of the whole process.",
+        "is part of the time, as is the first use of each function; the Brier score was kept, too. Peak memory is that",
+        "of the whole process.",
         "",
         "| rows | seconds | million rows/s | bytes of the state | peak MB |",
         "|---|---|---|---|---|",
@@ -211,7 +212,7 @@ def page():
     for line in simulated:
         rows, seconds = int(line["rows"]), float(line["seconds"])
         size, megabytes = int(line["state_bytes"]), float(line["peak_mb"])
-        text.append(f"| {rows:,} | {seconds:,.1f} | {rows / seconds / 1e6:.1f} | {size:,} | {megabytes:.0f} |")
+        text.append(f"| {rows:,} | {seconds:,.1f} | {rows / seconds / 1e6:.3g} | {size:,} | {megabytes:.0f} |")
     text += ["", *costs(files), ""]
     (DOCS / "scale_costs.md").write_text("\n".join(text), encoding="utf-8")
 
@@ -242,14 +243,20 @@ def costs(files):
             seconds = rows * float(line["seconds"]) / int(line["rows"])
             depth = max(1, math.ceil(math.log(parts, TOGETHER)))
             times = " | ".join(spoken(seconds / workers) for workers in WORKERS)
-            yield f"| {rows:,} | {case} | {size / 1e9:,.3g} GB | {parts:,} | {depth} | {times} |"
+            yield f"| {rows:,} | {case} | {sized(size)} | {parts:,} | {depth} | {times} |"
 
 
 def spoken(seconds):
     for unit, length in (("years", 31_557_600), ("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+    return f"{seconds:.1f} seconds"
+
+
+def sized(count):
+    units = ("GB", "TB", "PB")
+    power = min(len(units) - 1, int(math.log(max(1e9, count) / 1e9, 1000)))
+    return f"{count / 1e9 / 1000**power:.3g} {units[power]}"
 
 
 def processor():

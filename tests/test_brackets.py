@@ -149,7 +149,7 @@ def test_a_state_tells_other_metrics_from_its_cells():
     for metric in (cal.ECE, cal.MCS, cal.ECE.replace(binning=cal.EqualWidth(20))):
         assert state.result(metric).value == metric(predictions).value
         assert state.result(metric).bounds is None
-    results = state.results() | {"brier": state.result(cal.BRIER.replace(lens=cal.TopLabel()))}
+    results = {**state.results(), "brier": state.result(cal.BRIER.replace(lens=cal.TopLabel()))}
     for result in results.values():
         low, high = result.bounds
         assert low <= result.metric(predictions).value <= high
