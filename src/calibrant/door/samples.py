@@ -23,6 +23,7 @@ from calibrant.door.labels import (
     refuse_swapped,
 )
 from calibrant.door.options import OPTIONS
+from calibrant.door.remarks import CLIPPED, DIVIDED, GAPS, LEFT_OUT, ignored
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 
@@ -51,7 +52,7 @@ class Truth:
             return {}
         count = int(self.kept.sum())
         near = np.minimum(np.cumsum(self.kept), count - 1)
-        return {f"left out: {words}": np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
+        return {LEFT_OUT + words: np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
 
 
 class Door:
@@ -110,12 +111,12 @@ class Door:
         flag(normalize, "normalize")
         if normalize:
             values = self._normalised()
-            flags["divided by their sums"] = np.ones(self.n, np.int64)
+            flags[DIVIDED] = np.ones(self.n, np.int64)
         checks: Any = {"bits": self.bits, "whole": self._whole, "advice": self._advice}
         outside, self.survey = check_probabilities(values, self.name, self.layout, **checks)
         if outside:
             self.survey = ()
-            values, flags["clipped: probabilities within 1e-6 of [0, 1]"] = clipped(values)
+            values, flags[CLIPPED] = clipped(values)
         return values, flags
 
     def logits(self, normalize: bool = False, *, softmax: bool = False) -> Array:
@@ -155,12 +156,12 @@ class Door:
 
     def staying(self, ignore_index: Any = None) -> tuple[Array | None, dict[str, Array]]:
         """Which rows stay (None: all), and which do not, by the reason in words."""
-        left_out = {} if self._gaps is None else {"missing values": self._gaps}
+        left_out = {} if self._gaps is None else {GAPS: self._gaps}
         if ignore_index is not None:
             number(ignore_index, "ignore_index", "must be a number", np.isfinite)
             if self.truth.ndim == 1 and self.truth.dtype.kind != "U":
-                ignored = self.truth == ignore_index
-                left_out[f"label {shown(ignore_index)}"] = ignored if self._gaps is None else ignored & ~self._gaps
+                gone = self.truth == ignore_index
+                left_out[ignored(ignore_index)] = gone if self._gaps is None else gone & ~self._gaps
         kept: Any = ~np.any([*left_out.values()], axis=0) if left_out else np.True_
         if not kept.any():
             reasons = " and ".join(words for words, rows in left_out.items() if rows.any())
