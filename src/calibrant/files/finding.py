@@ -64,7 +64,9 @@ class Finder:
             predictions = self._made(label, probs, logits, weight, options, confidence, correct)
         except CalibrationInputError as error:
             raise self._in_names_of_the_file(error) from None
-        return dataclasses.replace(predictions, origin=self.origin)
+        kind = self.arrays.kind
+        flags = {} if kind is None else {kind: np.ones(len(predictions), int)}
+        return dataclasses.replace(predictions, origin=self.origin, flags={**predictions.flags, **flags})
 
     def _made(
         self,

@@ -12,6 +12,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import MULTILABEL
 from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
+from calibrant.files.harness_logs import answers, is_harness_log
 from calibrant.files.parquet import write_parquet
 from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
@@ -47,6 +48,10 @@ def read(
     Other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
     The options are those of `Predictions.from_probs`; with `missing="drop"`, empty cells and nulls are missing values.
 
+    Logs of language models are read as they are: those of lm-evaluation-harness (samples_*.jsonl) where questions have
+    given choices, whose log-likelihoods are logits, and those of Inspect (.eval, .json), whose answers have a
+    confidence. What questions are about (`subject`, `category`) are columns; a note says what kind of confidence it is.
+
     The k likeliest classes alone are in `class_1` .. `class_k` and `prob_1` .. `prob_k`, or in lists (a matrix each)
     `ids` and `probs`; then `classes` is the number of all classes, or their names. Independent labels are in
     `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`. With a
@@ -72,6 +77,8 @@ def read(
         )
     drop = options.get("missing") in ("drop", "wrong")
     keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    if not any((*keys.values(), confidence, correct)) and is_harness_log(arrays):
+        arrays = answers(arrays)
     return Finder(arrays, drop).predictions(options, **keys, confidence=confidence, correct=correct, scale=scale)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ class Reading:
     """The pieces of the metrics that are not calibrant's own."""
     about: tuple[int, str] | None = None
     """How many classes the first rows have, and what their forecasts are about, in words; all others must, too."""
+    read: Callable[[Part, Sequence[str] | None, str], Iterator[Batch]] | None = None
+    """What gives the rows of a part, batch by batch; None: what reads files."""
 
     def states(self, part: Part) -> Iterator[State]:
         """The state of each batch of a part; what is wrong is said of the file and of where it is."""
@@ -50,7 +52,7 @@ class Reading:
 
     def batches(self, part: Part) -> Iterator[Batch]:
         """The needed columns of a part, batch by batch."""
-        return batches(part, self.columns, "probs" if self.keys.get("logits") is None else "logits")
+        return (self.read or batches)(part, self.columns, "probs" if self.keys.get("logits") is None else "logits")
 
     @property
     def drop(self) -> bool:
@@ -95,6 +97,32 @@ class Share:
 
     state: State | None
     skipped: tuple[Skipped, ...] = ()
+
+
+Parcel = tuple[bytes, tuple[Skipped, ...], CalibrationInputError | None]
+"""What travels: the bytes of a state or none, the parts that were left out, and what is wrong."""
+
+
+def parcel_of(share: Callable[[], Share]) -> Parcel:
+    """The parcel of a share, or of what is wrong with its rows: an error that is raised far away loses its words."""
+    try:
+        whole = share()
+    except CalibrationInputError as error:
+        return b"", (), error
+    return b"" if whole.state is None else whole.state.to_bytes(), whole.skipped, None
+
+
+def together(parcels: Sequence[Parcel], pieces: Mapping[str, object] | None) -> Parcel:
+    """Parcels as one; what is wrong with one is wrong with all."""
+    return parcel_of(lambda: merged(opened(parcel, pieces) for parcel in parcels))
+
+
+def opened(parcel: Parcel, pieces: Mapping[str, object] | None) -> Share:
+    """The share in a parcel; what is wrong is raised."""
+    state, skipped, error = parcel
+    if error is not None:
+        raise error
+    return Share(State.from_bytes(state, pieces) if state else None, skipped)
 
 
 def share_of(part: Part, reading: Reading) -> Share:

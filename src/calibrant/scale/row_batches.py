@@ -100,7 +100,7 @@ def rows_of(part: Part) -> int | None:
 
 def _of_parquet(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
     file = open_parquet(source)
-    wanted = _wanted(file.schema_arrow.names, part, source, names)
+    wanted = columns_read(file.schema_arrow.names, part, source, names)
     for group in _row_groups(part, file):
         rows, first = file.metadata.row_group(group).num_rows, 0
         with _named(source, f"row group {group}"):
@@ -140,7 +140,7 @@ def _of_arrow(part: Part, source: InputFile, names: Sequence[str] | None) -> Ite
         is_file = content.read(6) == b"ARROW1"
         content.seek(0)
         reader = pyarrow.ipc.open_file(content) if is_file else pyarrow.ipc.open_stream(content)
-        wanted = _wanted(reader.schema.names, part, source, names)
+        wanted = columns_read(reader.schema.names, part, source, names)
     for number in range(reader.num_record_batches if is_file else 1 << 62):
         with _named(source, f"record batch {number}"):
             try:
@@ -163,7 +163,7 @@ def _slice_rows(batch: Any) -> int:
 def _of_csv(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
     first, shapes = 0, dict[str, str]()
     for block in csv_blocks(source, CSV_ROWS):
-        wanted = _wanted(list(block), part, source, names)
+        wanted = columns_read(list(block), part, source, names)
         for name in wanted if names is not None else ():
             shape = "text" if block[name].dtype.kind == "U" else "numbers"
             if shapes.setdefault(name, shape) != shape:
@@ -191,7 +191,7 @@ def _of_pair(part: Part, name: str) -> Iterator[Batch]:
         yield f"rows {first} to {first + len(raw['label']) - 1}", Columns(forecasts.source, raw, raw.__getitem__)
 
 
-def _wanted(there: Sequence[str], part: Part, source: InputFile, names: Sequence[str] | None) -> list[str]:
+def columns_read(there: Sequence[str], part: Part, source: InputFile, names: Sequence[str] | None) -> list[str]:
     """The columns to read, of those that are there."""
     if names is None:
         return list(there)

@@ -125,11 +125,11 @@ def scan(
     keys |= {"confidence": confidence, "correct": correct, "scale": scale}
     folder = None if resume is None else str(Path(resume).absolute())
     reading = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
-    if client is None:
-        return _Scanning(parts(source), reading, partial(_in_threads, threads=threads), progress).scan(exact)
-    until = math.inf if deadline is None else time.monotonic() + deadline
-    every = [absolute(part) for part in parts(source)]
-    return _Scanning(every, reading, partial(on_cluster, client=client, until=until), progress).scan(exact)
+    every, gather = parts(source), cast(Gather, partial(_in_threads, threads=threads))
+    if client is not None:
+        until = math.inf if deadline is None else time.monotonic() + deadline
+        every, gather = list(map(absolute, every)), partial(on_cluster, client=client, until=until)
+    return Scanning(every, _of_first(every, reading, narrowed), gather, progress).scan(exact)
 
 
 def first_rows(
@@ -160,18 +160,18 @@ def first_rows(
 
 
 @dataclass
-class _Scanning:
-    """A scan on its way: the parts that can be read, how, and by whom."""
+class Scanning:
+    """A scan on its way: the parts that can be read, how, with no more columns than are needed, and by whom."""
 
     parts: Sequence[Part]
     reading: Reading
     gather: Gather
-    progress: Callable[[int], None] | None
+    progress: Callable[[int], None] | None = None
     skipped: list[Skipped] = field(default_factory=list)
     passes: int = 0
 
     def scan(self, exact: bool) -> Scan:
-        self.reading = _of_first(self.parts, self.reading, narrowed)
+        """Each metric, from as many passes as exact values need, or from one."""
         state = self._read(self.reading.metrics)
         result = self._exactly(state) if exact else lambda name, group: state.result(state.metrics[name], group)
         return Scan(state, result, tuple(self.skipped), self.passes)
