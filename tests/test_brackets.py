@@ -12,6 +12,7 @@ import calibrant as cal
 from calibrant.binning import cells
 from calibrant.binning.bounds import Boxes, Entries, extreme_orders, variation
 from calibrant.errors.asking import Pass
+from calibrant.kernels.cell_tallies import MODULUS
 from calibrant.scale import State
 from calibrant.specification.facts import Facts, declare
 
@@ -148,7 +149,7 @@ def test_a_state_tells_other_metrics_from_its_cells():
     for metric in (cal.ECE, cal.MCS, cal.ECE.replace(binning=cal.EqualWidth(20))):
         assert state.result(metric).value == metric(predictions).value
         assert state.result(metric).bounds is None
-    results = state.results() | {"brier": state.result(cal.BRIER.replace(lens=cal.TopLabel()))}
+    results = {**state.results(), "brier": state.result(cal.BRIER.replace(lens=cal.TopLabel()))}
     for result in results.values():
         low, high = result.bounds
         assert low <= result.metric(predictions).value <= high
@@ -351,7 +352,7 @@ def test_marks_add_and_subtract_to_the_bit():
     assert ((sum(parts[1:]) + parts[0]) - parts[0]).to_bytes() == sum(parts[1:]).to_bytes()
     repeated, _ = in_cells(np.repeat(y, weight), np.repeat(p, weight))
     assert np.array_equal(repeated.marks, whole.marks)
-    assert ((whole.marks >= 0) & (whole.marks < cells.MODULUS)).all()
+    assert ((whole.marks >= 0) & (whole.marks < MODULUS)).all()
 
 
 def test_other_forecasts_of_the_same_sum_are_not_taken_away():

@@ -17,6 +17,7 @@ from calibrant.door.samples import refuse_other_names
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files.column_names import LABELS, OTHER_FORECASTS, OTHER_LABELS, OTHER_PREFIXES, called, prefixed
 from calibrant.files.columns import MULTILABEL, Columns, outcomes, percentages
+from calibrant.files.long_layout import LONG, is_long, widened
 from calibrant.predictions import Predictions
 
 _RANK = re.compile("[1-9][0-9]{0,3}")
@@ -30,8 +31,9 @@ class Finder:
     """Finds truth, forecasts and columns among the arrays of a file."""
 
     def __init__(self, arrays: Columns, drop: bool = False) -> None:
-        self.source, self.arrays, self.drop = arrays.source, arrays, drop
-        self.used: set[str] = set()
+        long = is_long(arrays)
+        self.source, self.arrays, self.drop = arrays.source, widened(arrays) if long else arrays, drop
+        self.used: set[str] = set(LONG) if long else set()
         self.scale = 1.0
         """What forecasts are divided by."""
         self.origin: dict[str, str] = {}

@@ -54,7 +54,9 @@ def read(
 
     The k likeliest classes alone are in `class_1` .. `class_k` and `prob_1` .. `prob_k`, or in lists (a matrix each)
     `ids` and `probs`; then `classes` is the number of all classes, or their names. Independent labels are in
-    `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`.
+    `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`. With a
+    line for each class of each row, they are in `row` (the row's number or name), `class`, `p` and the label, the same
+    on all lines of a row; these lines stand together.
 
     >>> from calibrant.files.reading import SHIPPED, read
     >>> read(SHIPPED / "fashion_mnist_test.npz")

@@ -2,6 +2,6 @@
 
 from calibrant.scale import spark
 from calibrant.scale.scanning import Scan, first_rows, scan
-from calibrant.scale.state import State
+from calibrant.scale.state import Results, State
 
-__all__ = ["Scan", "State", "first_rows", "scan", "spark"]
+__all__ = ["Results", "Scan", "State", "first_rows", "scan", "spark"]

@@ -37,6 +37,8 @@ class Reading:
     """Where the states of parts are kept, so that what was read is not read again."""
     pieces: Mapping[str, object] | None = None
     """The pieces of the metrics that are not calibrant's own."""
+    about: tuple[int, str] | None = None
+    """How many classes the first rows have, and what their forecasts are about, in words; all others must, too."""
     read: Callable[[Part, Sequence[str] | None, str], Iterator[Batch]] | None = None
     """What gives the rows of a part, batch by batch; None: what reads files."""
 
@@ -66,6 +68,9 @@ class Reading:
             if name in rows.columns or name in finder.used:
                 got = "in the file and in its folder's name"
                 raise CalibrationInputError(part.path, f"must have {name!r} once", got=got)
+        if self.about is not None and self.about[0] != rows.n_classes:
+            expected = f"must have forecasts of {self.about[1]}, as those before it"
+            raise CalibrationInputError(part.path, expected, got=rows.forecasts.words)
         told = {name: np.full(len(rows), value) for name, value in part.values}
         return replace(rows, columns={**rows.columns, **told})
 
@@ -196,7 +201,8 @@ def narrowed(reading: Reading, part: Part) -> Reading:
     watched = Watched(**{each.name: getattr(rows, each.name) for each in fields(Predictions)})
     State.of(watched, reading.metrics, reading.by)
     told = [name for name, _ in part.values]
-    return replace(reading, columns=tuple(name for name in [*names, *told] if name in used | watched.asked))
+    columns = tuple(name for name in [*names, *told] if name in used | watched.asked)
+    return replace(reading, columns=columns, about=(rows.n_classes, rows.forecasts.words))
 
 
 @contextmanager

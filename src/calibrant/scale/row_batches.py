@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.door.arrays import Array
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files.columns import Columns
 from calibrant.files.csv import csv_blocks
 from calibrant.files.formats import read_arrays
+from calibrant.files.long_layout import is_long, row_starts
 from calibrant.files.parquet import BROKEN, arrow_columns, open_parquet, pyarrow_of
 from calibrant.scale.part_files import Part
 
@@ -39,6 +41,10 @@ def batches(part: Part, names: Sequence[str] | None = None, forecasts: str = "pr
     [('rows 0 on', [0.9, 0.2])]
     """
     part.require_unchanged()
+    return _whole_rows(_lines(part, names, forecasts))
+
+
+def _lines(part: Part, names: Sequence[str] | None, forecasts: str) -> Iterator[Batch]:
     if part.labels is not None:
         return _of_pair(part, forecasts)
     source = InputFile.of(part.path)
@@ -55,6 +61,32 @@ def batches(part: Part, names: Sequence[str] | None = None, forecasts: str = "pr
         hint = "give two NPY files and no others: labels.npy forecasts.npy"
         raise CalibrationInputError(str(source), "needs its labels", got="one NPY file", hint=hint)
     return iter([("", arrays)])
+
+
+def _whole_rows(every: Iterator[Batch]) -> Iterator[Batch]:
+    """The batches; those of the long layout begin and end with whole rows, whose last lines may come with the next."""
+    held: list[Columns] = []
+    place = ""
+    for place, arrays in every:
+        if not is_long(arrays):
+            yield place, arrays
+            continue
+        lines, before = _joined([*held, arrays]), len(held[0]["row"]) if held else 0
+        last = int(row_starts(lines["row"])[-1])
+        held = [_joined([lines] if last < before else [arrays], slice(last - before * (last >= before), None))]
+        if last:
+            yield place, _joined([lines], slice(0, last))
+    for rest in held:
+        yield place, rest
+
+
+def _joined(parts: Sequence[Columns], lines: slice = slice(None)) -> Columns:
+    """Some lines of columns one behind the other, each read when it is asked for."""
+
+    def read(name: str) -> Array:
+        return np.concatenate([part[name] for part in parts])[lines]
+
+    return Columns(parts[0].source, dict.fromkeys(parts[0]), read)
 
 
 def rows_of(part: Part) -> int | None:

@@ -18,13 +18,14 @@ from calibrant.checks import whole
 from calibrant.door.options import LabelOptions, refuse_unknown
 from calibrant.errors.asking import Pass
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.scale.dask_cluster import absolute, on_cluster
 from calibrant.scale.part_files import Part, parts
 from calibrant.scale.part_states import Reading, Share, Skipped, merged, narrowed, peeked, share_of
-from calibrant.scale.state import State, first_pass
+from calibrant.scale.state import Results, State, first_pass
 from calibrant.scale.state import reading as reading_of
 from calibrant.table import MOST_GROUPS, Table
 
@@ -50,13 +51,18 @@ class Scan(Mapping[str, Result]):
     """How often the data were read."""
 
     def __getitem__(self, name: str) -> Result:
-        return self.result(name, None)
+        return self.results[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.state.metrics)
+        return iter(self.results)
 
     def __len__(self) -> int:
-        return len(self.state.metrics)
+        return len(self.results)
+
+    @cached_property
+    def results(self) -> Results:
+        """The results of all rows; of one pass, those of which counts tell nothing are in `results.refused`."""
+        return Results.of(self.state.metrics, lambda name: self.result(name, None))
 
     @property
     def table(self) -> Table:
