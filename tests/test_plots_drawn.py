@@ -542,11 +542,11 @@ def test_small_multiples_count_on_one_kind_of_axis():
 def test_neighbours_that_were_not_compared_share_no_ground():
     curves = [
         cal.sensitivity(cal.ECE, SHIPPED, values=values, bootstrap=20)
-        for values in ([5, 15, 50], [50, 15, 5], [50, 5, 15])
+        for values in ([5, 10, 15, 50], [50, 15, 10, 5], [50, 5, 15, 10])
     ]
-    assert all(curve.stable.all() for curve in curves)
+    assert all(curve.stable[1:-1].all() for curve in curves)
     grounds = [len(plots.SensitivityDisplay(curve).plot().ax_.patches) for curve in curves]
-    assert grounds == [2, 2, 0]
+    assert grounds == [1, 1, 0]
 
 
 def test_the_decision_curve_draws_net_benefits():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
+from calibrant.checks import intervals
 from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
 from calibrant.errors.risk import RiskCoverage as RiskCoverage
 from calibrant.kernels.totals import Floats
@@ -80,25 +80,30 @@ def group_outputs(predictions: Predictions, groups: Mapping[str, Sequence[int | 
 
 def interval_counts(
     predictions: Predictions,
-    edges: Sequence[float],
+    edges: Sequence[float] | Sequence[tuple[float, float]],
     *,
     lens: Lens = TopLabel(),
     closed: str = "left",
 ) -> list[int]:
     """How many answers lie in each interval between neighbouring edges (the outer ends are closed at 0 and 1).
 
-    References: Kirchenbauer, Oaks & Heim (2022), figure 6.
+    Instead of edges, (low, high) pairs may be given, which need not adjoin.
+
+    References: Kirchenbauer, Oaks & Heim (2022), figure 6 and appendix D.4.3.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.2, .5, 1.])
     >>> cal.diagnostics.interval_counts(p, [0, .33, .66, 1])
     [1, 1, 1]
+    >>> cal.diagnostics.interval_counts(p, [(0, .4), (.9, 1)])
+    [1, 1]
     """
+    pairs = intervals(edges, "interval_counts")
     view = lens(predictions)
     view.require_event("interval_counts", "a scalar lens such as TopLabel()")
     values = view.outputs[:, :, 0]
     kept = np.ones(values.shape, bool) if view.keep is None else view.keep
-    return [int((within(values, low, high, closed, view.precision) & kept).sum()) for low, high in pairwise(edges)]
+    return [int((within(values, *pair, closed, view.precision) & kept).sum()) for pair in pairs]
 
 
 def risk_coverage(predictions: Predictions, uncertainty: Score | None = None) -> RiskCoverage:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.binning.bounds import Gaps
 from calibrant.bins import Bins
-from calibrant.checks import interval, numbers, order
+from calibrant.checks import flag, interval, numbers, order
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
@@ -181,7 +181,11 @@ class weighted:  # noqa: N801
 class mahalanobis:  # noqa: N801
     r"""Generalised Mahalanobis distance :math:`\sqrt{g M g^\top}` of the gap g; M symmetric, positive semi-definite.
 
-    References: Kirchenbauer, Oaks & Heim (2022), section 4.1.
+    With `semidefinite=False` any square matrix is taken, such as costs of confusions by hand. That is no metric any
+    more: a bin whose form is negative counts 0, though its gap is not 0. Of a matrix that is not symmetric the mean
+    with its transpose decides.
+
+    References: Kirchenbauer, Oaks & Heim (2022), eq. 11 and appendix A.2.
 
     >>> import calibrant as cal
     >>> metric = cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(1), distance=cal.mahalanobis([[1, 0], [0, 3]]))
@@ -190,17 +194,15 @@ class mahalanobis:  # noqa: N801
     """
 
     M: tuple[tuple[float, ...], ...]
+    semidefinite: bool = True
 
-    def __init__(self, M: ArrayLike) -> None:  # noqa: N803 - the paper's letter
+    def __init__(self, M: ArrayLike, semidefinite: bool = True) -> None:  # noqa: N803 - the paper's letter
+        flag(semidefinite, "semidefinite")
         matrix = _square(M)
-        if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-12 * max(1.0, np.abs(matrix).max())):
-            raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not")
-        smallest = np.linalg.eigvalsh(matrix).min()
-        if smallest < -1e-12 * max(1.0, np.abs(matrix).max()):
-            raise CalibrationInputError(
-                "mahalanobis", "needs a positive semi-definite matrix", got=f"the eigenvalue {smallest:.3g}"
-            )
+        if semidefinite:
+            _require_metric(matrix)
         object.__setattr__(self, "M", tuple(tuple(float(entry) for entry in row) for row in matrix))
+        object.__setattr__(self, "semidefinite", bool(semidefinite))
 
     @property
     def facts(self) -> Facts:
@@ -210,7 +212,7 @@ class mahalanobis:  # noqa: N801
     def __call__(self, bins: Bins) -> Floats:
         _require_coordinates(bins, len(self.M), "mahalanobis")
         form = np.einsum("vbi,ij,vbj->vb", bins.gap, np.array(self.M), bins.gap)
-        return np.sqrt(np.maximum(form, 0.0))  # rounding can leave a tiny negative
+        return np.sqrt(np.maximum(form, 0.0))  # rounding can leave a tiny negative, too
 
 
 @dataclass(frozen=True)
@@ -298,6 +300,18 @@ def _square(values: ArrayLike) -> Floats:
             "mahalanobis", "needs a square finite matrix", got=f"shape {matrix.shape} of {matrix.dtype}"
         )
     return matrix.astype(np.float64)
+
+
+def _require_metric(matrix: Floats) -> None:
+    """Refuse a matrix that makes no metric."""
+    hint = "pass semidefinite=False to take it as it is"
+    slack = 1e-12 * max(1.0, np.abs(matrix).max())
+    if not np.allclose(matrix, matrix.T, rtol=0, atol=slack):
+        raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not", hint=hint)
+    smallest = np.linalg.eigvalsh(matrix).min()
+    if smallest < -slack:
+        got = f"the eigenvalue {smallest:.3g}"
+        raise CalibrationInputError("mahalanobis", "needs a positive semi-definite matrix", got=got, hint=hint)
 
 
 def _require_event(bins: Bins, distance: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -30,7 +31,14 @@ class Full:
     (2, 1, 2)
     """
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all", asks_event=True, as_given=True)
+    facts: ClassVar[Facts] = Facts(
+        "lens",
+        looks_at_labels=False,
+        outcomes="all",
+        asks_event=True,
+        as_given=True,
+        coordinate=lambda predictions, name: predictions.class_index(name),
+    )
 
     def __call__(self, predictions: Predictions) -> View:
         if predictions.forecasts.of_events:
@@ -59,7 +67,13 @@ class TopK:
 
     k: int
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, names_classes=False, outcomes="all")
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        names = (*map(str, range(1, self.k + 1)), "rest")
+        return Facts(
+            "lens", looks_at_labels=False, names_classes=False, outcomes="all", coordinate=partial(_named, names)
+        )
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -96,7 +110,11 @@ class Groups:
 
     groups: tuple[tuple[str, tuple[int | str, ...]], ...]
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all")
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        names = tuple(name for name, _ in self.groups)
+        return Facts("lens", looks_at_labels=False, outcomes="all", coordinate=partial(_named, names))
 
     def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[object]) -> None:
         object.__setattr__(self, "groups", _named_groups(groups))
@@ -135,6 +153,11 @@ class Groups:
 
     def __str__(self) -> str:
         return f"groups {', '.join(name for name, _ in self.groups)}"
+
+
+def _named(names: tuple[str, ...], _: Predictions, name: int | str) -> int | str:
+    """The place of a coordinate that is given by its name; other places as they are."""
+    return names.index(name) if isinstance(name, str) and name in names else name
 
 
 def _named_groups(

@@ -73,7 +73,7 @@ def _said(values: list[float], dependence: Sensitivity) -> str:
     """How far apart the settings are, and whether that matters."""
     low, high = min(values), max(values)
     tried = ", ".join(str(setting) for setting in SETTINGS)
-    apart = "no farther apart" if all(dependence.stable) else "in part farther apart"
+    apart = "no farther apart" if dependence.stable[1:-1].all() else "in part farther apart"
     return (
         f"Nobody asked for 15 bins. On the same forecasts, ECE with {tried} bins lies "
         f"between {low:.4f} and {high:.4f}; neighbouring settings are "
