@@ -15,6 +15,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.naming import later, written_fields
 
 Mask = NDArray[np.bool_]
 Value = str | bool | int | float
@@ -32,7 +33,7 @@ class Selection(ABC):
 
     def written(self) -> dict[str, object]:
         """Its name (or itself, where that is its class's) and its choices, as JSON has them."""
-        return {"select": type(self), **vars(self)}
+        return {"select": type(self), **written_fields(self)}
 
     def __and__(self, other: Selection) -> Selection:
         return Both(self, other)
@@ -149,7 +150,7 @@ class output_between(Selection):  # noqa: N801
     low: float
     high: float
     of: int | str | None = None
-    closed: str = "left"
+    closed: str = later("left")
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "output_between")
@@ -188,7 +189,7 @@ class confidence_between(Selection):  # noqa: N801
 
     low: float
     high: float
-    closed: str = "left"
+    closed: str = later("left")
     facts: ClassVar[Facts] = Facts("select", looks_at_labels=False, names_classes=False)
 
     def __post_init__(self) -> None:
@@ -323,7 +324,7 @@ def open_ends(low: float, high: float, closed: str) -> tuple[bool, bool]:
 
 def _shown(selection: Selection) -> str:
     """An interval with its ends; the usual closed side goes without saying."""
-    fields = ", ".join(f"{name}={value!r}" for name, value in vars(selection).items() if value != "left")
+    fields = ", ".join(f"{name}={value!r}" for name, value in written_fields(selection).items())
     return f"{type(selection).__name__}({fields})"
 
 

@@ -15,6 +15,7 @@ from calibrant.lenses.lens import Lens
 from calibrant.predictions import Predictions
 from calibrant.selections import SIDES, open_ends, within
 from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.naming import later
 from calibrant.views import View
 
 
@@ -92,7 +93,7 @@ class Between:
     low: float
     high: float
     closed: str = "left"
-    of: int | str | None = None
+    of: int | str | None = later(None)
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "Between")
@@ -112,18 +113,20 @@ class Between:
             view.outputs if place is None else view.outputs[:, :, place],
             *(self.low, self.high, self.closed, view.precision),
         )
-        return _kept(view, inside.all(axis=2) if place is None else inside, self._condition)
+        return _kept(view, np.asarray(inside.all(axis=2)) if place is None else inside, self._condition)
 
     def _place(self, predictions: Predictions, view: View) -> int | None:
         """Which coordinate is asked; None where all are."""
         if self.of is None:
             return None if view.d > 1 else 0
-        named = facts_of(self.lens).coordinate
-        place = self.of if named is None else named(predictions, self.of)
-        if not is_whole(place) or not 0 <= place < view.d:
+        coordinates = facts_of(self.lens).coordinates
+        names = coordinates(predictions.classes) if coordinates else ()
+        if is_whole(self.of) and 0 <= self.of < view.d:
+            return int(self.of)
+        if self.of not in names:
             expected = f"needs of= one of the {view.d} coordinates of {self.lens}"
             raise CalibrationInputError("Between", expected, got=repr(self.of), hint="its name, or its place from 0 on")
-        return int(place)
+        return names.index(str(self.of))
 
     @property
     def interval(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -37,7 +36,7 @@ class Full:
         outcomes="all",
         asks_event=True,
         as_given=True,
-        coordinate=lambda predictions, name: predictions.class_index(name),
+        coordinates=lambda classes: classes,
     )
 
     def __call__(self, predictions: Predictions) -> View:
@@ -72,7 +71,7 @@ class TopK:
         """What is known of it."""
         names = (*map(str, range(1, self.k + 1)), "rest")
         return Facts(
-            "lens", looks_at_labels=False, names_classes=False, outcomes="all", coordinate=partial(_named, names)
+            "lens", looks_at_labels=False, names_classes=False, outcomes="all", coordinates=lambda classes: names
         )
 
     def __post_init__(self) -> None:
@@ -114,7 +113,7 @@ class Groups:
     def facts(self) -> Facts:
         """What is known of it."""
         names = tuple(name for name, _ in self.groups)
-        return Facts("lens", looks_at_labels=False, outcomes="all", coordinate=partial(_named, names))
+        return Facts("lens", looks_at_labels=False, outcomes="all", coordinates=lambda classes: names)
 
     def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[object]) -> None:
         object.__setattr__(self, "groups", _named_groups(groups))
@@ -153,11 +152,6 @@ class Groups:
 
     def __str__(self) -> str:
         return f"groups {', '.join(name for name, _ in self.groups)}"
-
-
-def _named(names: tuple[str, ...], _: Predictions, name: int | str) -> int | str:
-    """The place of a coordinate that is given by its name; other places as they are."""
-    return names.index(name) if isinstance(name, str) and name in names else name
 
 
 def _named_groups(

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Never, TypeVar
+from typing import Never, TypeVar
 
 from calibrant.kernels.totals import Floats
 
@@ -113,8 +113,8 @@ class Facts:
     """Of a lens: whether its outputs are the probabilities that were given, as they lie: its view costs nothing."""
     alone: Callable[[int], object] | None = None
     """Of a lens with several questions: the lens that asks one of them."""
-    coordinate: Callable[[Any, Any], object] | None = None
-    """Of a lens of vectors: given predictions and a name, the place of the coordinate that is called so."""
+    coordinates: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
+    """Of a lens of vectors: given the names of the classes, how its coordinates are called."""
 
     fixed: bool = False
     """Of a binning: whether an answer's bin is the same whatever the other answers are."""
