@@ -177,7 +177,7 @@ def best_gamma(errors: Floats, accuracies: Floats, tried: Floats = GAMMAS, *, ke
     0.25
     """
     still = len(tried) // 2
-    allowed = accuracies >= accuracies[still] - _SAME if keep_accuracy else np.isfinite(errors)
+    allowed = accuracies >= accuracies[still] - _SAME if keep_accuracy else np.ones(len(tried), bool)
     smallest = errors[allowed].min()
     if errors[still] <= smallest + _SAME:
         return 0.0
