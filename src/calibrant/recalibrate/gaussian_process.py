@@ -41,10 +41,9 @@ class GPCalibration(Recalibrator):
 
     The map is that of the posterior mean :math:`\hat g`; the posterior's variance v of g(z) takes part in the fit only.
     Averages over it, which the authors draw, would move an event by about v p (1 - p) (1 - 2 p) / 2 towards 0.5, less
-    as rows are added. Without them the map is m numbers that can be saved, and logits stay logits. One g serves all
-    classes, and far from the inducing points c it is the identity. The z are logits as given (a constant added to a row
-    is felt) or logarithms of probabilities. An event is sigmoid(g(z)) of its log-odds z: its g may move 0.5, which two
-    columns under one g cannot, so that the two differ. g need not increase: the likeliest class can change.
+    as rows are added. One g serves all classes, and far from the inducing points c it is the identity. The z are logits
+    as given (a constant added to a row is felt) or logarithms of probabilities. An event is sigmoid(g(z)) of its
+    log-odds z, whose g may move 0.5: two columns under one g cannot. g need not increase: the likeliest class can change.
 
     The c are up to `n_inducing` quantiles of the scores, from the lowest to the highest, each score counted by
     sqrt(p (1 - p)): where g matters. Values of g there have a normal posterior; what g is beyond them counts as
