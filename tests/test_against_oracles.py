@@ -200,6 +200,19 @@ def test_distances_near_the_ends(data, n_bins, prior):
     assert metric.replace(distance=cal.log_odds(prior))(y, p).value == pytest.approx(expected, abs=1e-10)
 
 
+@given(data=rows(classes=FEW), counts=st.lists(COUNTS, min_size=1, max_size=4), widths=st.lists(COUNTS, max_size=3))
+def test_ensembles_of_range_schemes(data, counts, widths):
+    P, y = lists(data)
+    schemes = [*map(cal.EqualMass, counts), *map(cal.EqualWidth, widths)]
+    means = [errors.adaptive_ece(P, y, n, 1) for n in counts] + [errors.ece(P, y, n, "right") for n in widths]
+    result = cal.EnsembleError(binnings=schemes)(y, P)
+    assert result.value == close(sum(means) / len(means))
+    assert [result.details["smallest"], result.details["largest"]] == close([min(means), max(means)])
+    classes = [errors.ace(P, y, n, distances.mean) for n in counts] + [errors.sce(P, y, n, "right") for n in widths]
+    every = cal.EnsembleError(lens=cal.Classwise(), binnings=schemes, across=cal.mean_of_all)(y, P)
+    assert every.value == close(sum(classes) / len(classes))
+
+
 @given(data=rows(classes=st.just(4)), n_bins=st.integers(1, 6), closed=SIDES)
 def test_grids(data, n_bins, closed):
     P, y = lists(data)

@@ -55,6 +55,7 @@ from calibrant.errors.local import LocalCalibration, LocalCurves
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
 from calibrant.errors.murphy import BrierDecomposition
 from calibrant.errors.neighbour import NeighbourError
+from calibrant.errors.range_schemes import EnsembleError
 from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
@@ -107,13 +108,7 @@ from calibrant.recipes import (
     likert,
 )
 from calibrant.result import Interval, Result
-from calibrant.selections import (
-    confidence_between,
-    everything,
-    label_in,
-    output_between,
-    predicted_in,
-)
+from calibrant.selections import confidence_between, everything, label_in, output_between, predicted_in
 from calibrant.selections import where as where
 from calibrant.specification import catalogue
 from calibrant.specification.homes import HOMES, MOVED
@@ -202,6 +197,7 @@ __all__ = [
     "CurveError",
     "DirichletCalibration",
     "Edges",
+    "EnsembleError",
     "EnsembleTemperatureScaling",
     "EqualMass",
     "EqualWidth",

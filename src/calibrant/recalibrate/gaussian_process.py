@@ -43,13 +43,12 @@ class GPCalibration(Recalibrator):
     Averages over it, which the authors draw, would move an event by about v p (1 - p) (1 - 2 p) / 2 towards 0.5, less
     as rows are added. One g serves all classes, and far from the inducing points c it is the identity. The z are logits
     as given (a constant added to a row is felt) or logarithms of probabilities. An event is sigmoid(g(z)) of its
-    log-odds z, whose g may move 0.5: two columns under one g cannot. g need not increase: the likeliest class can change.
+    log-odds z, whose g may move 0.5: two columns under one g cannot. g need not increase, so classes may change.
 
-    The c are up to `n_inducing` quantiles of the scores, from the lowest to the highest, each score counted by
-    sqrt(p (1 - p)): where g matters. Values of g there have a normal posterior; what g is beyond them counts as
-    independent noise. Its mean, l, s and sigma maximise an evidence lower bound (`LatentEvidence.bound`) by L-BFGS from
-    one start, g = z. The scales are sought between bounds whose ends (nothing but the identity, no noise, a straight
-    line) are no failures and not warned of.
+    The c are up to `n_inducing` quantiles of the scores, both ends included, each score counted by sqrt(p (1 - p)):
+    where g matters. Values of g there have a normal posterior; what g is beyond them counts as independent noise. Its
+    mean, l, s and sigma maximise an evidence lower bound (`LatentEvidence.bound`) by L-BFGS from one start, g = z. Ends
+    of the bounds of the scales (nothing but the identity, no noise, a straight line) are no failures.
 
     Rows that are alike become one row with the sum of their weights, so that neither order nor repetition matters.
     Of more than max(500, 2^20 / (K m)) different rows as many are drawn with `seed`; the others are not learnt from.
