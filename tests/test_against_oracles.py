@@ -252,6 +252,7 @@ def test_scores_and_failure_detection(data):
     if len({round(value, 9) for value in uncertain}) == len(uncertain):  # with ties the loop follows row order
         curve = cal.diagnostics.risk_coverage(predictions, cal.entropy)
         assert curve.aurc == pytest.approx(errors.aurc(P, y), abs=1e-12)
+        assert curve.augrc == pytest.approx(errors.augrc(P, y), abs=1e-12)
         shares = [0, 0.1, 0.3, 0.5, 0.77, 1]
         found = [curve.accuracy_after_referring(share) for share in shares]
         assert found == pytest.approx(errors.accuracy_after_referral(P, y, shares), abs=1e-12, nan_ok=True)
