@@ -11,6 +11,8 @@ from calibrant.checks import intervals
 from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
 from calibrant.errors.risk import RiskCoverage as RiskCoverage
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.monotonicity import MonotonicityTest as MonotonicityTest
+from calibrant.inference.monotonicity import monotonicity_test as monotonicity_test
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.distributions import Full, Groups
 from calibrant.lenses.events import Answered, InTopK, Ranked, TopLabel
