@@ -1,5 +1,6 @@
 """The test of the sweep's premise: the closest rising frequencies, its level and power, the ROC curve, the warning."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_the_gap_of_the_roc_curve_is_that_to_its_convex_hull_by_hand():
     corners = [(0, 0), (50, 50), (90, 110), (160, 140)]  # misses and hits from the highest forecast on
     hull = [(0, 0), (90, 110), (160, 140)]
     areas = [
-        sum((right[0] - left[0]) * (right[1] + left[1]) / 2 for left, right in zip(points, points[1:], strict=False))
+        sum((right[0] - left[0]) * (right[1] + left[1]) / 2 for left, right in itertools.pairwise(points))
         for points in (corners, hull)
     ]
     assert test.roc_gap == pytest.approx((areas[1] - areas[0]) / (160 * 140))

@@ -173,7 +173,7 @@ class FailureDetection:
 
 def failure_detection(
     models: Mapping[str, Predictions],
-    shares: Sequence[float] = tuple(tenth / 10 for tenth in range(10)),
+    shares: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     uncertainty: Score | None = entropy,
 ) -> FailureDetection:
     """Which model knows best when it errs? Accuracy after referral at every share, with the areas AURC and AUGRC.

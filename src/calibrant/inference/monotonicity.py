@@ -12,7 +12,7 @@ from calibrant.checks import flag, whole
 from calibrant.errors.binned import BinnedError
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.draws import check_seed
-from calibrant.kernels.totals import Floats
+from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.predictions import Predictions
@@ -122,8 +122,8 @@ def monotonicity_test(
 def rising_means(values: Floats, weight: Floats) -> Floats:
     r"""The closest means that never fall, of each row (m, b): :math:`\max_{j \le i} \min_{k \ge i}` of means over j..k.
 
-    >>> rising_means(np.array([[0.2, 0.6, 0.4]]), np.ones(3)).tolist()
-    [[0.2, 0.5, 0.5]]
+    >>> rising_means(np.array([[1.0, 4.0, 2.0]]), np.ones(3)).tolist()
+    [[1.0, 3.0, 3.0]]
     """
     count = values.shape[1]
     sums = np.pad(np.cumsum(values * weight, axis=1), ((0, 0), (1, 0)))
@@ -136,7 +136,7 @@ def rising_means(values: Floats, weight: Floats) -> Floats:
     return rising
 
 
-def _area(hits: Floats, sizes: Floats, blocks: Floats) -> float:
+def _area(hits: Floats, sizes: Floats, blocks: Ints) -> float:
     """The area under the ROC curve of bins in rising order; bins of one block are tied."""
     happened, others = (np.bincount(blocks, part) for part in (hits, sizes - hits))
     before = np.cumsum(others) - others / 2

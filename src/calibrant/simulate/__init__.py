@@ -19,6 +19,7 @@ from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curve_fit import CurveFit, CurveFits, fit_curve
 from calibrant.simulate.detection import Detection, Detections, power
 from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
+from calibrant.simulate.induced import Induced
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.model_like_yours import Like, like
 from calibrant.simulate.pictures import bias_picture, picture, power_picture, samples_picture
@@ -44,6 +45,7 @@ __all__ = [
     "Detections",
     "EmpiricalScores",
     "Estimate",
+    "Induced",
     "Like",
     "ModelFit",
     "PublishedCurve",
