@@ -18,6 +18,7 @@ from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve, lo
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curve_fit import CurveFit, CurveFits, fit_curve
 from calibrant.simulate.detection import Detection, Detections, power
+from calibrant.simulate.grid_pictures import bins_picture, fits_picture, grid_picture
 from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
 from calibrant.simulate.induced import Induced
 from calibrant.simulate.model_fit import ModelFit, fit_model
@@ -58,12 +59,15 @@ __all__ = [
     "bias",
     "bias_grid",
     "bias_picture",
+    "bins_picture",
     "curve_with_error",
     "draw",
     "estimates",
     "fit_curve",
     "fit_model",
     "fit_scores",
+    "fits_picture",
+    "grid_picture",
     "label_noise",
     "like",
     "logistic_curve",
