@@ -39,7 +39,7 @@ class EnsembleError(OfTable):
     those of events: `EqualMass`, `EqualWidth`, `Edges`, `Quantiles`, `Sweep`. Of one question the details tell the
     smallest and the largest value of a scheme. It is no less biased than its schemes are on average.
 
-    References: Nixon et al. (2019), section 5.2, which suggests such an ensemble.
+    References: Nixon et al. (2019), section 5.4, which suggests such an ensemble.
 
     >>> import calibrant as cal
     >>> halves = cal.EnsembleError(binnings=[cal.EqualMass(1), cal.EqualMass(2)])
