@@ -11,6 +11,8 @@ if not find_spec("torch"):
     collect_ignore += [
         f"src/calibrant/kernels/{name}.py" for name in ("order_statistics", "rowwise", "tensors", "torch")
     ]
+if not find_spec("torchmetrics"):
+    collect_ignore += ["src/calibrant/integrations/torchmetrics.py"]
 if not find_spec("triton"):
     collect_ignore += [f"src/calibrant/kernels/{name}.py" for name in ("along_rows", "down_columns", "fused")]
 

@@ -253,7 +253,7 @@ FAULTS = {
     "a null": (with_null, r"2\.parquet: column 'p' must have no nulls.* at row group 1, rows 0 to 699, row 200 of"),
     "no probability": (
         lambda path: write(path, event(9) | {"p": np.full(4000, 1.5)}),
-        r"2\.parquet: y_proba must lie in \[0, 1\], got 1.5 at row group 0, rows 0 to 699, row 0 of these",
+        r"2\.parquet: 'p' must lie in \[0, 1\], got 1.5 at row group 0, rows 0 to 699, row 0 of these",
     ),
 }
 

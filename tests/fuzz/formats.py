@@ -4,6 +4,7 @@ There is one oracle: what was mutated is refused with a `CalibrationInputError`,
 the format has no checksum of ours, to what an independent reader says.
 """
 
+import atexit
 import csv
 import io
 import json
@@ -40,6 +41,7 @@ HAPPENED = (RNG.random(N) < P).astype(int)
 ROWS, LABELS = RNG.dirichlet(np.ones(3), N), RNG.integers(0, 3, N)
 CLASSES = ["cat", "dog", "bird"]
 FOLDER = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ def read(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     **options: Unpack[LabelOptions],
 ) -> Predictions:
     """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
@@ -37,8 +40,11 @@ def read(
     the format.
 
     Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
-    `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
-    other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
+    `probs`, `logits`, or `confidence` with `correct`; then under names that other tools use, such as `y_true`,
+    `target`, `y_prob`, `score` or `pred_proba` (`origin` says what was taken). Other names are given by `label`,
+    `probs` or `logits`, or by `confidence` and `correct`. Percentages ("90%") are read as shares; `scale=100` divides
+    forecasts by 100.
+    Other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
     The options are those of `Predictions.from_probs`; with `missing="drop"`, empty cells and nulls are missing values.
 
     The k likeliest classes alone are in `class_1` .. `class_k` and `prob_1` .. `prob_k`, or in lists (a matrix each)
@@ -52,7 +58,7 @@ def read(
     refuse_unknown(options, read, LabelOptions.__optional_keys__)
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     if len(paths) == 2:
-        if label is not None or probs is not None or weight is not None:
+        if any(name is not None for name in (label, probs, weight, confidence, correct)):
             raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
         return _pair(*paths, logits=logits is not None, **options)
     if len(paths) != 1:
@@ -62,8 +68,9 @@ def read(
         raise CalibrationInputError(
             str(arrays.source), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
-    drop = options.get("missing") == "drop"
-    return Finder(arrays, drop).predictions(label, probs, logits, weight, options)
+    drop = options.get("missing") in ("drop", "wrong")
+    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    return Finder(arrays, drop).predictions(options, **keys, confidence=confidence, correct=correct, scale=scale)
 
 
 def read_scores(

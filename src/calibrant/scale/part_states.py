@@ -27,7 +27,7 @@ class Reading:
 
     metrics: Mapping[str, Metric]
     by: str | None = None
-    keys: Mapping[str, str | None] = field(default_factory=dict)
+    keys: Mapping[str, str | float | None] = field(default_factory=dict)
     """Where labels, probabilities, logits and weights are, where their names are not the usual ones."""
     options: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
@@ -53,14 +53,13 @@ class Reading:
     @property
     def drop(self) -> bool:
         """Whether rows with missing values are left out."""
-        return self.options.get("missing") == "drop"
+        return self.options.get("missing") in ("drop", "wrong")
 
     def predictions(self, part: Part, finder: Finder) -> Predictions:
         """The predictions of a batch, with the columns that folders tell."""
-        label, probs, logits, weight = map(self.keys.get, ("label", "probs", "logits", "weight"))
-        if part.labels is not None:
-            label = probs = logits = None
-        rows = finder.predictions(label, probs, logits, weight, {**self.options})  # type: ignore[typeddict-item]
+        named = ("weight", "scale") if part.labels is not None else tuple(self.keys)
+        keys: dict[str, Any] = {name: self.keys.get(name) for name in named}
+        rows = finder.predictions({**self.options}, **keys)  # type: ignore[typeddict-item]
         for name, _ in part.values:
             if name in rows.columns or name in finder.used:
                 got = "in the file and in its folder's name"
@@ -178,6 +177,7 @@ def _placed(part: Part, place: str) -> Iterator[None]:
     try:
         yield
     except CalibrationInputError as error:
-        expected = error.expected if error.parameter == part.path else f"{error.parameter} {error.expected}"
+        about = error.parameter.removeprefix(part.path).removeprefix(": ")
+        expected = f"{about} {error.expected}" if about else error.expected
         inside = f"{place}, {error.where} of these" if error.where and place else place or error.where
         raise CalibrationInputError(part.path, expected, got=error.got, where=inside, hint=error.hint) from None

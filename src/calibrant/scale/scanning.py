@@ -72,6 +72,9 @@ def scan(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     by: str | None = None,
     exact: bool = True,
     client: Any = None,
@@ -112,7 +115,8 @@ def scan(
     whole(threads, "threads", 1)
     if resume is not None:
         Path(resume).mkdir(parents=True, exist_ok=True)
-    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys: dict[str, str | float | None] = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys |= {"confidence": confidence, "correct": correct, "scale": scale}
     folder = None if resume is None else str(Path(resume).absolute())
     reading = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
     if client is None:
@@ -129,6 +133,9 @@ def first_rows(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     skip_bad: bool = False,
     **options: Unpack[LabelOptions],
 ) -> Predictions:
@@ -140,7 +147,8 @@ def first_rows(
     ...     first_rows(folder)
     Predictions(n=2, one event, probabilities)
     """
-    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys: dict[str, str | float | None] = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys |= {"confidence": confidence, "correct": correct, "scale": scale}
     reading = Reading({}, None, keys, options, None, skip_bad)
     return _of_first(parts(source), reading, peeked)[0]
 
