@@ -72,6 +72,12 @@ class Sensitivity:
         steady[1:-1] = near[:-1] & near[1:]
         return steady
 
+    @property
+    def verdicts(self) -> list[str]:
+        """Whether each setting is stable, in a word; "-" for the first and the last, which are not judged."""
+        ends = (0, len(self.settings) - 1)
+        return ["-" if place in ends else "yes" if steady else "no" for place, steady in enumerate(self.stable)]
+
     def __str__(self) -> str:
         header = [
             self.over,
@@ -82,12 +88,10 @@ class Sensitivity:
             "largest",
             "stable",
         ]
-        ends = (0, len(self.settings) - 1)
-        words = ["-" if place in ends else "yes" if steady else "no" for place, steady in enumerate(self.stable)]
         rows = [
             [f"{setting:g}", f"{value:.4f}", f"{sd:.4f}", *(f"{size:g}" for size in sizes), steady]
             for setting, value, sd, sizes, steady in zip(
-                self.settings, self.values, self.sds, self.bin_sizes, words, strict=True
+                self.settings, self.values, self.sds, self.bin_sizes, self.verdicts, strict=True
             )
         ]
         widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
