@@ -131,6 +131,30 @@ def test_the_bins_that_a_sweep_chose_stand_where_it_chose_them():
         simulate.bins_picture(BiasGrid("n", (100, 400), cells), "em", "em 2", [2, 8])
 
 
+def test_means_are_drawn_beside_the_errors_that_they_should_be():
+    metrics = {"ece": cal.RMSCE, "l1": cal.ECE}
+    grid = simulate.error_grid(metrics, UNIFORM, [0.02, 0.1], n=60, replicates=10, seed=3)
+    assert [grid["l1", error].truth for error in grid.values] == pytest.approx([0.02, 0.1], abs=1e-9)
+    curve = simulate.curve_with_error(UNIFORM, 0.1)
+    known = simulate.bias(metrics, UNIFORM, curve, n=60, replicates=10, seed=3, p=2)
+    assert grid["ece", 0.1].mean == known["ece"].mean
+    panel = simulate.grid_picture({"n = 60": grid}, "mean").axes[0]
+    assert panel.lines[0].get_ydata() == pytest.approx([0.02, 0.1], abs=1e-9)
+    assert panel.containers[0][0].get_ydata().tolist() == [grid["ece", 0.02].mean, grid["ece", 0.1].mean]
+    with pytest.raises(cal.CalibrationInputError, match="must not be empty"):
+        simulate.error_grid(metrics, UNIFORM, [])
+
+
+def test_misses_are_drawn_by_the_true_error():
+    at = {0.02: DETECTIONS, 0.1: [d for d in DETECTIONS if d.n == 100]}
+    (panel,) = simulate.miss_picture(at).axes
+    assert names(panel) == ["ece, n = 100", "ece, n = 400", "sweep, n = 100", "sweep, n = 400"]
+    points, ends = bars(panel.containers[0])
+    assert points.tolist() == [[0.02, 0.6], [0.1, 0.6]]
+    assert ends.tolist() == [pytest.approx([0.56, 0.64])] * 2
+    assert len(bars(panel.containers[1])[0]) == 1
+
+
 def test_fits_are_drawn_by_their_scores_curves_and_errors():
     mine = simulate.fit_model(simulate.draw(UNIFORM, power_curve(2), n=400, seed=1), replicates=10)
     published = simulate.PUBLISHED["resnet110_c10"]

@@ -31,9 +31,10 @@ def grid_picture(grids: Mapping[str, BiasGrid], what: str = "bias", *, columns: 
     `what` is "bias", "mean", "sd", "rmse" or "n_bins" (of estimators that choose it). Bars are two Monte Carlo errors.
     With one grid a fitted model and all estimators at several n, it is how estimators compare across models; with one
     grid an estimator and several numbers of bins (`bias_grid(..., n_bins=...)`), how bins and samples act together.
-    Returns a matplotlib figure.
+    Where true errors were varied (`error_grid`), the grey line is the mean of an estimator without bias. Returns a
+    matplotlib figure.
 
-    References: Roelofs et al. (2022), figures 6 and 9-14.
+    References: Roelofs et al. (2022), figures 6, 7 and 9-14.
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import UNIFORM, bias_grid, grid_picture, power_curve
@@ -50,6 +51,10 @@ def grid_picture(grids: Mapping[str, BiasGrid], what: str = "bias", *, columns: 
     for panel, (title, grid) in zip(panels, grids.items(), strict=True):
         if what == "bias":
             panel.axhline(0, color="grey", linewidth=1)
+        if what == "mean":
+            panel.plot(
+                grid.values, [grid[grid.names[0], value].truth for value in grid.values], color="grey", linewidth=1
+            )
         for name in grid.names:
             cells = [grid[name, value] for value in grid.values]
             heights = [getattr(cell, what) for cell in cells]

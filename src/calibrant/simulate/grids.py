@@ -17,8 +17,10 @@ from calibrant.simulate.calibration_curves import described
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.named import to_json
 from calibrant.simulate.sampling import Law, check_law
+from calibrant.simulate.scores import Scores
 from calibrant.simulate.store import FinishedCells
 from calibrant.simulate.targets import true_value
+from calibrant.simulate.truth import curve_with_error
 from calibrant.simulate.wording import plus_minus
 from calibrant.specification.encoding import encode
 from calibrant.specification.naming import fields_of
@@ -104,6 +106,39 @@ def bias_grid(
         raise CalibrationInputError("n", "must not be empty", got="none")
     rows = {size: _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder, p, pointwise) for size in n}
     return BiasGrid("n", tuple(n), {(name, size): rows[size][name] for name in asked for size in n})
+
+
+def error_grid(
+    metrics: Mapping[str, Metric],
+    scores: Scores,
+    errors: Sequence[float],
+    n: int = 200,
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    p: float = 2,
+    folder: str | Path | None = None,
+) -> BiasGrid:
+    """How does bias depend on how miscalibrated the model is? The same scores, curves s^d of several true errors.
+
+    `errors` are true L^p errors; every metric is compared with the one that it is given, whatever it estimates.
+
+    References: Roelofs et al. (2022), section 5.3 and figure 7.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, error_grid
+    >>> grid = error_grid({"ece": cal.RMSCE}, UNIFORM, [0.0, 0.1], n=200, replicates=50)
+    >>> bool(grid["ece", 0.0].bias > grid["ece", 0.1].bias > 0)
+    True
+    """
+    check_metrics(metrics)
+    if not len(errors):
+        raise CalibrationInputError("errors", "must not be empty", got="none")
+    curves = {error: curve_with_error(scores, error, p) for error in errors}
+    rows = {error: _cells(metrics, scores, curves[error], n, replicates, seed, n_jobs, folder, p) for error in errors}
+    cells = {(name, error): rows[error][name] for name in metrics for error in errors}
+    return BiasGrid(f"true L{p:g} error", tuple(errors), cells)
 
 
 def label_noise(

@@ -96,6 +96,32 @@ def power_picture(detections: Sequence[Detection]) -> Any:
     return figure
 
 
+def miss_picture(detections: Mapping[float, Sequence[Detection]]) -> Any:
+    """How often miscalibration goes unnoticed, by the true error: a line a metric and number of samples.
+
+    The keys are true errors, with the detections at each. Bars are two Monte Carlo errors. Returns a matplotlib figure.
+
+    References: Roelofs et al. (2022), figure 8.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, curve_with_error, miss_picture, power
+    >>> curves = {error: curve_with_error(UNIFORM, error) for error in (0.02, 0.1)}
+    >>> runs = {error: power({"ece": cal.ECE}, UNIFORM, curve, n=100, replicates=20) for error, curve in curves.items()}
+    >>> miss_picture({error: list(run.values()) for error, run in runs.items()}).axes[0].get_xlabel()
+    'true calibration error'
+    """
+    figure, (panel,) = panels_of(1)
+    every = [detection for at in detections.values() for detection in at]
+    for place, (name, n) in enumerate(dict.fromkeys((detection.name, detection.n) for detection in every)):
+        own = [(error, each) for error, at in detections.items() for each in at if (each.name, each.n) == (name, n)]
+        misses, errors = zip(*((each.type_two, 2 * each.mc_error) for _, each in own), strict=True)
+        draw_series(panel, place, f"{name}, n = {n:,}", [error for error, _ in own], misses, errors)
+    panel.set(xlabel="true calibration error", ylabel="share of data sets not noticed", ylim=(0, 1.02))
+    panel.set_title(f"miscalibration that goes unnoticed at level {every[0].level:g} (bars: two Monte Carlo errors)")
+    legend_below(panel)
+    return figure
+
+
 def samples_picture(needed: Mapping[str, SamplesNeeded]) -> Any:
     """The powers from which sample sizes were read: each size is a line, its interval the band about it.
 
