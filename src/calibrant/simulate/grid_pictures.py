@@ -31,7 +31,7 @@ def grid_picture(grids: Mapping[str, BiasGrid], what: str = "bias", *, columns: 
     `what` is "bias", "mean", "sd", "rmse" or "n_bins" (of estimators that choose it). Bars are two Monte Carlo errors.
     With one grid a fitted model and all estimators at several n, it is how estimators compare across models; with one
     grid an estimator and several numbers of bins (`bias_grid(..., n_bins=...)`), how bins and samples act together.
-    Where true errors were varied (`error_grid`), the grey line is the mean of an estimator without bias. Returns a
+    Beside means the grey line is the truth, where it is one for all estimators (as in `error_grid`). Returns a
     matplotlib figure.
 
     References: Roelofs et al. (2022), figures 6, 7 and 9-14.
@@ -51,10 +51,9 @@ def grid_picture(grids: Mapping[str, BiasGrid], what: str = "bias", *, columns: 
     for panel, (title, grid) in zip(panels, grids.items(), strict=True):
         if what == "bias":
             panel.axhline(0, color="grey", linewidth=1)
-        if what == "mean":
-            panel.plot(
-                grid.values, [grid[grid.names[0], value].truth for value in grid.values], color="grey", linewidth=1
-            )
+        truths = {tuple(grid[name, value].truth for value in grid.values) for name in grid.names}
+        if what == "mean" and len(truths) == 1:
+            panel.plot(grid.values, truths.pop(), color="grey", linewidth=1)
         for name in grid.names:
             cells = [grid[name, value] for value in grid.values]
             heights = [getattr(cell, what) for cell in cells]

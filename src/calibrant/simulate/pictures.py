@@ -117,7 +117,7 @@ def miss_picture(detections: Mapping[float, Sequence[Detection]]) -> Any:
         misses, errors = zip(*((each.type_two, 2 * each.mc_error) for _, each in own), strict=True)
         draw_series(panel, place, f"{name}, n = {n:,}", [error for error, _ in own], misses, errors)
     panel.set(xlabel="true calibration error", ylabel="share of data sets not noticed", ylim=(0, 1.02))
-    panel.set_title(f"miscalibration that goes unnoticed at level {every[0].level:g} (bars: two Monte Carlo errors)")
+    panel.set_title(f"misses at level {every[0].level:g} (bars: two Monte Carlo errors)")
     legend_below(panel)
     return figure
 
