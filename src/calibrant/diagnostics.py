@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +12,6 @@ from calibrant.checks import intervals
 from calibrant.errors.mean_score import MeanScore, Score, entropy, hit, output
 from calibrant.errors.risk import RiskCoverage as RiskCoverage
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.monotonicity import MonotonicityTest as MonotonicityTest
-from calibrant.inference.monotonicity import monotonicity_test as monotonicity_test
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.distributions import Full, Groups
 from calibrant.lenses.events import Answered, InTopK, Ranked, TopLabel
@@ -22,6 +21,19 @@ from calibrant.predictions import Predictions
 from calibrant.selections import within
 from calibrant.text import aligned
 from calibrant.views import View
+
+if TYPE_CHECKING:
+    from calibrant.inference.monotonicity import MonotonicityTest as MonotonicityTest
+    from calibrant.inference.monotonicity import monotonicity_test as monotonicity_test
+
+
+def __getattr__(name: str) -> object:
+    """What is loaded when it is first asked for, since it brings the tools of inference."""
+    if name not in ("MonotonicityTest", "monotonicity_test"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from calibrant.inference import monotonicity
+
+    return getattr(monotonicity, name)
 
 
 def mean_ranked_outputs(predictions: Predictions, k: int, baseline: Predictions | None = None) -> Floats:
