@@ -103,6 +103,15 @@ def test_sums_of_outputs_are_compared_with_edges_at_their_grain():
         assert result.bounds is not None
 
 
+def test_bounds_of_an_ensemble_of_range_schemes_hold_the_value_of_the_rows():
+    rng = np.random.default_rng(5)
+    p = rng.beta(3, 0.4, 500)
+    predictions = cal.Predictions.from_probs(rng.random(500) < p**1.5, p)
+    metric = cal.EnsembleError(binnings=[cal.EqualMass(4), cal.EqualMass(9), cal.EqualWidth(15)])
+    low, high = metric.within(Pass(cal.ADAPTIVE_ECE).summarise(predictions)).bounds
+    assert low <= metric(predictions).value <= high < low + 0.01
+
+
 def test_each_precision_compares_with_its_own_edges():
     tenths = np.arange(11) / 10
     batches = [cal.Predictions.from_probs([0, 1] * 5 + [0], tenths.astype(kind)) for kind in (np.float64, np.float32)]

@@ -28,6 +28,7 @@ METRICS = {
     "isotonic": IsotonicError(),
     "logarithmic": IsotonicError(score=logarithmic),
     "label-binned": cal.LabelBinnedError(binning=cal.EqualMass(5)),
+    "range schemes": cal.EnsembleError(binnings=[cal.EqualMass(5), cal.EqualMass(12)]),
     "smooth": cal.SMECE,
     "neighbours": cal.NeighbourError(),
     "fixed edges": cal.ECE,

@@ -113,6 +113,8 @@ class Facts:
     """Of a lens: whether its outputs are the probabilities that were given, as they lie: its view costs nothing."""
     alone: Callable[[int], object] | None = None
     """Of a lens with several questions: the lens that asks one of them."""
+    coordinates: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
+    """Of a lens of vectors: given the names of the classes, how its coordinates are called."""
 
     fixed: bool = False
     """Of a binning: whether an answer's bin is the same whatever the other answers are."""
