@@ -70,36 +70,76 @@ def of_dask(folder):
 
 
 def of_spark(folder):
-    """`calibrant.scale.spark.summarise` on a local cluster of two executors."""
+    """`calibrant.scale.spark.summarise` on two executors, one of which is killed (SIGKILL) while both work."""
     from pyspark.sql import SparkSession
 
     from calibrant.scale import spark as executors
 
     environment = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "PYSPARK_PYTHON": sys.executable}
     os.environ.update(environment)
-    builder = SparkSession.builder.master("local-cluster[2,1,1100]")
+    builder = SparkSession.builder.master("local-cluster[2,1,1100]").config("spark.sql.files.maxPartitionBytes", "4m")
     for name, value in environment.items():
         builder = builder.config(f"spark.executorEnv.{name}", value)
     spark = builder.getOrCreate()
     frames = [spark.read.parquet(*map(str, sorted(folder.iterdir())[first::2])) for first in (0, 1)]
+    killed = []
+    killer = threading.Thread(target=lambda: killed.append(kill_executor(spark.sparkContext)))
+    killer.start()
     try:
         return executors.summarise(frames, METRICS, exact=False).state
     finally:
+        killer.join()
         spark.stop()
+        assert killed[0]
+
+
+def kill_executor(context):
+    """Kill one of the two executors while both have work and some of it is done; its process, and by when."""
+    tracker = context.statusTracker()
+
+    def busy():
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return any(each and each.numActiveTasks == 2 and each.numCompletedTasks >= 2 for each in stages)
+
+    wait_until(busy)
+    wanted = {context.applicationId.encode(), b"org.apache.spark.executor.CoarseGrainedExecutorBackend"}
+    for process in Path("/proc").glob("[0-9]*"):
+        if wanted <= set((process / "cmdline").read_bytes().split(b"\0")):
+            os.kill(int(process.name), signal.SIGKILL)
+            return process.name
+    return None
 
 
 def of_torchmetrics(folder):
-    """`calibrant.integrations.torchmetrics.Calibration` of each metric, a file a batch."""
+    """`calibrant.integrations.torchmetrics.Calibration` of each metric in two processes over gloo, a file a batch."""
+    import torchmetrics  # noqa: F401 - each process needs it
+
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    with tempfile.TemporaryDirectory() as place:
+        command = [sys.executable, __file__, "--folder", str(folder), "--meeting", place, "--rank"]
+        processes = [subprocess.Popen([*command, str(rank)], env=environment) for rank in range(2)]
+        assert [process.wait() for process in processes] == [0, 0]
+        first, second = (Path(place, f"{rank}.state").read_bytes() for rank in range(2))
+    assert first == second
+    return State.from_bytes(first)
+
+
+def train(rank, folder, place):
+    """What one of two processes does: the first has a quarter of the files."""
     import torch
 
     from calibrant.integrations import torchmetrics as loops
 
+    torch.distributed.init_process_group("gloo", init_method=f"file://{place}/meeting", rank=rank, world_size=2)
     metrics = {name: loops.Calibration(metric) for name, metric in METRICS.items()}
-    for path in sorted(folder.iterdir()):
+    paths = sorted(folder.iterdir())
+    quarter = len(paths) // 4
+    for path in paths[quarter:] if rank else paths[:quarter]:
         label, p = map(torch.tensor, rows_of(path))
         for metric in metrics.values():
             metric.update(p, label)
-    return loops.state_of(metrics)
+    Path(place, f"{rank}.state").write_bytes(loops.state_of(metrics).to_bytes())
+    torch.distributed.destroy_process_group()
 
 
 WAYS = {
@@ -188,7 +228,11 @@ def main():
     parser.add_argument("--files", type=int, default=40)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "scale_digest.md")
+    for name in ("--rank", "--folder", "--meeting"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.rank is not None:
+        return train(int(options.rank), Path(options.folder), options.meeting)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(folder, options.rows, options.files)
