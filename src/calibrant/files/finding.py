@@ -298,18 +298,19 @@ class Finder:
         return np.column_stack(columns), tuple(name[len(prefix) :] for name in names)
 
     def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
-        """Labels as names where numbers name the columns: p_3, p_5 with labels 3 and 5."""
+        """Labels as indices where numbers name the columns: p_3, p_5 with labels 3 and 5."""
         gaps = absent(truth)
         if names is None or truth.ndim != 1 or truth.dtype.kind not in "iubf"[: 3 + gaps.any()]:
             return truth
-        spelled = np.where(gaps, 0, truth).astype(np.int64).astype(str)
-        if set(np.unique(spelled[~gaps]).tolist()) <= set(names):
-            return np.where(gaps, MISSING, spelled)
+        values, places = np.unique(np.where(gaps, 0, truth).astype(np.int64), return_inverse=True)
+        known = {name: index for index, name in enumerate(names)}
+        unknown = [str(value) for value in np.unique(truth[~gaps]).astype(np.int64) if str(value) not in known]
+        if not unknown:
+            indices = np.array([known.get(str(value), 0) for value in values])[places]
+            return np.where(gaps, np.nan, indices) if gaps.any() else indices
         if all(name.isdigit() for name in names):
             raise CalibrationInputError(
-                str(self.source),
-                f"labels must be among the class names {', '.join(names)}",
-                got=str(next(label for label in spelled.tolist() if label not in names)),
+                str(self.source), f"labels must be among the class names {', '.join(names)}", got=unknown[0]
             )
         return truth
 
