@@ -14,39 +14,31 @@ template <class T> inline Doubles eight_of(const T* row, Whole j, Whole width) {
 }
 
 // The sums of exp(z - top) and of its square over all classes but the top one.
-struct Beside {
-    Doubles sum[2] = {0.0, 0.0}, square[2] = {0.0, 0.0};
-
-    void add(int half, Doubles e) {
-        sum[half] += e;
-        square[half] += e * e;
-    }
-};
-
-template <class T> void sums_beside_top(const T* row, Whole width, Whole top, double& rest, double& squares) {
+template <class T>
+void sums_beside_top(const T* row, Whole width, Whole top, bool near, double& rest, double& squares) {
+    constexpr int count = 8;
     const Doubles largest = double(row[top]);
-    Whole full = width / 16 * 16, home = top / 16 * 16;
-    Beside sums;
-    auto add = [&](Whole begin, Whole end) {
-        for (Whole j = begin; j < end; j += 16)
-            for (int half = 0; half < 2; ++half) sums.add(half, raised(eight(row + j + 8 * half) - largest));
-    };
-    auto add_part = [&](Whole j) {
-        for (int half = 0; half < 2 && j + 8 * half < width; ++half) {
-            Whole first = j + 8 * half;
-            Doubles e = raised(eight_of(row, first, width) - largest);
-            if (top >= first && top < first + 8) e.set(int(top - first), 0.0);
-            sums.add(half, e);
-        }
-    };
-    add(0, std::min(home, full));
-    if (home < full) {
-        add_part(home);
-        add(home + 16, full);
+    Doubles sum[2] = {0.0, 0.0}, square[2] = {0.0, 0.0};
+    Whole j = 0;
+    for (; near && j + 8 * count <= width; j += 8 * count) {
+        Doubles e[count];
+        ALONGSIDE(e[i] = eight(row + j + 8 * i) - largest)
+        if (sizeof(T) == sizeof(float))
+            raise_inside(e, BRIEF);  // its logits are rounded more
+        else
+            raise_inside(e, LONG);
+        if (top >= j && top < j + 8 * count) ALONGSIDE(if (top / 8 == j / 8 + i) e[i].set(int(top % 8), 0.0))
+        ALONGSIDE(sum[i % 2] += e[i])
+        ALONGSIDE(square[i % 2] = fused(e[i], e[i], square[i % 2]))
     }
-    if (full < width) add_part(full);
-    rest = added(sums.sum[0] + sums.sum[1]);
-    squares = added(sums.square[0] + sums.square[1]);
+    for (int half = 0; j < width; j += 8, half = 1 - half) {
+        Doubles e = raised(eight_of(row, j, width) - largest);
+        if (top / 8 == j / 8) e.set(int(top % 8), 0.0);
+        sum[half] += e;
+        square[half] = fused(e, e, square[half]);
+    }
+    rest = added(sum[0] + sum[1]);
+    squares = added(square[0] + square[1]);
 }
 
 template <class T>
@@ -56,10 +48,11 @@ void survey_logits(Matrix<T> logits, double* extremes, Whole* top, double* large
     in_shares(logits.n, threads, [&](Whole share, Whole begin, Whole end) {
         Extremes<T> part;
         for (Whole i = begin; i < end; ++i) {
-            T most;
-            survey_row(logits.row(i), logits.width, part, top[i], most);
+            const T* row = logits.row(i);
+            T least, most;
+            survey_row(row, logits.width, part, top[i], least, most);
             largest[i] = most;
-            sums_beside_top(logits.row(i), logits.width, top[i], rest[i], squares[i]);
+            sums_beside_top(row, logits.width, top[i], double(least) - double(most) > LEAST, rest[i], squares[i]);
         }
         parts[share] = part;
     });
