@@ -188,6 +188,19 @@ inline Doubles fused(Doubles a, Doubles b, Doubles c) {
     return a;
 }
 
+inline Floats fused(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+    EACH(a.part[i] = _mm512_fmadd_ps(a.part[i], b.part[i], c.part[i]))
+#elif defined(__FMA__)
+    EACH(a.part[i] = _mm256_fmadd_ps(a.part[i], b.part[i], c.part[i]))
+#else
+    float sums[16];
+    for (int lane = 0; lane < 16; ++lane) sums[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+    a = Floats::at(sums);
+#endif
+    return a;
+}
+
 // The bits of 2^(j / 16), less j where it stands in a power of two of sixteenths.
 alignas(64) constexpr Bits ROOTS[16] = {
     0x3ff0000000000000, 0x3fefb5586cf9890f, 0x3fef72b83c7d517b, 0x3fef387a6e756238,
@@ -253,17 +266,18 @@ inline Doubles raised(Doubles x) {
     return same_bits<Doubles>(same_bits<Wholes>(power[0]) & inside);
 }
 
-// As above in float32, to some 1e-7; 0 below -87.
-inline Floats raised(Floats x) {
-    const Floats least = -87.0f;
-    Ints inside = x > least;
-    x = chosen(inside, x, least);
-    Floats shifted = x * 1.44269504f + 12582912.0f;
-    Floats k = shifted - 12582912.0f, r = (x - k * 0.693359375f) - k * -2.12194440e-4f, r2 = r * r;
-    Floats high = (r * 0.0083751348f + 0.041666353f) + r2 * 0.0013941119f;
-    Floats power = (r * 1.0f + 1.0f) + ((r * 0.16666415f + 0.5f) + high * r2) * r2;
-    ShortNaturals bits = same_bits<ShortNaturals>(power) + moved_up<23>(same_bits<ShortNaturals>(shifted));
-    return same_bits<Floats>(same_bits<Ints>(bits) & inside);
+// 2^(x * scale) in float32 of products from -126 to 126, to some 1e-7.
+template <int count> inline void raise_inside(Floats (&x)[count], Floats scale) {
+    const Floats magic = 12582912.0f;  // 1.5 * 2^23
+    constexpr float powers[] = {1.0f, 0.693147182f, 0.240226507f, 0.0555035695f, 0.00961808302f, 0.00133908633f, 0.000154531634f};
+    Floats shifted[count], power[count];
+    ALONGSIDE(shifted[i] = fused(x[i], scale, magic))
+    ALONGSIDE(x[i] = fused(x[i], scale, magic - shifted[i]))
+    ALONGSIDE(power[i] = powers[6])
+    _Pragma("GCC unroll 8") for (int term = 5; term >= 0; --term)
+        ALONGSIDE(power[i] = fused(power[i], x[i], Floats(powers[term])))
+    ALONGSIDE(x[i] = same_bits<Floats>(same_bits<ShortNaturals>(power[i]) +
+                                       moved_up<23>(same_bits<ShortNaturals>(shifted[i]))))
 }
 
 // ln(x) of normal x above 0, to some 1e-16: 2 atanh((m - 1) / (m + 1)) of the significand, and its power of two.

@@ -302,7 +302,9 @@ def _are_shares(rows: Array) -> bool:
 
 
 def _refuse_huge(values: Array) -> None:
-    """Refuse logits whose squares would overflow."""
+    """Refuse logits whose squares would overflow; no float32 is so large."""
+    if values.dtype.itemsize < 8:
+        return
     largest = max(-float(values.min()), float(values.max()))
     if largest > HUGE:
         raise CalibrationInputError("X", f"must hold logits below {HUGE:g} in size", got=f"{largest:g}")
