@@ -277,14 +277,15 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
     return loss, first, second
 
 
-def pair_sums(points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float) -> tuple[float, float]:
+def pair_sums(
+    points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float, begin: int, end: int
+) -> tuple[float, float]:
     """As `numpy.pair_sums`."""
     values, *size = matrix(np.ascontiguousarray(points, np.float64))
-    sums, selves = np.empty((2, len(values)))
-    heavy = residuals if (counts == 1).all() else residuals * counts[:, None]
-    arrays = np.ascontiguousarray(heavy, np.float64), np.ascontiguousarray(counts, np.float64)
-    threads = threads_for(len(values) * values.size)
-    call("pair_sums", values, *size, *arrays, float(scale), shape == "gaussian", sums, selves, threads)
+    sums, selves = np.empty((2, end - begin))
+    arrays = np.ascontiguousarray(residuals, np.float64), np.ascontiguousarray(counts, np.float64)
+    threads = threads_for((end - begin) * values.size)
+    call("pair_sums", values, *size, *arrays, float(scale), shape == "gaussian", begin, end, sums, selves, threads)
     return math.fsum(sums.tolist()), math.fsum(selves.tolist())
 
 

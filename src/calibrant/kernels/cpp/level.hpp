@@ -152,13 +152,16 @@ KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count
     });
 }
 
-KERNEL(pair_sums)(MATRIX, const double* residuals, const double* counts, double scale, Whole squared, double* sums,
-                  double* selves, Whole threads) {
+KERNEL(pair_sums)(MATRIX, const double* residuals, const double* counts, double scale, Whole squared, Whole begin,
+                  Whole end, double* sums, double* selves, Whole threads) {
     return in_type(wide, [&](auto) {
-        auto points = GIVEN.of<double>();
+        std::vector<Whole> truth(n);
+        Sample sample{GIVEN.of<double>(), residuals, counts, truth.data()};
         if (squared)
-            pair_sums<true>(points, residuals, counts, scale, sums, selves, threads);
+            pair_sums(sample, Terms<true>(sample, scale), begin, end, sums, selves, threads);
+        else if (one_true(sample.points, residuals, truth.data(), threads))
+            pair_sums(sample, SharedTerms(sample, scale), begin, end, sums, selves, threads);
         else
-            pair_sums<false>(points, residuals, counts, scale, sums, selves, threads);
+            pair_sums(sample, Terms<false>(sample, scale), begin, end, sums, selves, threads);
     });
 }
