@@ -83,17 +83,19 @@ template <class K> class Column {
     std::vector<Shared> buckets_;
     std::vector<Total> totals_;
     std::vector<std::int32_t> home_;
+    std::vector<std::uint8_t> open_;
     std::vector<Opened> opened_;
     std::vector<K> gathered_, spare_;
 
-    static Whole bucket_of(K key) { return std::min<Whole>(Whole(key >> Shared::SHIFT), Shared::COUNT - 1); }
+    static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT) & (Shared::COUNT - 1); }  // 1 is below the last
 
     void total(const K* keys, Whole n, const std::vector<K>& hits) {
         totals_.assign(Shared::COUNT, Total());
         for (Whole start = 0; start < n; start += Shared::MANY) {
             Whole stop = std::min(n, start + Shared::MANY);
             buckets_.assign(Shared::COUNT, Shared());
-            for (Whole i = start; i < stop; ++i) buckets_[bucket_of(keys[i])].add(keys[i]);
+            Shared* buckets = buckets_.data();
+            _Pragma("GCC unroll 4") for (Whole i = start; i < stop; ++i) buckets[bucket_of(keys[i])].add(keys[i]);
             bool rough = false;
             for (Whole place = 0; place < Shared::COUNT; ++place) {
                 Whole count = buckets_[place].count();
@@ -113,17 +115,18 @@ template <class K> class Column {
 
     void open(const Whole* cuts, Whole count, Whole n) {
         home_.assign(Shared::COUNT, -1);
+        open_.assign(Shared::COUNT, 0);
         Total before;
         for (Whole place = 0; place < Shared::COUNT; ++place) {
             const Total& total = totals_[place];
             Whole end = before.count + total.count;
             Whole held = total.count ? cuts_held(cuts, count, n, before.count, end) : 0;
             if (held) {
-                home_[place] = std::int32_t(opened_.size());
+                home_[place] = std::int32_t(opened_.size()), open_[place] = 1;
                 opened_.push_back(Opened());
                 Opened& last = opened_.back();
                 last.first = before.count, last.hits = before.hits, last.units = before.units, last.cuts = held;
-                last.keys.reserve(total.count);
+                last.keys.resize(total.count), last.hit_keys.resize(total.hits);
             }
             before.count = end, before.hits += total.hits, before.units += total.units;
         }
@@ -140,12 +143,16 @@ template <class K> class Column {
     // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
     void gather(const K* keys, Whole n, std::vector<K> Opened::* into) {
         gathered_.resize(n + 1);
+        K* gathered = gathered_.data();
+        const std::uint8_t* open = open_.data();
         Whole count = 0;
-        for (Whole i = 0; i < n; ++i) {
-            gathered_[count] = keys[i];
-            count += home_[bucket_of(keys[i])] >= 0;
+        _Pragma("GCC unroll 4") for (Whole i = 0; i < n; ++i) {
+            gathered[count] = keys[i];
+            count += open[bucket_of(keys[i])];
         }
-        for (Whole i = 0; i < count; ++i) (opened_[home_[bucket_of(gathered_[i])]].*into).push_back(gathered_[i]);
+        std::vector<K*> next;
+        for (Opened& each : opened_) next.push_back((each.*into).data());
+        for (Whole i = 0; i < count; ++i) *next[home_[bucket_of(gathered[i])]]++ = gathered[i];
     }
 
     Opened& holder(Whole rank) {
@@ -191,18 +198,47 @@ template <class K> class Column {
     }
 };
 
-constexpr Whole PANEL = 64;  // columns that are turned at once
-constexpr Whole TURNED = 16;  // rows of them: a line of the cache of float32, when they are turned
+constexpr Whole PANEL = 128;  // columns that are turned at once
+constexpr Whole SQUARE = 8;
 
-template <class T>
-void turn(Matrix<T> values, Whole first, Whole width, typename Key<T>::Bits* into) {
-    for (Whole start = 0; start < values.n; start += TURNED) {
-        Whole stop = std::min(values.n, start + TURNED);
-        for (Whole i = stop; i < std::min(values.n, stop + TURNED); ++i)
-            for (Whole c = 0; c < width; c += Whole(64 / sizeof(T))) __builtin_prefetch(values.row(i) + first + c);
-        for (Whole c = 0; c < width; ++c)
-            for (Whole i = start; i < stop; ++i) into[c * values.n + i] = key_of(values.row(i)[first + c]);
+// A square of keys, turned: blocks beside the diagonal change places, those of one, of two, of four.
+inline void turn_square(const float* from, Whole stride, std::uint32_t* into, Whole n) {
+    typedef std::uint32_t Row __attribute__((vector_size(4 * SQUARE)));
+    Row rows[SQUARE];
+    for (Whole i = 0; i < SQUARE; ++i) std::memcpy(&rows[i], from + i * stride, sizeof rows[i]);
+    const Row first[3] = {{0, 8, 2, 10, 4, 12, 6, 14}, {0, 1, 8, 9, 4, 5, 12, 13}, {0, 1, 2, 3, 8, 9, 10, 11}};
+    const Row second[3] = {{1, 9, 3, 11, 5, 13, 7, 15}, {2, 3, 10, 11, 6, 7, 14, 15}, {4, 5, 6, 7, 12, 13, 14, 15}};
+    _Pragma("GCC unroll 3") for (int stage = 0; stage < 3; ++stage)
+        _Pragma("GCC unroll 8") for (Whole i = 0; i < SQUARE; ++i) {
+            if (i & (1 << stage)) continue;
+            Row above = rows[i], below = rows[i + (1 << stage)];
+            rows[i] = __builtin_shuffle(above, below, first[stage]);
+            rows[i + (1 << stage)] = __builtin_shuffle(above, below, second[stage]);
+        }
+    for (Whole c = 0; c < SQUARE; ++c) {
+        rows[c] &= 0x7FFFFFFF;  // as key_of does
+        std::memcpy(into + c * n, &rows[c], sizeof rows[c]);
     }
+}
+inline void turn_square(const double* from, Whole stride, std::uint64_t* into, Whole n) {
+    for (Whole c = 0; c < SQUARE; ++c)
+        for (Whole i = 0; i < SQUARE; ++i) into[c * n + i] = key_of(from[i * stride + c]);
+}
+
+// Keys of some columns, one column behind the other.
+template <class T> void turn(Matrix<T> values, Whole first, Whole width, typename Key<T>::Bits* into) {
+    constexpr Whole ahead = 2 * SQUARE;
+    Whole n = values.n, i = 0, c = 0;
+    for (; i + SQUARE <= n; i += SQUARE) {
+        for (Whole next = i + ahead; next < std::min(n, i + ahead + SQUARE); ++next)
+            for (c = 0; c < width; c += Whole(64 / sizeof(T))) __builtin_prefetch(values.row(next) + first + c);
+        for (c = 0; c + SQUARE <= width; c += SQUARE)
+            turn_square(values.row(i) + first + c, values.stride, into + c * n + i, n);
+        for (; c < width; ++c)
+            for (Whole row = i; row < i + SQUARE; ++row) into[c * n + row] = key_of(values.row(row)[first + c]);
+    }
+    for (; i < n; ++i)
+        for (c = 0; c < width; ++c) into[c * n + i] = key_of(values.row(i)[first + c]);
 }
 
 // Six rows of whole numbers for each column and cut: two limbs of the sum, then the group of ties; and two of values.
