@@ -131,8 +131,9 @@ class MeanScore(OfScores[Scores]):
             if summary is not None:
                 return summary
         of_event = facts_of(self.score).of_event
-        if here and of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
-            hi, lo, infinite = of_event(view.outputs[:, 0, 0], view.targets)  # type: ignore[arg-type]
+        events = _events(view, facts_of(self.score).of_truth) if here and of_event is not None else None
+        if events is not None:
+            hi, lo, infinite = of_event(*events)  # type: ignore[misc, arg-type]
             counts = (Totals.whole(np.array([count])) for count in (len(view.outputs), infinite))
             return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)
         scores = self.scores(view)
@@ -180,6 +181,18 @@ class MeanScore(OfScores[Scores]):
         return "" if self.name != type(self).__name__ else spoken(self.score)
 
 
+def _events(view: View, of_truth: bool) -> tuple[Array, Array] | None:
+    """Outputs and targets of one event a row: the one question, or of hard labels what came true; None for others."""
+    alike = view.keep is None and view.group is None and view.weight is None and view.logits is None
+    if not (alike and view.v == 1 and view.targets.ndim == 1):
+        return None
+    if view.d == 1:
+        return view.outputs[:, 0, 0], view.targets
+    if not of_truth or view.d == 0 or (view.targets < 0).any():
+        return None
+    return np.take_along_axis(view.outputs[:, 0], view.targets[:, None], axis=1)[:, 0], np.zeros_like(view.targets)
+
+
 def _summed_beside(view: View, scores: Array) -> Scores | None:
     """Scores (n, v) that are on a device, summed there; None where the host must say what is wrong, or sum them."""
     sums = None if isinstance(scores, np.ndarray) else kernels.beside(scores).score_totals(scores)
@@ -223,7 +236,7 @@ def brier_score(view: View) -> Array:
     return kernels.beside(view.outputs).brier(view.outputs, view.targets)
 
 
-@declare(dataclasses.replace(_LOGARITHMIC, of_event=_logarithms, lean=True, of_logs=True))
+@declare(dataclasses.replace(_LOGARITHMIC, of_event=_logarithms, lean=True, of_truth=True, of_logs=True))
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 

@@ -74,6 +74,8 @@ class Facts:
     """Of a score: its exact sum over outputs and targets of one event, in two limbs, and how many were infinite."""
     lean: bool = False
     """Of a score: whether, of hard labels, it is computed without an array as large as the outputs."""
+    of_truth: bool = False
+    """Of a score: whether, of hard labels, it is that of the event that came true, at the probability it was given."""
     of_logs: bool = False
     """Of a score: whether, of hard labels and the softmax of logits, it follows from the view's logarithms alone."""
     additive: bool = False

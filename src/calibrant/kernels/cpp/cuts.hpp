@@ -247,12 +247,13 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
                  Whole threads) {
     typedef typename Key<T>::Bits K;
     Whole n = values.n, v = values.width, panels = (v + PANEL - 1) / PANEL, cells = v * count;
-    std::vector<std::vector<K>> keys(threads, std::vector<K>(std::min(PANEL, v) * n));
+    std::vector<std::unique_ptr<K[]>> keys;
+    for (Whole share = 0; share < threads; ++share) keys.emplace_back(new K[std::min(PANEL, v) * n + 1]);
     in_shares(panels, threads, [&](Whole share, Whole begin, Whole end) {
         Column<K> column;
         std::vector<Cut> found(count);
         std::vector<std::vector<K>> hits(PANEL);
-        K* turned = keys[share].data();
+        K* turned = keys[share].get();
         for (Whole first = begin * PANEL; first < std::min(end * PANEL, v); first += PANEL) {
             Whole width = std::min(PANEL, v - first);
             turn(values, first, width, turned);
