@@ -23,6 +23,20 @@ WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130]
 SPECIAL = [0.0, -0.0, 1.0, 0.5, 5e-324, 1e-310, 1e-40, 2.0**-53, 3 * 2.0**-54, 1 - 2.0**-53, 2.0**-29, 2.0**-30, 1 / 15]
 
 
+@pytest.fixture(autouse=True)
+def fused(monkeypatch):
+    """What is fused is tested where it takes long, too."""
+    monkeypatch.setattr(native, "fuses", lambda: True)
+
+
+def test_without_an_instruction_that_fuses_exponentials_are_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(native, "fuses", lambda: False)
+    z = np.random.default_rng(0).normal(0, 5, (20, 30))
+    same(native.logits_survey(z), plain.logits_survey(z))
+    same(native.softmax(z, *native.normalisers(z)), plain.softmax(z, *plain.normalisers(z)))
+    same(native.tempered(z, np.arange(20), 0.7), plain.tempered(z, np.arange(20), 0.7))
+
+
 @pytest.fixture(params=LEVELS)
 def level(request, monkeypatch):
     """Let one level serve."""
@@ -110,10 +124,10 @@ def test_every_level_gives_the_same_floats_in_large_matrices(monkeypatch):
     residuals, counts = np.eye(43)[rng.integers(0, 43, 70)] - p, np.ones(70, np.int64)
     results = []
     for loaded in map(compiled.library, LEVELS):
-        monkeypatch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
-        pairs = [native.pair_sums(p, residuals, counts, shape, 0.2, 0, 70) for shape in ("exponential", "gaussian")]
-        results.append((*native.tempered(z, labels, 0.8), *native.logits_survey(z)[2:], np.array(pairs)))
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
+            pairs = [native.pair_sums(p, residuals, counts, shape, 0.2, 0, 70) for shape in ("exponential", "gaussian")]
+            results.append((*native.tempered(z, labels, 0.8), *native.logits_survey(z)[2:], np.array(pairs)))
     for other in results[1:]:
         same(results[0], other)
     for mine, theirs in zip(results[0][:3], plain.tempered(z, labels, 0.8), strict=True):
@@ -128,11 +142,11 @@ def test_every_level_gives_the_same_floats(width, monkeypatch):
         labels, hits = rng.integers(0, width, 30), rng.integers(-1, 1, 999)
         found = []
         for loaded in map(compiled.library, LEVELS):
-            monkeypatch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
-            top, rest = native.normalisers(z)
-            softmax, slopes = native.softmax(z, top, rest), native.tempered(z, labels, 0.7)
-            found.append((top, rest, softmax, *slopes, np.array(native.event_scores(p, hits, True))))
-            monkeypatch.undo()
+            with monkeypatch.context() as patch:
+                patch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
+                top, rest = native.normalisers(z)
+                softmax, slopes = native.softmax(z, top, rest), native.tempered(z, labels, 0.7)
+                found.append((top, rest, softmax, *slopes, np.array(native.event_scores(p, hits, True))))
         for other in found[1:]:
             same(found[0], other)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels import numpy as plain
-from calibrant.kernels.compiled import call, matrix, threads_for
+from calibrant.kernels.compiled import call, fuses, matrix, threads_for
 from calibrant.kernels.numpy import (
     apart,
     distances,
@@ -235,6 +235,8 @@ def _summed(values: Array, rows: Ints, *, square: bool) -> Limbs:
 
 def logits_survey(logits: Array) -> tuple[float, float, Ints, Floats, Floats, Floats]:
     """As `numpy.logits_survey`."""
+    if not fuses():
+        return plain.logits_survey(logits)
     values, *shape = matrix(logits)
     extremes, top = np.empty(2), np.empty(len(values), np.int64)
     largest, rest, squares = np.empty((3, len(values)))
@@ -251,6 +253,8 @@ def normalisers(logits: Array) -> tuple[Floats, Floats]:
 
 def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
     """As `numpy.softmax`."""
+    if not fuses():
+        return plain.softmax(logits, top, rest)
     values, *shape = matrix(logits)
     shares = np.empty(values.shape)
     sums = np.ascontiguousarray(top), np.ascontiguousarray(rest)
@@ -260,6 +264,8 @@ def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
 
 def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
     """As `numpy.tempered`."""
+    if not fuses():
+        return plain.tempered(logits, labels, inverse, slopes=slopes)
     values, *shape = matrix(logits)
     narrow = values.dtype == np.float32 and values.size > 1 << 22
     loss, first, second = derivatives = np.empty((3, len(values)))
@@ -281,6 +287,8 @@ def pair_sums(
     points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float, begin: int, end: int
 ) -> tuple[float, float]:
     """As `numpy.pair_sums`."""
+    if not fuses():
+        return plain.pair_sums(points, residuals, counts, shape, scale, begin, end)
     values, *size = matrix(np.ascontiguousarray(points, np.float64))
     sums, selves = np.empty((2, end - begin))
     arrays = np.ascontiguousarray(residuals, np.float64), np.ascontiguousarray(counts, np.float64)

@@ -38,6 +38,15 @@ template <class Work> int in_type(Whole wide, Work work) {
 #define GIVEN (Given{first, n, width, stride, wide})
 #define EDGES const double *inner, Whole edges, Whole right, double grain
 
+// Whether a product and a sum are one instruction; without it, what is fused takes long.
+KERNEL(fuses)() {
+#if defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 KERNEL(survey)(MATRIX, double* extremes, Whole* top, void* largest, Whole threads) {
     return in_type(wide, [&](auto type) {
         typedef decltype(type) T;
