@@ -6,11 +6,14 @@ from importlib.util import find_spec
 import pytest
 
 collect_ignore = ["docs/gallery", "docs/examples"]
+collect_ignore += ["src/calibrant/scale/spark.py"]  # its examples run with the session of tests/test_scan_spark.py
 if not find_spec("torch"):
     collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/networks"]
     collect_ignore += [
         f"src/calibrant/kernels/{name}.py" for name in ("order_statistics", "rowwise", "tensors", "torch")
     ]
+if not find_spec("torchmetrics"):
+    collect_ignore += ["src/calibrant/integrations/torchmetrics.py"]
 if not find_spec("triton"):
     collect_ignore += [f"src/calibrant/kernels/{name}.py" for name in ("along_rows", "down_columns", "fused")]
 

@@ -33,7 +33,8 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 html_math_renderer = "mathml"
 
-autodoc_mock_imports = [name for name in ("torch", "pydantic") if importlib.util.find_spec(name) is None]
+_OPTIONAL = ("torch", "torchmetrics", "pydantic")
+autodoc_mock_imports = [name for name in _OPTIONAL if importlib.util.find_spec(name) is None]
 
 suppress_warnings = ["config.cache"]  # the gallery is configured with a function, which cannot be cached
 

@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +59,7 @@ COMBINED = {
 SWAPPED = {"min": "max", "minimum": "maximum", "floor": "ceil", "any": "all", "argmin": "argmax", "zeros": "ones"}
 SWAPPED |= {other: name for name, other in SWAPPED.items()}
 SIDES = {"left": "right", "right": "left"}
+COLUMNS = ("mutant", "outcome", "by")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Mutant:
 
     path: str
     line: int
+    column: int
     start: int
     end: int
     text: str
@@ -80,7 +81,9 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        return f"{self.path}:{self.line}: {self.text.strip()} -> {self.changed or 'nothing'} in {self.code}"
+        return (
+            f"{self.path}:{self.line}:{self.column}: {self.text.strip()} -> {self.changed or 'nothing'} in {self.code}"
+        )
 
 
 class Places(ast.NodeVisitor):
@@ -101,7 +104,8 @@ class Places(ast.NodeVisitor):
         end = self.at(node.end_lineno or 0, node.end_col_offset or 0) if end is None else end
         line = self.source[:start].count(b"\n") + 1
         code = self.source.splitlines()[line - 1].decode().strip()
-        self.mutants.append(Mutant(self.path, line, start, end, self.source[start:end].decode(), changed, code))
+        column = start - self.lines[line - 1] + 1
+        self.mutants.append(Mutant(self.path, line, column, start, end, self.source[start:end].decode(), changed, code))
 
     def between(self, left: ast.expr, right: ast.expr, words: dict[str, str]) -> None:
         start, end = self.at(left.end_lineno or 0, left.end_col_offset or 0), self.at(right.lineno, right.col_offset)
@@ -275,27 +279,48 @@ def outcome(mutant: Mutant, files: list[str], seconds: float) -> tuple[Mutant, s
     return mutant, "killed", killer[1] if killer else "no end" if status == 124 else "does not import"
 
 
-def run(options: argparse.Namespace) -> Iterator[tuple[Mutant, str, str]]:
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        begin = time.perf_counter()
-        runs = list(pool.map(covered, suite(ROOT)))
-        print(f"lines of {len(runs)} test files: {time.perf_counter() - begin:.0f} s", flush=True)
-        tests = Suite({file: seconds for file, seconds, _ in runs}, {file: lines for file, _, lines in runs})
-        every = places()
-        mutants = random.Random(options.seed).sample(every, min(options.sample, len(every)))
-        if options.only:
-            names = {row["mutant"] for row in read(Path(options.only)) if row["outcome"] == "survived"}
-            mutants = [mutant for mutant in every if mutant.name in names]
+def measured(options: argparse.Namespace, pool: concurrent.futures.Executor) -> Suite:
+    """What each test file runs; kept beside the list until that is whole."""
+    kept = options.out / "lines.json"
+    if kept.exists():
+        return Suite(**json.loads(kept.read_text()))
+    begin = time.perf_counter()
+    runs = list(pool.map(covered, suite(ROOT)))
+    print(f"lines of {len(runs)} test files: {time.perf_counter() - begin:.0f} s", flush=True)
+    tests = Suite({file: seconds for file, seconds, _ in runs}, {file: lines for file, _, lines in runs})
+    kept.write_text(json.dumps(dataclasses.asdict(tests)))
+    return tests
+
+
+def chosen(options: argparse.Namespace) -> list[Mutant]:
+    """The mutants that are asked for: a sample, or the survivors of a list."""
+    every = places()
+    if options.only:
+        names = {row["mutant"] for row in read(Path(options.only)) if row["outcome"] == "survived"}
+        return [mutant for mutant in every if mutant.name in names]
+    return random.Random(options.seed).sample(every, min(options.sample, len(every)))
+
+
+def run(options: argparse.Namespace, mutants: list[Mutant]) -> None:
+    """Try what the list does not have yet; each outcome goes there at once, so that a run that was stopped goes on."""
+    path = options.out / "list.csv"
+    known = {row["mutant"] for row in read(path)} if path.exists() else set()
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, path.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if not known:
+            writer.writerow(COLUMNS)
+        tests = measured(options, pool)
         waiting = [
             pool.submit(outcome, mutant, files := tests.of(mutant), sum(map(tests.seconds.__getitem__, files)))
             for mutant in mutants
+            if mutant.name not in known
         ]
         for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
             mutant, ending, note = future.result()
             if ending == "survived":
                 print(f"{number}/{len(waiting)} survived: {mutant.name} {note}", flush=True)
-            yield mutant, ending, note
-        print(f"{len(every)} places, {len(mutants)} tried, {time.perf_counter() - begin:.0f} s", flush=True)
+            writer.writerow([mutant.name, ending, note])
+            file.flush()
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -303,15 +328,14 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(folder: Path, rows: list[tuple[Mutant, str, str]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "list.csv").open("w", newline="") as file:
+def put_in_order(path: Path, mutants: list[Mutant]) -> None:
+    """The list as the files go."""
+    rows = {row["mutant"]: row for row in read(path)}
+    with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["mutant", "outcome", "by"])
-        writer.writerows(
-            (mutant.name, ending, note)
-            for mutant, ending, note in sorted(rows, key=lambda row: (row[0].path, row[0].start))
-        )
+        writer.writerow(COLUMNS)
+        for mutant in sorted(mutants, key=lambda mutant: (mutant.path, mutant.start)):
+            writer.writerow([rows[mutant.name][column] for column in COLUMNS])
 
 
 def show(folder: Path) -> str:
@@ -341,6 +365,9 @@ if __name__ == "__main__":
     parser.add_argument("--only", help="a list.csv: try its survivors again")
     parser.add_argument("--show", action="store_true", help="print the page from what is there")
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     if not arguments.show:
-        write(arguments.out, list(run(arguments)))
+        run(arguments, mutants := chosen(arguments))
+        put_in_order(arguments.out / "list.csv", mutants)
+        (arguments.out / "lines.json").unlink()
     (arguments.out / "README.md").write_text(show(arguments.out))

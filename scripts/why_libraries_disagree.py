@@ -9,6 +9,7 @@ Libraries that are not installed are left out. For all of them:
 """
 
 import argparse
+import json
 import platform
 import re
 import warnings
@@ -26,7 +27,7 @@ HAPPENED = np.array([8, 4, 28, 22, 48, 58, 52, 78, 72, 96, 92])
 
 
 def grid():
-    """A hundred forecasts at each of 0, .1, .. 1; how many of them came true is in HAPPENED."""
+    """A hundred forecasts at each of 0, .1, .. 1; how many of them happened is in HAPPENED."""
     return np.repeat(LEVELS, 100), np.concatenate([np.arange(100) < count for count in HAPPENED]).astype(int)
 
 
@@ -157,7 +158,7 @@ SMALL = {
 
 
 def one_at_a_time():
-    """Two forecasts each, the first came true and the second did not: are they in one bin of ten, or in two?"""
+    """Two forecasts each, the first happened and the second did not: are they in one bin of ten, or in two?"""
     header = ["ECE, 10 bins", *SMALL]
     return markdown(
         header,
@@ -182,7 +183,7 @@ def _against(value, edge):
 
 
 def many_rows():
-    """How float32 totals fare: one forecast of 0.7 many times over, 70% of which come true."""
+    """How float32 totals fare: one forecast of 0.7 many times over, 70% of which happen."""
     rows = []
     for count in (10_000, 1_000_000, 10_000_000, 50_000_000):
         p = np.full(count, 0.7, np.float32)
@@ -359,7 +360,7 @@ def sigmoid():
     y = (rng.random(len(p)) < p).astype(int)
     fitting, rest = slice(0, 50_000), slice(50_000, None)
     platt = cal.PlattScaling().fit(logits[fitting], y[fitting])
-    rows = [["as it is", _ece(y[rest], p[rest])]]
+    rows = [["unchanged", _ece(y[rest], p[rest])]]
     rows.append(["calibrant, PlattScaling of logits", _ece(y[rest], platt.predict_proba(logits[rest]))])
     if installed("scikit-learn"):
         mapped = _sklearn_sigmoid(p[fitting], y[fitting], p[rest])
@@ -380,7 +381,7 @@ def _sklearn_sigmoid(p, y, others):
 
 
 def ends():
-    """Half of the forecasts at one end: the smooth error as it is, and with everything between the ends doubled."""
+    """Half of the forecasts at one end: the smooth error unchanged, and with everything between the ends doubled."""
     p, y = piled(at=1.0)
     weight = np.where(p == 1, 1, 2)
     rows = []
@@ -392,7 +393,7 @@ def ends():
 
 
 def piled(at):
-    """500 forecasts at one place, of which 450 come true, and 500 from .05 to .85, of which every other one does."""
+    """500 forecasts at one place, of which 450 happen, and 500 from .05 to .85, of which every other one happens."""
     p = np.concatenate([np.full(500, at), np.linspace(0.05, 0.85, 500)])
     return p, np.concatenate([np.arange(500) % 10 > 0, np.arange(500) % 2 == 0]).astype(int)
 
@@ -430,8 +431,43 @@ def _ends(low, high):
     return f"{low:.4f}", f"{high:.4f}", f"{high - low:.4f}"
 
 
+def explained():
+    """What calibrant.explain says of the grid as float32, for 10 bins: no library needs to be installed."""
+    p, y = grid()
+    explanation = cal.explain(y, p.astype(np.float32), n_bins=10)
+    header, rows = explanation.table()
+    return markdown(header, [[cell.replace("|", "\\|") for cell in row] for row in rows])
+
+
+def agreement():
+    """How far calibrant.explain is from what the libraries say themselves, as scripts/explained_libraries.py found."""
+    kept = json.loads((Path(__file__).parents[1] / "tests" / "explained.json").read_text(encoding="utf-8"))
+    rows = [
+        [
+            library,
+            kept["versions"][library],
+            counts["exact"],
+            f"{counts['farthest']:.0e}",
+            counts["on edges"],
+            counts["raises"],
+        ]
+        for library, counts in kept["agreement"].items()
+    ]
+    header = [
+        "library",
+        "version",
+        "numbers to 1e-6",
+        "farthest apart",
+        "on edges, not decided",
+        "raises, as predicted",
+    ]
+    return markdown(header, rows)
+
+
 TABLES = {
     "versions": versions,
+    "explained": explained,
+    "agreement": agreement,
     "grid": on_a_grid,
     "pools": pools,
     "one-at-a-time": one_at_a_time,

@@ -115,11 +115,13 @@ def test_signed_errors(data):
 
 
 UNIT = Fraction(1, 2**52)
+CONFUSIONS = [[1, 9, 0], [-1, -1, 0], [0, 0, 2]]
 VECTOR_DISTANCES = [
     (cal.tvd, distances.tvd),
     (cal.lp(2), distances.lp(2)),
     (cal.weighted([1, 2, 0.5]), distances.weighted([1, 2, 0.5])),
     (cal.mahalanobis([[2, 1, 0], [1, 2, 0], [0, 0, 1]]), distances.mahalanobis([[2, 1, 0], [1, 2, 0], [0, 0, 1]])),
+    (cal.mahalanobis(CONFUSIONS, semidefinite=False), distances.mahalanobis(CONFUSIONS)),
 ]
 
 
@@ -154,6 +156,61 @@ def test_top_k_questions(data, k, n_bins):
     view = cal.InTopK(k)(cal.Predictions.from_probs(y, P))
     assert np.allclose(view.outputs[:, 0, 0], outputs, rtol=0, atol=1e-15)
     assert view.truth_rows[:, 0, 0].tolist() == targets
+
+
+ENDS = st.sampled_from(["left", "right", "both", "neither"])
+BORDERS = st.sampled_from([(0.0, 0.5), (0.2, 0.7), (0.3, 1.0), (0.0, 1.0), (0.5, 0.5)])
+
+
+@given(data=rows(classes=st.just(4)), between=BORDERS, closed=ENDS, of=st.sampled_from([None, "pair", "rest", 1]))
+def test_answers_of_vectors_between_two_values(data, between, closed, of):
+    P, y = lists(data)
+    partition = {"pair": [0, 2], "rest": [1, 3]}
+    outputs, targets = lenses.groups(P, y, list(partition.values()))
+    outputs = [[round(value, 12) for value in row] for row in outputs]  # sums are compared a few bits coarser
+    coordinate = list(partition).index(of) if isinstance(of, str) else of
+    outputs, targets = lenses.kept_between(outputs, targets, *between, closed, coordinate)
+    lens = cal.Between(cal.Groups(partition), *between, closed, of)
+    whole = cal.BinnedError(lens=lens, binning=cal.Grid(1))(y, P)
+    assert whole.bins.counts.sum() == len(outputs)
+    everything = plain.whole([list(range(len(outputs)))] if outputs else [])
+    assert whole.value == pytest.approx(errors.generalised_error(outputs, targets, everything), abs=1e-11, nan_ok=True)
+
+
+@given(data=rows(classes=FEW), between=BORDERS, closed=ENDS, of=st.integers(0, 1))
+def test_samples_whose_output_lies_between_two_values(data, between, closed, of):
+    P, y = lists(data)
+    predictions = cal.Predictions.from_probs(y, P)
+    inside = [lenses.is_between(row[of], *between, closed) for row in predictions.probabilities.tolist()]
+    assert cal.output_between(*between, of=of, closed=closed)(predictions).tolist() == inside
+    sure = [lenses.is_between(max(row), *between, closed) for row in predictions.probabilities.tolist()]
+    assert cal.confidence_between(*between, closed=closed)(predictions).tolist() == sure
+
+
+@given(data=events(), n_bins=COUNTS, prior=st.sampled_from([0.1, 0.5, 2.0]))
+def test_distances_near_the_ends(data, n_bins, prior):
+    p, y = lists(data)
+    bins = plain.from_indices(plain.equal_width(p, n_bins), n_bins)
+    metric = cal.BinnedError(binning=cal.EqualWidth(n_bins), distance=cal.relative)
+    assert metric(y, p).value == pytest.approx(
+        errors.event_error(p, y, bins, distances.relative), abs=1e-9
+    )  # small gaps
+    table = errors.cells([[value] for value in p], [[value] for value in y], bins)
+    expected = distances.mean([(n, distances.log_odds(n, prior)(o, t) if n else 0.0) for n, o, t in table])
+    assert metric.replace(distance=cal.log_odds(prior))(y, p).value == pytest.approx(expected, abs=1e-10)
+
+
+@given(data=rows(classes=FEW), counts=st.lists(COUNTS, min_size=1, max_size=4), widths=st.lists(COUNTS, max_size=3))
+def test_ensembles_of_range_schemes(data, counts, widths):
+    P, y = lists(data)
+    schemes = [*map(cal.EqualMass, counts), *map(cal.EqualWidth, widths)]
+    means = [errors.adaptive_ece(P, y, n, 1) for n in counts] + [errors.ece(P, y, n, "right") for n in widths]
+    result = cal.EnsembleError(binnings=schemes)(y, P)
+    assert result.value == close(sum(means) / len(means))
+    assert [result.details["smallest"], result.details["largest"]] == close([min(means), max(means)])
+    classes = [errors.ace(P, y, n, distances.mean) for n in counts] + [errors.sce(P, y, n, "right") for n in widths]
+    every = cal.EnsembleError(lens=cal.Classwise(), binnings=schemes, across=cal.mean_of_all)(y, P)
+    assert every.value == close(sum(classes) / len(classes))
 
 
 @given(data=rows(classes=st.just(4)), n_bins=st.integers(1, 6), closed=SIDES)
@@ -195,6 +252,7 @@ def test_scores_and_failure_detection(data):
     if len({round(value, 9) for value in uncertain}) == len(uncertain):  # with ties the loop follows row order
         curve = cal.diagnostics.risk_coverage(predictions, cal.entropy)
         assert curve.aurc == pytest.approx(errors.aurc(P, y), abs=1e-12)
+        assert curve.augrc == pytest.approx(errors.augrc(P, y), abs=1e-12)
         shares = [0, 0.1, 0.3, 0.5, 0.77, 1]
         found = [curve.accuracy_after_referring(share) for share in shares]
         assert found == pytest.approx(errors.accuracy_after_referral(P, y, shares), abs=1e-12, nan_ok=True)

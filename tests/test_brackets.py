@@ -12,6 +12,7 @@ import calibrant as cal
 from calibrant.binning import cells
 from calibrant.binning.bounds import Boxes, Entries, extreme_orders, variation
 from calibrant.errors.asking import Pass
+from calibrant.kernels.cell_tallies import MODULUS
 from calibrant.scale import State
 from calibrant.specification.facts import Facts, declare
 
@@ -102,6 +103,15 @@ def test_sums_of_outputs_are_compared_with_edges_at_their_grain():
         assert result.bounds is not None
 
 
+def test_bounds_of_an_ensemble_of_range_schemes_hold_the_value_of_the_rows():
+    rng = np.random.default_rng(5)
+    p = rng.beta(3, 0.4, 500)
+    predictions = cal.Predictions.from_probs(rng.random(500) < p**1.5, p)
+    metric = cal.EnsembleError(binnings=[cal.EqualMass(4), cal.EqualMass(9), cal.EqualWidth(15)])
+    low, high = metric.within(Pass(cal.ADAPTIVE_ECE).summarise(predictions)).bounds
+    assert low <= metric(predictions).value <= high < low + 0.01
+
+
 def test_each_precision_compares_with_its_own_edges():
     tenths = np.arange(11) / 10
     batches = [cal.Predictions.from_probs([0, 1] * 5 + [0], tenths.astype(kind)) for kind in (np.float64, np.float32)]
@@ -148,7 +158,7 @@ def test_a_state_tells_other_metrics_from_its_cells():
     for metric in (cal.ECE, cal.MCS, cal.ECE.replace(binning=cal.EqualWidth(20))):
         assert state.result(metric).value == metric(predictions).value
         assert state.result(metric).bounds is None
-    results = state.results() | {"brier": state.result(cal.BRIER.replace(lens=cal.TopLabel()))}
+    results = {**state.results(), "brier": state.result(cal.BRIER.replace(lens=cal.TopLabel()))}
     for result in results.values():
         low, high = result.bounds
         assert low <= result.metric(predictions).value <= high
@@ -351,7 +361,7 @@ def test_marks_add_and_subtract_to_the_bit():
     assert ((sum(parts[1:]) + parts[0]) - parts[0]).to_bytes() == sum(parts[1:]).to_bytes()
     repeated, _ = in_cells(np.repeat(y, weight), np.repeat(p, weight))
     assert np.array_equal(repeated.marks, whole.marks)
-    assert ((whole.marks >= 0) & (whole.marks < cells.MODULUS)).all()
+    assert ((whole.marks >= 0) & (whole.marks < MODULUS)).all()
 
 
 def test_other_forecasts_of_the_same_sum_are_not_taken_away():

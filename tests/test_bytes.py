@@ -11,6 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Totals
+from calibrant.specification.bit_packing import as_bits, from_bits
 from calibrant.specification.packing import MAGIC, packed
 from calibrant.summaries import About
 
@@ -182,7 +183,7 @@ def test_the_bytes_of_this_version_stay_what_they_are():
     """A change of the format needs a new version."""
     data = cal.ECE.replace(binning=cal.EqualWidth(1)).summarise([1, 0], [0.75, 0.25]).to_bytes()
     assert data[:18] == b"calibrant summary\x00"
-    assert hashlib.sha256(data).hexdigest() == "5a0ae2b93b082a0acbf318ad40a459453507885e08fd180e592a5ea2244ed3db"
+    assert hashlib.sha256(data).hexdigest() == "f8902b8f5f0d9041756c437d9e77938f785de408bc2f7d803c5bb8375539cbc4"
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -233,6 +234,30 @@ def test_another_version_is_named():
     header, arrays = parted(SMALL)
     assert sealed(header, arrays) == SMALL
     refused(sealed(header, arrays, MAGIC[:-1] + b"\x07"), "format version 7; read them with a newer calibrant")
+
+
+def test_whole_numbers_come_back_from_their_bits():
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 63, 64, 65, 1000):
+        for width in range(65):
+            numbers = (
+                rng.integers(0, 1 << 64, count, np.uint64, endpoint=False) if width else np.zeros(count, np.uint64)
+            )
+            numbers >>= np.uint64(min(63, 64 - width))
+            numbers[rng.random(count) < 0.5] >>= np.uint64(width // 2)
+            data = as_bits(numbers)
+            again, end = from_bits(b"before" + data + b"behind", 6, count)
+            assert np.array_equal(again, numbers)
+            assert end == 6 + len(data)
+            widths = [
+                max((int(each).bit_length() for each in numbers[row : row + 64]), default=0)
+                for row in range(0, count, 64)
+            ]
+            bits = sum(wide * min(64, count - 64 * row) for row, wide in enumerate(widths))
+            assert len(data) == len(widths) + -(-bits // 8)
+            for length in range(max(0, len(data) - 3), len(data)):
+                with pytest.raises(ValueError, match="longer than the bytes"):
+                    from_bits(data[:length], 0, count)
 
 
 LIES = [
@@ -544,7 +569,13 @@ def test_cells_that_cannot_be_are_refused(kind):
         dataclasses.replace(table, about=dataclasses.replace(table.about, n=0)),
     ]
     for summary in wrong:
-        refused(packed(summary))
+        with pytest.raises(cal.CalibrationInputError, match="must be possible to be written as bytes"):
+            summary.to_bytes()
+    for name in ("outputs", "true_outputs", "squared_outputs"):  # of cells; sums of edges are not written
+        refused(packed(dataclasses.replace(table, **{name: getattr(table, name) + one})))
+    refused(packed(dataclasses.replace(table, counts=table.counts - table.counts)))
+    for values in (table.values[::-1], np.append(table.values[:-1], table.values[0])):
+        refused(packed(dataclasses.replace(table, values=values)))
 
 
 def test_scores_that_cannot_be_are_refused():

@@ -335,14 +335,13 @@ def test_a_column_of_weights_that_is_not_used_is_said(command, tmp_path):
 
 def test_what_is_wrong_with_the_rows_of_a_file_names_the_file(command, tmp_path):
     path = tmp_path / "percent.jsonl"
-    path.write_text('{"confidence": "80%", "correct": true}\n{"confidence": "70%", "correct": false}\n')
-    assert "percent.jsonl: 'confidence' must be numbers, got '80%'" in command("measure", str(path)).err
+    path.write_text(
+        '{"confidence": "80 out of 100", "correct": true}\n{"confidence": "70 out of 100", "correct": false}\n'
+    )
+    assert "percent.jsonl: 'confidence' must be numbers, got '80 out of 100'" in command("measure", str(path)).err
     path = tmp_path / "whale.csv"
     path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\nwhale,0.2,0.8\n")
-    assert (
-        "whale.csv: the labels (--label): must name one of the classes, got 'whale' at row 1"
-        in command("measure", str(path)).err
-    )
+    assert "whale.csv: 'label': must name one of the classes, got 'whale' at row 1" in command("measure", str(path)).err
 
 
 def test_intervals_are_those_that_cover_unless_a_bootstrap_is_asked_for(command, tmp_path):
@@ -712,7 +711,7 @@ BAD = {
     "not UTF-8": (b"label,p\n1,0.9\n0,\xff\n", "UTF-8"),
     "twice": ("label,p,p\n1,0.9,0.9\n", "'p' twice"),
     "no label": ("lable,p\n1,0.9\n", "'lable'"),
-    "no forecast": ("label,probability\n1,0.9\n", "--probs"),
+    "no forecast": ("label,certainty\n1,0.9\n", "--probs"),
     "two forecasts": ("label,p,probs\n1,0.9,0.9\n", "p and probs"),
     "NaN": ("label,p\n1,0.9\n0,NaN\n", "line 3"),
     "NA": ("label,p\n1,0.9\n0,NA\n", "line 3"),
@@ -813,7 +812,7 @@ def test_a_file_without_permission_ends_with_three(command, tmp_path):
     ("words", "option"),
     [
         (["other.npz", "--label", "truth", "--probs", "scores"], "--logits"),
-        (["event.csv", "--label", "p", "--probs", "label"], "--label"),
+        (["event.csv", "--label", "p", "--probs", "label"], "event.csv: 'p': must be the labels"),
         (["event.csv", "--weight", "region"], "--weight"),
     ],
 )

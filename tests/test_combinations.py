@@ -24,6 +24,7 @@ LENSES = [
     cal.ByLabel(cal.Flat()),
     cal.ByPrediction(cal.ByLabel(cal.TopLabel())),
     cal.Between(cal.TopLabel(), 0.3, 0.8),
+    cal.Between(cal.TopK(2), 0.3, 0.8, of="1"),
     cal.Above(cal.Classwise(), 0.1),
     cal.Above(cal.ByLabel(cal.Flat()), 0.1),
 ]
@@ -50,6 +51,8 @@ DISTANCES = [
     cal.inter_interval(0.2, 0.6),
     cal.interval_tvd(0.2, 0.6),
     cal.debiased_squared,
+    cal.relative,
+    cal.log_odds(),
 ]
 AGGREGATES = [cal.mean, cal.root_mean, cal.root(3), cal.maximum, cal.uniform]
 ACROSS = [cal.mean_of, cal.mean_of_all, cal.weighted_by_size, cal.contraharmonic, cal.signed_balance, cal.root_mean_of]
@@ -63,7 +66,8 @@ def misfit(lens, binning, distance, aggregate):
     coordinates = lens(PREDICTIONS).d
     if isinstance(binning, SCALAR) and coordinates > 1:
         return type(binning).__name__
-    scalar = distance is cal.signed or isinstance(distance, (cal.inter_interval, cal.interval_tvd))
+    of_events = (cal.inter_interval, cal.interval_tvd, cal.log_odds)
+    scalar = distance in (cal.signed, cal.relative) or isinstance(distance, of_events)
     if scalar and coordinates > 1:
         return getattr(distance, "__name__", type(distance).__name__)
     if isinstance(distance, cal.weighted) and coordinates != len(distance.w):

@@ -35,6 +35,8 @@ SETTINGS = {  # and what each takes besides events, hard labels and whole weight
         "fractions soft shares"
     ),
     cal.BinnedError(binning=cal.Edges([0, 0.3, 1]), distance=cal.signed): "fractions soft shares",
+    cal.BinnedError(distance=cal.relative): "fractions soft shares",
+    cal.BinnedError(distance=cal.log_odds()): "fractions soft",
     cal.BinnedError(lens=cal.Full(), binning=cal.Grid(3), distance=cal.lp(2)): "fractions soft shares vectors",
     cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(0.3)): "soft vectors",
     cal.BinnedError(binning=cal.EqualMass(4)): "soft",
@@ -45,6 +47,7 @@ SETTINGS = {  # and what each takes besides events, hard labels and whole weight
     cal.LabelBinnedError(): "soft shares",
     cal.LabelBinnedError(binning=cal.EqualMass(4), p=2): "soft",
     cal.LabelBinnedError(binning=cal.Sweep(cal.EqualMass())): "soft",
+    cal.EnsembleError(binnings=[cal.EqualMass(2), cal.EqualWidth(4)]): "soft",
     NeighbourError(neighbours=nearest_forecasts(3)): "soft",
     NeighbourError(neighbours=forecasts_within(0.1), p=2): "soft shares",
     KDEError(): "",

@@ -5,6 +5,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import diagnostics
+from oracles import errors
 from toy import P, y
 
 PREDICTIONS = cal.Predictions.from_probs(y, P)
@@ -18,6 +19,52 @@ def test_failure_detection_by_entropy():
     assert curve.aurc == pytest.approx(0.1044402356902357, rel=0, abs=1e-12)
     with pytest.raises(cal.CalibrationInputError, match="share"):
         curve.accuracy_after_referring(1.5)
+
+
+def test_models_beside_each_other_when_samples_are_referred():
+    rng = np.random.default_rng(0)
+    other = cal.Predictions.from_probs(y, rng.dirichlet(np.ones(3), 12))
+    table = diagnostics.failure_detection({"toy": PREDICTIONS, "other": other}, [0, 0.3, 0.5, 0.9])
+    for name, predictions in (("toy", PREDICTIONS), ("other", other)):
+        rows, labels = predictions.probabilities.tolist(), y.tolist()
+        expected = errors.accuracy_after_referral(rows, labels, [0, 0.3, 0.5, 0.9])
+        assert table.accuracies[name] == pytest.approx(expected, abs=1e-12)
+        assert table.curves[name].augrc == pytest.approx(errors.augrc(rows, labels), abs=1e-12)
+    assert table.gains("other")["toy"] == pytest.approx(table.accuracies["toy"] - table.accuracies["other"])
+    assert not table.gains("toy")["toy"].any()
+    assert [line.split()[0] for line in str(table).splitlines()] == ["accuracy", "toy", "other"]
+    assert f"{table.curves['toy'].aurc:.4f}" in str(table)
+    with pytest.raises(cal.CalibrationInputError, match="must be one of the models"):
+        table.gains("nobody")
+    with pytest.raises(cal.CalibrationInputError, match="must have predictions"):
+        diagnostics.failure_detection({})
+    surest = diagnostics.failure_detection({"toy": PREDICTIONS}, uncertainty=None).curves["toy"]
+    assert surest.augrc == pytest.approx(cal.AUGRC(PREDICTIONS).value, abs=1e-15)
+
+
+def test_ranks_by_two_metrics():
+    rng = np.random.default_rng(1)
+    p = rng.random(200)
+    labels = rng.random(200) < p
+    shapes = {"steep": 2.0, "plain": 1.0, "flat": 0.6, "again": 1.0}
+    models = {name: cal.Predictions.from_probs(labels, p**power) for name, power in shapes.items()}
+    changes = diagnostics.rank_changes(models, {"ECE": cal.ECE, "AUROC": cal.AUROC})
+    values = [cal.ECE(model).value for model in models.values()]
+    assert changes.values[:, 0].tolist() == values
+    assert changes.ranks[:, 0].tolist() == errors.ranks(values)
+    assert changes.ranks[:, 1].tolist() == [1, 1, 1, 1]  # the order of samples is the same
+    assert changes.changed == ("steep", "flat")
+    assert changes.relative == pytest.approx((changes.values[:, 0] - changes.values[:, 1]) / changes.values[:, 0])
+    best_first = [line.split()[0] for line in str(changes).splitlines()[1:]]
+    assert best_first == ["plain", "again", *sorted(["steep", "flat"], key=lambda name: cal.ECE(models[name]).value)]
+    inverted = models | {"inverted": cal.Predictions.from_probs(labels, 1 - p)}
+    by_area = diagnostics.rank_changes(inverted, {"AUROC": cal.AUROC, "MCS": cal.MCS})
+    assert by_area.ranks[-1, 0] == 5  # a larger area is better
+    assert by_area.ranks[:, 1].tolist() == errors.ranks([abs(cal.MCS(model).value) for model in inverted.values()])
+    with pytest.raises(cal.CalibrationInputError, match="must be two"):
+        diagnostics.rank_changes(models, {"ECE": cal.ECE})
+    perfect = cal.Predictions.from_probs([1, 0], [1.0, 0.0])
+    assert np.isnan(diagnostics.rank_changes({"it": perfect}, {"a": cal.ECE, "b": cal.BRIER}).relative).all()
 
 
 def test_failure_detection_ignores_row_order_even_in_ties():

@@ -33,6 +33,7 @@ def test_every_public_name_of_a_module_is_in_the_reference(module):
 
 def test_the_reference_documents_nothing_that_is_not_public():
     lazy = {"ConfidenceBand", "ConsistencyBand", "Recalibrated", "reliability_band"}  # loaded when asked for
+    lazy |= {"Explanation", "explain"}
     shadowing = {"maximum", "mean", "power", "where"}  # left out of a star import
     assert _documented("calibrant") - set(cal.__all__) == lazy | shadowing
 
@@ -85,6 +86,11 @@ def test_the_rows_of_calibrant_are_what_the_script_computes(table, monkeypatch):
     computed = [row for row in getattr(script, table)().splitlines() if row.startswith("| calibrant")]
     assert computed
     assert all(row in _read(WHY) for row in computed)
+
+
+@pytest.mark.parametrize("table", ["explained", "agreement"])
+def test_tables_that_need_no_library_are_what_the_script_computes(table):
+    assert _script().TABLES[table]() in _read(WHY)
 
 
 def test_every_table_of_the_script_has_its_place_in_the_page():

@@ -11,6 +11,7 @@ pytest.importorskip("pydantic")
 
 from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.findings import epoch_rows, figure_rows
+from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.running import runner
 from calibrant.experiments.running.evidence import Evidence
 from calibrant.experiments.training.trial_outcomes import Answers, Outcome, Snapshots, write_outcome
@@ -190,6 +191,21 @@ def test_the_length_of_logits_is_the_mean_root_of_their_squares(evidence):
 
 
 OF_SNAPSHOTS = ("range_bounds", "range_errors", "bins_over_training", "logit_norms")
+
+
+def test_a_category_without_samples_does_not_look_like_one_without_error():
+    pytest.importorskip("matplotlib")
+    from calibrant.experiments.findings.figures import FIGURES
+
+    pairs = {"low": [np.nan, np.nan], "high": [0.0, 0.0]}
+    rows = tuple(("mlp", "base", name, Spread.of(values)) for name, values in pairs.items())
+    sheet = Sheet("likert_errors", "Errors", ("model", "method", "measure", "value"), rows)
+    (panel, *_) = FIGURES["likert_errors"].draw(sheet).axes
+    marked = [line.get_xdata().tolist() for line in panel.lines if line.get_marker() == "x"]
+    assert [len(places) for places in marked] == [1, 0]
+    assert "x: no samples" in [text.get_text() for text in panel.texts]
+    (full, *_) = FIGURES["likert_errors"].draw(replace(sheet, rows=rows[1:])).axes
+    assert not full.texts
 
 
 @pytest.mark.parametrize("name", OF_SNAPSHOTS)

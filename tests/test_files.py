@@ -6,6 +6,8 @@ import gzip
 import io
 import json
 import os
+import pickle
+import re
 import struct
 import tracemalloc
 import warnings
@@ -288,7 +290,7 @@ def test_columns_may_have_the_names_of_options(npz):
 LACKING = {
     "no label": ("lable,p\n1,0.9\n", "must have one of the columns label, labels, y, got none", "lable", {}),
     "two labels": ("label,y,p\n1,1,0.9\n", "must have one of the columns .*, got label and y", "label", {}),
-    "no forecast": ("label,prob\n1,0.9\n", "must have p, p_<class>, .*got only label, prob", "probs", {}),
+    "no forecast": ("label,sure\n1,0.9\n", "must have p, p_<class>, .*got only label, sure", "probs", {}),
     "two forecasts": ("label,p,probs\n1,0.9,0.8\n", "must have p, .*got p and probs", "probs", {}),
     "confidence alone": ("label,confidence\n1,0.9\n", "or confidence and correct, got only label, confidence", "", {}),
     "one class": ("label,p_cat\n1,0.9\n", "must have the column 'p' or several p_<class>, got 1", "p_cat", {}),
@@ -1094,3 +1096,86 @@ def test_a_file_may_say_how_many_classes_there_are_and_hold_logits_of_labels(tmp
     np.savez(tmp_path / "labels.npz", multilabel=[[0, 1], [1, 1]], logits=[[-2.0, 1.0], [0.5, 3.0]])
     predictions = read(tmp_path / "labels.npz")
     assert (predictions.kind, predictions.logits) == ("labels", True)
+
+
+# Names that other tools use
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("y_true,y_prob\n1,0.9\n0,0.2\n", {"labels": "y_true", "forecasts": "y_prob"}),
+        ("Target,Score,region\n1,90%,n\n0,20 %,s\n", {"labels": "Target", "forecasts": "Score"}),
+        ("region,outcome,pred_proba\nn,1,0.9\ns,0,0.2\n", {"labels": "outcome", "forecasts": "pred_proba"}),
+        ("y,prediction\n1,0.9\n0,0.2\n", {"labels": "y", "forecasts": "prediction"}),
+    ],
+)
+def test_names_of_other_tools_are_understood(tmp_path, text, origin):
+    (tmp_path / "a.csv").write_text(text)
+    predictions = read(tmp_path / "a.csv")
+    assert (predictions.values.tolist(), predictions.labels.tolist()) == ([0.9, 0.2], [1, 0])
+    assert predictions.origin == origin == pickle.loads(pickle.dumps(predictions)).origin
+    assert {"Target", "Score", "outcome", "pred_proba"}.isdisjoint(predictions.columns)
+
+
+def test_several_columns_of_other_names_are_classes(tmp_path):
+    (tmp_path / "a.csv").write_text("target,prob_cat,prob_dog\ndog,0.4,0.6\ncat,0.9,0.1\n")
+    predictions = read(tmp_path / "a.csv")
+    assert (predictions.classes, predictions.labels.tolist()) == (("cat", "dog"), [1, 0])
+    assert predictions.origin["forecasts"] == "prob_cat .. prob_dog"
+
+
+def test_the_usual_names_come_first(tmp_path):
+    (tmp_path / "a.csv").write_text("label,target,p,score\n1,0,0.9,0.3\n0,1,0.2,0.6\n")
+    predictions = read(tmp_path / "a.csv")
+    assert (predictions.labels.tolist(), predictions.values.tolist()) == ([1, 0], [0.9, 0.2])
+    assert set(predictions.columns) == {"target", "score"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("y_true,target,p\n1,1,0.9\n", "label, labels, y, got y_true and target; name it with label="),
+        ("y,prob,score\n1,0.9,0.8\n", "got prob and score; name the forecasts with probs="),
+        ("y,prediction\n1,1\n0,1\n", "'prediction' must hold probabilities, got 0 and 1 alone"),
+        ("y_true,p_a,p_b\n1,0.9,0.8\n0,0.2,0.4\n", "if several models forecast one event, choose one with probs='p_a'"),
+        ("y_true,y_prob\n3,0.9\n0,0.2\n", "a.csv: 'y_true': outcomes of an event must be 0 or 1, got 3"),
+        ("target,y_prob\n1,1.9\n0,0.2\n", "a.csv: 'y_prob': must lie in"),
+    ],
+)
+def test_what_could_mean_several_things_is_asked_about(tmp_path, text, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(CalibrationInputError, match=re.escape(message)):
+        read(tmp_path / "a.csv")
+
+
+def test_columns_of_zeros_and_ones_beside_probabilities_of_the_same_names_are_labels(tmp_path):
+    (tmp_path / "a.csv").write_text("cat,dog,p_cat,p_dog\n1,0,0.9,0.8\n0,1,0.2,0.4\n")
+    predictions = read(tmp_path / "a.csv")
+    assert (predictions.kind, predictions.classes) == ("labels", ("cat", "dog"))
+    assert predictions.labels.tolist() == [[1, 0], [0, 1]]
+
+
+def test_confidences_have_any_name_scale_and_gaps(tmp_path):
+    lines = ['{"sure": 90, "right": true}', '{"sure": 50, "right": null}', '{"sure": null, "right": false}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    asked = {"confidence": "sure", "correct": "right", "scale": 100}
+    predictions = read(tmp_path / "a.jsonl", **asked, missing="wrong")
+    assert (predictions.values.tolist(), predictions.labels.tolist()) == ([0.9, 0.5], [1, 0])
+    assert predictions.notes == ("1 row was counted as wrong: no answer", "1 row was left out: missing values")
+    assert read(tmp_path / "a.jsonl", **asked, missing="drop").values.tolist() == [0.9]
+    for wrong in ({"confidence": "sure"}, {**asked, "probs": "sure"}, {**asked, "scale": 0}):
+        with pytest.raises(CalibrationInputError):
+            read(tmp_path / "a.jsonl", **wrong)
+
+
+def test_log_probabilities_of_what_cannot_be_are_minus_infinity():
+    logits = np.log([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]], where=[[1, 1, 0], [1, 1, 1]], out=np.full((2, 3), -np.inf))
+    predictions = cal.Predictions.from_logits([0, 2], logits)
+    np.testing.assert_allclose(predictions.probabilities, [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]], rtol=1e-15)
+    assert predictions.probabilities[0, 2] == 0
+    assert predictions.notes == ("1 row was read with -inf as 1,000 below their largest logit",)
+    assert cal.Predictions.from_logits([0, 1], [-np.inf, 2.0]).probabilities[0] == 0
+    for broken in ([[np.inf, 0.0]], [[-np.inf, -np.inf]], [[-np.inf, np.nan]]):
+        with pytest.raises(CalibrationInputError, match="must be finite"):
+            cal.Predictions.from_logits([0], broken)

@@ -48,6 +48,7 @@ def test_every_public_name_is_documented_with_an_example(name):
 @pytest.mark.parametrize("module", [name for name in MODULES if name != "calibrant.__main__"])  # that runs the command
 def test_every_module_says_what_it_is(module):
     optional = ("calibrant.train", "calibrant.experiments", "calibrant.integrations.sklearn")
+    optional += ("calibrant.integrations.torchmetrics",)
     optional += tuple(f"calibrant.kernels.{name}" for name in OF_TORCH)
     try:
         found = importlib.import_module(module)

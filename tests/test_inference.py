@@ -415,7 +415,18 @@ def test_sensitivity_follows_the_number_of_bins():
     ]
     assert np.all(np.diff(curve.values) > 0)
     assert np.all(np.diff(curve.bin_sizes[:, 1]) < 0)
-    assert not curve.stable.all()
+    assert not curve.stable.any()
+
+
+def test_an_end_of_the_settings_is_never_called_stable_since_one_side_of_it_is_unknown():
+    flat = cal.sensitivity(cal.ECE, calibrated(500), values=[10, 11, 12, 13], bootstrap=40, seed=0)
+    assert flat.stable.tolist() == [False, True, True, False]
+    assert [line.split()[-1] for line in str(flat).splitlines()] == ["stable", "-", "yes", "yes", "-"]
+    steep = replace(flat, sds=np.array([1.0, 0.0, 0.0, 0.0]))
+    assert steep.stable.tolist() == [False, False, False, False]
+    single = cal.sensitivity(cal.ECE, calibrated(100), values=[10], bootstrap=5, seed=0)
+    assert single.stable.tolist() == [False]
+    assert str(single).splitlines()[1].endswith("-")
 
 
 @pytest.mark.slow

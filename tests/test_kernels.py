@@ -84,8 +84,8 @@ def test_leaders_are_the_largest_and_ties_go_to_the_lowest_class(k):
 SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", "using")]
 BACKENDS = kernels.backends()
 EXACT = {
-    "brier", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered", "partition", "rising",
-    "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
+    "brier", "cell_numbers", "cell_totals", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered",
+    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -192,6 +192,19 @@ def of_columns(rng, n, k, dtype, layout):
     values, hits = probabilities(rng, n, k, dtype)[:, 0], rng.random(n) < 0.5
     yield layout(values), hits
     yield layout(values.round(1)), np.ones(n, bool)
+
+
+def of_cells(rng):
+    few = np.array([0.0, np.nextafter(0.2, 0), 0.2, 0.5, np.nextafter(1, 0), 1.0])
+    many = np.append(np.unique(rng.random(300) ** 6), 1.0)
+    for values, hits in of_columns(rng):
+        for lasts in (few, many):
+            yield values, hits, lasts
+
+
+def of_values_in_cells(rng):
+    for values, _, lasts in of_cells(rng):
+        yield values, lasts
 
 
 @of_matrices
@@ -311,6 +324,8 @@ def of_residuals(rng):
 CALLS = {
     "apart": of_logits_and_classes,
     "brier": of_answers,
+    "cell_numbers": of_values_in_cells,
+    "cell_totals": of_cells,
     "column_cuts": of_cuts,
     "column_sums": of_rows,
     "distances": of_points,

@@ -10,6 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import kernels
+from calibrant.binning import cells
 from calibrant.kernels import compiled, native
 from calibrant.kernels import numpy as plain
 
@@ -134,6 +135,20 @@ def test_every_level_gives_the_same_floats_in_large_matrices(monkeypatch):
         assert np.allclose(mine, theirs, rtol=1e-5, atol=1e-5)  # both in float32
 
 
+def test_cells_are_counted_as_numpy_counts_them(level):
+    rng = np.random.default_rng(0)
+    lasts = cells.lasts()
+    ends = np.concatenate(
+        [lasts, cells.firsts(), np.nextafter(lasts, 2.0)[:-1], values(rng, 5000, 1, np.float64)[:, 0]]
+    )
+    for p in (ends, ends.astype(np.float32), 1 / (1 + np.exp(rng.normal(0, 9, 20_000))), np.full(70_000, 1.0)):
+        hits = rng.random(len(p)) < p
+        totals = native.cell_totals(p, hits, lasts)
+        same(totals, plain.cell_totals(p, hits, lasts))
+        same(native.cell_numbers(p, lasts), plain.cell_numbers(p, lasts))
+        assert np.array_equal(totals[0], np.bincount(np.searchsorted(lasts, p.astype(float)), minlength=len(lasts)))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_level_gives_the_same_floats(width, monkeypatch):
     rng = np.random.default_rng(width)
@@ -165,6 +180,7 @@ def test_the_number_of_threads_changes_no_bit(level, monkeypatch):
             (native.brier(p[:, None, :], targets), native.softmax(p, *native.normalisers(p))),
             native.column_sums(p, np.arange(3000)),
             native.event_scores(p[:, 0], targets, True),
+            native.cell_totals(p.ravel(), np.repeat(targets > 3, 40), np.array([0.1, 0.5, 1.0])),
         )
 
     alone = results()

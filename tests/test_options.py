@@ -351,6 +351,18 @@ def test_a_stream_that_refused_a_batch_is_as_it_was():
     assert stream.result().value == cal.ECE(Y, P).value
 
 
+def test_merged_streams_are_one_stream_of_all_batches():
+    whole = cal.Stream(cal.ACE).update(Y, P).update(Y[:1], P[:1]).update(Y, P)
+    here, there = cal.Stream(cal.ACE).update(Y, P), cal.Stream(cal.ACE).update(Y[:1], P[:1]).update(Y, P)
+    kept = there.result().to_json()
+    assert here.merge(there).result().to_json() == whole.result().to_json()
+    assert there.result().to_json() == kept == cal.Stream(cal.ACE).merge(there).result().to_json()
+    assert here.merge(cal.Stream(cal.ACE)).result().to_json() == whole.result().to_json()
+    for other in (cal.Stream(cal.ECE), cal.Stream(cal.ACE.replace(binning=cal.EqualMass(3))), there.summary):
+        with pytest.raises(CalibrationInputError, match="other: must be a stream of ACE"):
+            here.merge(other)
+
+
 def test_an_empty_stream_and_what_is_no_metric_are_refused():
     for stream in (cal.Stream(cal.ECE), cal.Stream(cal.ECE).update(Y, P).reset()):
         with pytest.raises(CalibrationInputError, match="Stream: must have seen predictions"):

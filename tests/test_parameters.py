@@ -84,10 +84,22 @@ def test_bins_are_closed_on_the_left_or_on_the_right(binning, closed):
     assert (error.parameter, error.got) == ("closed", repr(closed))
 
 
-@pytest.mark.parametrize("closed", ["neither", "Left", "", None, True], ids=repr)
-def test_an_interval_of_answers_is_closed_on_the_left_on_the_right_or_on_both(closed):
-    error = refusal('closed: must be "left", "right" or "both"', cal.Between, cal.TopLabel(), 0.2, 0.8, closed)
+@pytest.mark.parametrize("closed", ["open", "Left", "", None, True], ids=repr)
+@pytest.mark.parametrize(
+    "piece", [functools.partial(cal.Between, cal.TopLabel()), cal.output_between, cal.confidence_between]
+)
+def test_an_interval_is_closed_on_the_left_on_the_right_on_both_or_on_neither(piece, closed):
+    error = refusal('closed: must be "left", "right", "both" or "neither"', piece, 0.2, 0.8, closed=closed)
     assert error.got == repr(closed)
+
+
+@pytest.mark.parametrize("of", [7, -1, "bird", "4"], ids=repr)
+@pytest.mark.parametrize(
+    "lens", [cal.Full(), cal.TopK(2), cal.Groups({"a": [0], "b": [1, 2]}), cal.TopLabel()], ids=str
+)
+def test_a_coordinate_that_a_lens_does_not_have_is_refused(lens, of):
+    refusal("needs of= one of the", cal.Between(lens, 0.1, 0.9, of=of), CLASSES)
+    refusal("must be a class index or a name", cal.Between, lens, 0.1, 0.9, of=0.5)
 
 
 @pytest.mark.parametrize(
@@ -275,17 +287,9 @@ def test_a_threshold_of_answers_is_a_number(t):
     assert refusal("^(Above|t): ", cal.Above, cal.Classwise(), t).got == repr(t)
 
 
-@pytest.mark.parametrize(
-    ("wrap", "hint"),
-    [
-        (lambda lens: cal.Above(lens, 0.1), "a scalar lens"),
-        (lambda lens: cal.Between(lens, 0, 0.1), "confidence_between"),
-    ],
-    ids=["Above", "Between"],
-)
-def test_answers_of_several_coordinates_have_no_threshold(wrap, hint):
-    error = refusal("needs a lens with one coordinate per question", wrap(cal.Full()), CLASSES)
-    assert hint in error.hint
+def test_answers_of_several_coordinates_have_no_threshold():
+    error = refusal("needs a lens with one coordinate per question", cal.Above(cal.Full(), 0.1), CLASSES)
+    assert "a scalar lens" in error.hint
 
 
 OF_CLASSES = {

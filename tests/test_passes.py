@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.binning import cells
+from calibrant.binning import cells, tallying
 from calibrant.errors.asking import Pass
 from calibrant.errors.cumulative import CumulativeError, kuiper
 from calibrant.errors.isotonic import IsotonicError, logarithmic
@@ -28,6 +28,7 @@ METRICS = {
     "isotonic": IsotonicError(),
     "logarithmic": IsotonicError(score=logarithmic),
     "label-binned": cal.LabelBinnedError(binning=cal.EqualMass(5)),
+    "range schemes": cal.EnsembleError(binnings=[cal.EqualMass(5), cal.EqualMass(12)]),
     "smooth": cal.SMECE,
     "neighbours": cal.NeighbourError(),
     "fixed edges": cal.ECE,
@@ -72,6 +73,34 @@ def assert_same(result, expected):
         for name in ("low", "high", "requested"):
             ends = [getattr(each.bins, name) for each in (result, expected)]
             assert (ends[0] is ends[1] is None) or np.array_equal(*ends, equal_nan=True), name
+
+
+@pytest.mark.parametrize(
+    "lens", [cal.TopLabel(), cal.Classwise(), cal.ByLabel(cal.TopLabel()), cal.Above(cal.Classwise(), 0.3)]
+)
+def test_counting_in_cells_gives_the_table_that_sorting_gives(lens, monkeypatch):
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        p = rng.dirichlet(np.full(3, 0.4), 500)
+        p = np.where(rng.random((500, 1)) < 0.5, p, p.round(2)).astype(dtype)
+        rows = cal.Predictions.from_probs(rng.integers(0, 3, 500), p, normalize=True)
+        for metric in (first := Pass(ADAPTIVE.replace(lens=lens)), first.refine(first.summarise(rows))):
+            by_sorting = metric.summarise(rows).to_bytes()
+            with monkeypatch.context() as context:
+                context.setattr(tallying, "FEWEST", 1)
+                context.setattr("calibrant.binning.ladder.distinct", None)  # nothing is sorted
+                assert metric.summarise(rows).to_bytes() == by_sorting
+
+
+def test_independent_labels_are_counted_in_cells_without_sorting(monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random((500, 4))
+    rows = cal.Predictions.from_multilabel((rng.random(p.shape) < p).astype(int), p)
+    first = Pass(ADAPTIVE)
+    by_sorting = first.summarise(rows).to_bytes()
+    monkeypatch.setattr(tallying, "FEWEST", 1)
+    monkeypatch.setattr("calibrant.binning.ladder.Forecasts.of", None)
+    assert first.summarise(rows).to_bytes() == by_sorting
 
 
 def in_batches(predictions, rng):

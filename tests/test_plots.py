@@ -41,6 +41,7 @@ OF_SOFT_LABELS = {
     "sensitivity": lambda p, **to: plots.SensitivityDisplay.from_predictions(p, bootstrap=5, values=[1, 5, 50], **to),
     "before and after": lambda p, **to: plots.BeforeAfterDisplay.from_predictions(p, softer(p), **to),
     "small multiples": lambda p, **to: plots.SmallMultiplesDisplay.from_predictions(p, most=2, **to),
+    "class bins": lambda p, **to: plots.ClassBinsDisplay.from_predictions(p, logit=True, **to),
     "comparison": lambda p, **to: plots.ComparisonDisplay.from_predictions({"a": p, "b": softer(p)}, n=20, **to),
     "likert": lambda p, **to: plots.LikertDisplay.from_predictions(p, interval=SOME, **HALVES, **to),
     "groups": lambda p, **to: plots.GroupsDisplay.from_predictions(p, by="site", interval=SOME, **to),
@@ -215,6 +216,7 @@ FROM_ESTIMATOR = {
     plots.RiskCoverageDisplay: {},
     plots.DecisionCurveDisplay: {},
     plots.SmallMultiplesDisplay: {"most": 1},
+    plots.ClassBinsDisplay: {},
     plots.LikertDisplay: {"scale": cal.likert([0, 0.5, 1])},
 }
 

@@ -15,6 +15,7 @@ from calibrant.recalibrate.classwise_mcs import (
     best_gamma,
     class_scores,
     errors_by_gamma,
+    gammas,
     normalised,
     temperatures,
 )
@@ -92,10 +93,22 @@ def error_and_accuracy(rows, labels, divisors, n_bins):
     return sum(map(abs, gaps)) / len(rows), right / len(rows)
 
 
-def procedure(rows, labels, n_bins, *, clip_iqr=False, keep_accuracy=False):
+def temperature_by_error(rows, labels):
+    """The first of 0.5, 0.51, ..., 1.99 with the smallest ECE in 15 bins."""
+    classes, lowest = len(rows[0]), None
+    for step in range(50, 200):
+        error, _ = error_and_accuracy(rows, labels, [step / 100] * classes, 15)
+        if lowest is None or error < lowest[0]:
+            lowest = error, step / 100
+    return lowest[1]
+
+
+def procedure(
+    rows, labels, n_bins, *, clip_iqr=False, keep_accuracy=False, objective="nll", signed_maximum=False, reach=1
+):
     """Temperature, scores, gamma, temperatures and error, step by step."""
     classes = len(rows[0])
-    t = temperature_of(rows, labels)
+    t = temperature_of(rows, labels) if objective == "nll" else temperature_by_error(rows, labels)
     off = [[] for _ in range(classes)]
     for (best, confidence), label in zip(answers(rows, [t] * classes), labels, strict=True):
         off[label].append(confidence - (best == label))
@@ -103,14 +116,13 @@ def procedure(rows, labels, n_bins, *, clip_iqr=False, keep_accuracy=False):
     if clip_iqr:
         there = sorted(score for score in scores if score is not None)
         q1, q3 = (midpoint(there, share) for share in (0.25, 0.75))
-        reach = 1.5 * (q3 - q1)
-        scores = [None if s is None else min(max(s, q1 - reach), q3 + reach) for s in scores]
-    scores = [score or 0.0 for score in scores]
-    most = max(map(abs, scores))
-    u = [score / most for score in scores]
+        far = 1.5 * (q3 - q1)
+        scores = [None if s is None else min(max(s, q1 - far), q3 + far) for s in scores]
+    most = max(score if signed_maximum else abs(score) for score in scores if score is not None)
+    u = [(score or 0.0) / most for score in scores]
     lowest = None
     _, before = error_and_accuracy(rows, labels, [t] * classes, n_bins)
-    for step in range(-999, 1000):
+    for step in range(-1000 * reach + 1, 1000 * reach):
         gamma = step / 1000
         divisors = [t * (1 + gamma * each) for each in u]
         if min(divisors) <= 0:
@@ -142,6 +154,44 @@ def test_the_whole_procedure_agrees_with_the_plain_loop(n, k, n_bins, seed, clip
     assert fitted.gamma_ == gamma
     assert fitted.temperatures_.tolist() == close(each, 1e-8)
     assert error_of(fitted, z, labels, n_bins) == close(error, 1e-8)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"objective": "ece"}, {"signed_maximum": True}, {"reach": 2}, {"signed_maximum": True, "reach": 2}],
+    ids=str,
+)
+@pytest.mark.parametrize(("n", "k", "spread", "seed"), [(30, 3, 2.0, 0), (40, 5, 0.4, 1), (30, 4, 3.0, 5)])
+def test_the_options_of_the_authors_program_agree_with_the_plain_loop(n, k, spread, seed, options):
+    z, labels = drawn(n, k, seed, spread)
+    fitted = quietly(ClasswiseMCSTemperatureScaling(n_bins=10, **options), z, labels)
+    t, u, gamma, each, _ = procedure(z.tolist(), labels.tolist(), 10, **options)
+    assert fitted.temperature_ == close(t)
+    assert fitted.scores_.tolist() == pytest.approx(u, rel=1e-7)  # a small largest score divides what is known to 1e-10
+    assert fitted.gamma_ == gamma
+    assert fitted.temperatures_.tolist() == pytest.approx(each, rel=1e-6)
+    again = cal.recalibrate.from_json(fitted.to_json())
+    assert again.temperatures_.tolist() == fitted.temperatures_.tolist()
+    assert (fitted.temperatures_ > 0).all()
+
+
+def test_dividing_by_the_largest_score_turns_signs_where_all_are_under_confident():
+    assert normalised(np.array([-0.1, -0.4]), signed_maximum=True).tolist() == [1.0, 4.0]
+    assert normalised(np.array([0.0, -0.4]), signed_maximum=True).tolist() == [0.0, 0.0]
+
+
+def test_a_gamma_that_makes_a_temperature_negative_is_not_chosen():
+    errors, accuracies = errors_by_gamma(Z, y, np.ones(12), 1.0, np.array([4.0, 1.0, -1.0]), 5, gammas(2))
+    possible = np.abs(gammas(2) - 0.375) < 0.625 - 1e-9  # 1 + 4 gamma > 0, 1 - gamma > 0
+    assert np.isfinite(errors).tolist() == possible.tolist()
+    assert best_gamma(errors, accuracies, gammas(2)) in gammas(2)[possible]
+    assert best_gamma(errors, accuracies, gammas(2), keep_accuracy=True) in gammas(2)[possible]
+
+
+@pytest.mark.parametrize("options", [{"objective": "mse"}, {"reach": 0}, {"reach": 11}, {"signed_maximum": 1}], ids=str)
+def test_options_of_another_kind_are_refused(options):
+    with pytest.raises(cal.CalibrationInputError, match=next(iter(options))):
+        ClasswiseMCSTemperatureScaling(**options).fit(Z, y)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

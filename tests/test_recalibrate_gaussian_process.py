@@ -13,6 +13,7 @@ import calibrant as cal
 from calibrant.recalibrate import gaussian_process
 from calibrant.recalibrate.fitting.lessons import as_lesson
 from calibrant.recalibrate.gaussian_process import STEEPEST, GPCalibration, Kernel, LatentEvidence, fit_latent
+from oracles import gaussian_process as oracle
 from toy import P, Z, y
 
 pytestmark = pytest.mark.slow
@@ -57,6 +58,48 @@ def some_evidence(kind, seed=0, n=15):
 
 def some_parameters(evidence, seed=0):
     return np.random.default_rng(seed).normal(scale=0.5, size=len(evidence.inducing) + 3)
+
+
+# ---- another implementation ------------------------------------------------------------------------------------------
+
+
+def wave(z):
+    return z + 2 * np.sin(z)
+
+
+def test_the_plain_loop_of_laplace_finds_the_mode_that_scikit_learn_finds():
+    classifier = pytest.importorskip("sklearn.gaussian_process").GaussianProcessClassifier
+    kernels = pytest.importorskip("sklearn.gaussian_process.kernels")
+    z, happened = drawn_event(60, 0, wave)
+    kernel = kernels.ConstantKernel(2.25) * kernels.RBF(1.3)
+    theirs = classifier(kernel, optimizer=None, max_iter_predict=500)
+    theirs.fit(z[:, None], happened)
+    covariance = oracle.smooth(1.3, 1.5)
+    latent_mode, gradient, curvature = oracle.mode(z, happened, covariance, 0.0, lambda place: 0.0)
+    assert 1 / (1 + np.exp(-latent_mode)) == close(
+        theirs.base_estimator_.pi_, 1e-5
+    )  # it stops at 1e-10 of the evidence
+    for place in (-3.0, 0.2, 5.0):
+        mean, variance = oracle.latent_at(place, z, gradient, curvature, covariance, 0.0, lambda place: 0.0)
+        averaged = theirs.predict_proba([[place]])[0, 1]
+        assert oracle.averaged(mean, variance) == close(averaged, 2e-3)  # it sums five error functions
+
+
+@pytest.mark.parametrize(("n", "true"), [(150, wave), (250, lambda z: 0.5 * z - 1)], ids=["bent", "flat"])
+def test_the_posterior_mean_is_that_of_laplace_with_every_row(n, true):
+    """Inducing points and the bound replace n latents: the mean moves by a fraction of its own uncertainty."""
+    z, happened = drawn_event(n, 0, true)
+    fitted = GPCalibration(n_inducing=20).fit(z, happened)
+    prior = fitted.lengthscale_, fitted.output_scale_
+    data = z, *oracle.mode(z, happened, oracle.smooth(*prior), fitted.noise_, lambda place: place)[1:]
+    for place in np.quantile(z, [0.05, 0.2, 0.5, 0.8, 0.95]):
+        mean, variance = oracle.latent_at(place, *data, oracle.smooth(*prior), fitted.noise_, lambda place: place)
+        assert abs(latent(fitted, place) - mean) < 0.35 * math.sqrt(variance)
+        assert abs(place - mean) > abs(latent(fitted, place) - mean)  # nearer to it than to the prior
+        p = 1 / (1 + math.exp(-mean))
+        pulled = oracle.averaged(mean, variance) - p
+        assert pulled == close(variance * p * (1 - p) * (1 - 2 * p) / 2, 0.02)
+        assert abs(pulled) < 0.03
 
 
 # ---- the bound -------------------------------------------------------------------------------------------------------

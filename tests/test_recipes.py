@@ -230,6 +230,14 @@ def test_likert_categories_partition_the_samples():
 def test_likert_takes_pairs():
     scale = cal.likert([(0.9, 1.0), (0.0, 0.8)])
     assert list(scale) == ["[0.9, 1]", "[0, 0.8)"]
+    scale = cal.likert([(0.9, 1.0), (0.0, 0.8)], closed="both")
+    assert list(scale) == ["[0.9, 1]", "[0, 0.8]"]
+    p, happened = [0.8, 0.8, 0.85, 0.9, 1.0], [1, 1, 0, 0, 1]
+    assert [metric(happened, p).bins.counts.sum() for metric in scale.values()] == [2, 2]  # 0.85 is in no category
+    assert scale["[0, 0.8]"](happened, p).value == pytest.approx(0.2)
+    counts = cal.diagnostics.interval_counts
+    pairs, event = [(0.0, 0.8), (0.9, 1.0)], cal.Predictions.from_probs(happened, p)
+    assert [counts(event, pairs, closed=side) for side in ("left", "both", "neither")] == [[0, 2], [2, 2], [0, 0]]
 
 
 def test_recipes_by_name_are_the_recipes():

@@ -2,7 +2,11 @@
 
 import json
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -159,6 +163,79 @@ def layouts():
     }
 
 
+def long_lines(labels, p, rng, names="bca", first=0):
+    """A line for each class of each row, in any order within the row."""
+    order = np.argsort(rng.random(p.shape), axis=1)
+    return {
+        "label": np.repeat(np.array(list(names))[labels], p.shape[1]),
+        "row": np.repeat(np.arange(first, first + len(p)), p.shape[1]),
+        "class": np.array(list(names))[order].ravel(),
+        "p": np.take_along_axis(p, order, axis=1).ravel(),
+        "region": np.repeat(np.where(labels == 1, "north", "south"), p.shape[1]),
+        "note": rng.random(p.size),
+    }
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
+def test_the_long_layout_is_read_as_a_column_a_class(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr(row_batches, "NUMBERS", 500)
+    monkeypatch.setattr(row_batches, "CSV_ROWS", 100)  # rows of three lines are cut
+    rng = np.random.default_rng(0)
+    labels, p = classes()
+    writers = {**WRITERS, "csv": lambda columns, path: pa.csv.write_csv(pa.table(columns), path)}
+    for half, rows in (("a", slice(0, 400)), ("b", slice(400, None))):
+        writers[ending](long_lines(labels[rows], p[rows], rng), tmp_path / f"{half}.{ending}")
+    metrics = {"ece": cal.ECE, "sce": cal.SCE, "adaptive": cal.ADAPTIVE_ECE}
+    scanned = scan(tmp_path, metrics, by="region")
+    order = [2, 0, 1]
+    expected = cal.Predictions.from_probs(np.argsort(order)[labels], p[:, order], classes=["a", "b", "c"])
+    for name, metric in metrics.items():
+        assert_same(scanned[name], metric(expected))
+    assert scanned.table["north"]["ece"].n == (labels == 1).sum()
+    if ending != "arrow":
+        whole = read(tmp_path / f"a.{ending}")
+        assert cal.SCE(whole).to_json() == cal.SCE(expected[:400]).to_json()
+
+
+LONG_FAULTS = {
+    "a line lost": (
+        lambda lines: {name: np.delete(each, 7) for name, each in lines.items()},
+        "must have 3 lines a row, got 2 at .*the lines of row 2",
+    ),
+    "a class twice": (
+        lambda lines: lines | {"class": np.where(np.arange(3000) < 3, "a", lines["class"])},
+        "each of the classes",
+    ),
+    "two labels": (
+        lambda lines: lines | {"label": np.where(np.arange(3000) == 4, "zz", lines["label"])},
+        "must have one value of 'label' for all lines of a row, got several at .*the lines of row 1",
+    ),
+    "apart": (
+        lambda lines: {
+            name: np.concatenate([each[6:12], each[:6], each[:3], each[12:]]) for name, each in lines.items()
+        },
+        "must have the lines of a row together, got them apart at .*the lines of row 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", LONG_FAULTS)
+def test_lines_that_are_no_rows_are_named(fault, tmp_path):
+    damage, message = LONG_FAULTS[fault]
+    write(tmp_path / "a.parquet", damage(long_lines(*classes(), np.random.default_rng(0))))
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        scan(tmp_path, {"ece": cal.ECE})
+    with pytest.raises(cal.CalibrationInputError, match=message):
+        read(tmp_path / "a.parquet")
+
+
+def test_large_files_of_the_long_layout_are_one_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(part_files, "LARGE", 1000)
+    write(tmp_path / "a.parquet", long_lines(*classes(), np.random.default_rng(0)))
+    assert [part.groups for part in parts(tmp_path)] == [None]
+    assert scan(tmp_path, {"ece": cal.ECE})["ece"].n == 1000
+
+
 WRITERS = {
     "parquet": lambda columns, path: pq.write_table(pa.table(columns), path, row_group_size=300),
     "arrow": lambda columns, path: pa.feather.write_feather(pa.table(columns), path, chunksize=300),
@@ -248,12 +325,16 @@ def lacking(path):
 FAULTS = {
     "a flipped bit": (flip_a_bit, r"2\.parquet: is damaged.* at row group 1"),
     "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-500]), r"2\.parquet: must be a whole Parquet file"),
-    "other columns": (lacking, r"2\.parquet: lacks a column, got 'p'"),
+    "a column lacks": (lacking, r"2\.parquet: lacks a column, got 'p'"),
+    "another schema": (
+        lambda path: write(path, event(9) | {"p": [[0.2, 0.8]] * 4000}),
+        r"2\.parquet: must have forecasts of one event, as those before it, got 2 classes at row group 0",
+    ),
     "other types": (lambda path: write(path, event(9) | {"p": ["a"] * 4000}), r"2\.parquet: 'p' must be numbers"),
     "a null": (with_null, r"2\.parquet: column 'p' must have no nulls.* at row group 1, rows 0 to 699, row 200 of"),
     "no probability": (
         lambda path: write(path, event(9) | {"p": np.full(4000, 1.5)}),
-        r"2\.parquet: y_proba must lie in \[0, 1\], got 1.5 at row group 0, rows 0 to 699, row 0 of these",
+        r"2\.parquet: 'p' must lie in \[0, 1\], got 1.5 at row group 0, rows 0 to 699, row 0 of these",
     ),
 }
 
@@ -267,6 +348,7 @@ def test_what_is_wrong_is_named_with_its_file_and_place(fault, folder):
     skipping = scan(folder, FEW, skip_bad=True)
     ((bad),) = skipping.skipped
     assert os.path.basename(bad.part.path) == "2.parquet"
+    assert re.search(message, bad.reason)
     assert bad.rows == (None if fault == "cut off" else 2000 if fault == "a null" else 4000)
     (folder / "2.parquet").unlink()
     rest = scan(folder, FEW)
@@ -345,6 +427,49 @@ def test_an_interrupted_scan_does_not_read_finished_files_again(folder, tmp_path
     for path in kept.iterdir():
         path.write_bytes(path.read_bytes()[:-1])
     assert scan(folder, FEW, resume=kept)["adaptive"].value == expected["adaptive"].value
+
+
+STOPPED_IN_THE_THIRD_FILE = """
+import sys, time
+import calibrant as cal
+from calibrant.scale import part_states, scan
+
+real = part_states.batches
+
+def batches(part, names, *more):
+    for number, batch in enumerate(real(part, names, *more)):
+        if names is not None and part.path.endswith("2.parquet") and number == 2:
+            print("stopped", flush=True)
+            time.sleep(600)
+        yield batch
+
+part_states.batches = batches
+scan(sys.argv[1], {"ece": cal.ECE, "adaptive": cal.ADAPTIVE_ECE}, resume=sys.argv[2])
+"""
+
+
+def test_a_killed_scan_goes_on_with_the_file_it_was_in(folder, tmp_path_factory, monkeypatch):
+    kept, seen = tmp_path_factory.mktemp("kept"), []
+    command = [sys.executable, "-c", STOPPED_IN_THE_THIRD_FILE, str(folder), str(kept)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scanning:
+        assert scanning.stdout.readline() == "stopped\n"
+        scanning.send_signal(signal.SIGKILL)
+        assert scanning.wait(30) == -signal.SIGKILL
+    assert len(list(kept.glob("*.state"))) == 2
+    real = part_states.batches
+    monkeypatch.setattr(
+        part_states,
+        "batches",
+        lambda part, names, *more: seen.append(os.path.basename(part.path)) or real(part, names, *more),
+    )
+    again = scan(folder, FEW, resume=kept)
+    assert seen[:4] == ["0.parquet", "2.parquet", "3.parquet", "4.parquet"]  # of the first, only which columns it has
+    assert len(seen) == 4 + 5 * (again.passes - 1)
+    monkeypatch.undo()
+    expected = scan(folder, FEW)
+    assert again.state.to_bytes() == expected.state.to_bytes()
+    for name in FEW:
+        assert_same(again[name], expected[name])
 
 
 def test_what_is_kept_is_of_the_file_as_it_was_and_of_the_same_reading(folder, tmp_path_factory):

@@ -70,6 +70,39 @@ def test_one_pass_shows_bounds(command):
     assert "surely between" not in command("measure", "logs", "-m", "auroc").out
 
 
+def test_a_limit_is_held_against_the_farther_bound(command):
+    (result,) = json.loads(
+        command("measure", "logs", "-m", "ece/equal_mass(100)", "--one-pass", "--format", "json").out
+    )["rows"]["all"].values()
+    low, high = result["bounds"]
+    assert result["value"] < high
+    between = (result["value"] + high) / 2
+    for limit, code in ((between, 1), (high, 0), (high - 1e-9, 1)):
+        ended = command(
+            "measure",
+            "logs",
+            "-m",
+            "ece/equal_mass(100)",
+            "--one-pass",
+            "--fail-above",
+            f"ece/equal_mass(100)={limit!r}",
+        )
+        assert ended.code == code, ended
+        assert (f"surely between {low:.4f} and {high:.4f}, so it may be {high:.4f} away, above" in ended.err) == (
+            code == 1
+        )
+
+
+def test_what_counts_do_not_tell_is_said_and_the_rest_is_shown(command):
+    command("state", "logs", "-m", "ece", "-m", "neighbour_error", "-o", "a.state")
+    ended = command("measure", "a.state", "--format", "json")
+    assert values(ended) == {"ece": of_all(cal.ECE)}
+    assert "not told by counts: neighbour_error: " in ended.err
+    ended = command("measure", "logs", "-m", "ece", "-m", "neighbour_error", "--one-pass", "--format", "json")
+    assert values(ended) == {"ece": of_all(cal.ECE)}
+    assert "not told by counts: neighbour_error: " in ended.err
+
+
 def test_days_are_kept_merged_and_taken_away(command):
     for number in range(3):
         ended = command("state", day(number), "-o", f"{number}.state")
@@ -121,6 +154,14 @@ def test_bad_files_are_named_or_listed(command):
     assert [bad["file"] for bad in json.loads(ended.out)["skipped"]] == [day(1)]
     assert f"skipped: {day(1)}: must be a whole Parquet file" in ended.err
     assert json.loads(ended.out)["rows"]["all"]["ece"]["n"] == 1000
+    rows = pq.read_table(day(0)).to_pydict()
+    pq.write_table(pa.table(rows | {"p": [*rows["p"][:499], None]}), day(0), row_group_size=200)
+    ended = command("measure", "logs", "-m", "ece", "--skip-bad", "--format", "json")
+    null, cut = json.loads(ended.out)["skipped"]
+    assert (null["file"], null["rows"], cut["rows"]) == (day(0), 500, None)
+    assert "'p' must have no nulls, got one at row group 2, rows 0 to 99, row 99 of these" in null["reason"]
+    assert f"skipped: {null['reason']} (500 rows)" in ended.err
+    assert json.loads(ended.out)["rows"]["all"]["ece"]["n"] == 500
 
 
 def test_states_of_files_are_kept_for_the_next_time(command):

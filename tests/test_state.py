@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.binning import cells
 from calibrant.scale.state import State, first_pass, reading, readings
 
 METRICS = {
@@ -109,6 +110,18 @@ def test_metrics_that_keep_rows_have_no_state():
         State.of(rows(0), {"full": cal.FULL_ECE})
 
 
+def test_a_metric_of_which_counts_tell_nothing_does_not_hide_the_others():
+    near = cal.Predictions.from_probs([1, 0, 1], [0.311, 0.312, 0.3111])
+    state = State.of(near, {"neighbours": cal.NeighbourError(), "ece": cal.ECE, "auroc": cal.AUROC})
+    results = state.results()
+    assert list(results) == ["ece", "auroc"]
+    assert results["ece"].value == cal.ECE(near).value
+    assert list(results.refused) == ["neighbours"]
+    with pytest.raises(cal.CalibrationInputError, match=r"neighbours: must be told by the counts.*NeighbourError"):
+        results["neighbours"]
+    assert list(state.table().results["all"]) == ["ece", "auroc"]
+
+
 def test_an_empty_state_says_so():
     state = State.of(rows(0), {"ece": cal.ECE})
     empty = state - state
@@ -123,3 +136,26 @@ def test_other_summaries_in_the_place_of_the_right_ones_are_refused():
     swapped = dataclasses.replace(state, groups=other.groups)
     with pytest.raises(cal.CalibrationInputError, match="must be one of ECE"):
         State.from_bytes(swapped.to_bytes())
+
+
+@pytest.mark.parametrize(("n", "most"), [(10_000, 33_000), (1_000_000, 49_000)])
+def test_a_state_of_cells_is_small(n, most):
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(rng.normal(1, 1.5, n)))
+    state = State.of(cal.Predictions.from_probs(rng.random(n) < p, p), {"adaptive": cal.ADAPTIVE_ECE})
+    assert len(state.to_bytes()) <= most
+
+
+def test_a_state_of_a_billion_rows_in_all_cells_is_below_96_kilobytes():
+    rng = np.random.default_rng(0)
+    p = np.repeat(cells.firsts(), 20) + rng.random(20 * len(cells.lasts())) * np.repeat(
+        cells.lasts() - cells.firsts(), 20
+    )
+    few = State.of(cal.Predictions.from_probs(rng.random(len(p)) < p, p), {"adaptive": cal.ADAPTIVE_ECE})
+    assert len(few.groups["all"][0].values) == len(cells.lasts())
+    many = few
+    while many.n < 1e9:
+        many = many + many
+    assert many.n > 1e9
+    assert len(many.to_bytes()) <= 96_000
+    assert State.from_bytes(many.to_bytes()).to_bytes() == many.to_bytes()

@@ -24,3 +24,8 @@ for name, part in by_prediction(predictions).parts.items():
 # The reliability diagrams of the worst four, as questions of their own:
 
 multiples = plots.SmallMultiplesDisplay.from_predictions(predictions, most=4)
+
+# %%
+# All classes in one diagram, as three class-wise errors pool them:
+
+pooled = plots.ClassBinsDisplay.from_predictions(predictions)

@@ -33,8 +33,10 @@ from calibrant.distances import (
     debiased_squared,
     inter_interval,
     interval_tvd,
+    log_odds,
     lp,
     mahalanobis,
+    relative,
     signed,
     squared,
     tvd,
@@ -53,6 +55,7 @@ from calibrant.errors.local import LocalCalibration, LocalCurves
 from calibrant.errors.mean_score import MeanScore, brier_score, entropy, hit, log_score, output
 from calibrant.errors.murphy import BrierDecomposition
 from calibrant.errors.neighbour import NeighbourError
+from calibrant.errors.range_schemes import EnsembleError
 from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
@@ -105,13 +108,7 @@ from calibrant.recipes import (
     likert,
 )
 from calibrant.result import Interval, Result
-from calibrant.selections import (
-    confidence_between,
-    everything,
-    label_in,
-    output_between,
-    predicted_in,
-)
+from calibrant.selections import confidence_between, everything, label_in, output_between, predicted_in
 from calibrant.selections import where as where
 from calibrant.specification import catalogue
 from calibrant.specification.homes import HOMES, MOVED
@@ -200,6 +197,7 @@ __all__ = [
     "CurveError",
     "DirichletCalibration",
     "Edges",
+    "EnsembleError",
     "EnsembleTemperatureScaling",
     "EqualMass",
     "EqualWidth",
@@ -271,6 +269,7 @@ __all__ = [
     "jackknife",
     "label_in",
     "likert",
+    "log_odds",
     "log_score",
     "lp",
     "mahalanobis",
@@ -280,6 +279,7 @@ __all__ = [
     "output_between",
     "predicted_in",
     "recalibrate",
+    "relative",
     "root",
     "root_mean",
     "root_mean_of",
@@ -301,6 +301,7 @@ _SHADOWING = ("maximum", "mean", "power", "where")
 _MODULES = ("experiments", "files", "integrations", "plots", "recalibrate", "report", "scale", "simulate", "train")
 """Modules that are loaded when they are asked for."""
 _LATER = {
+    "explanation": ("Explanation", "explain"),
     "inference.bands": ("ConfidenceBand", "ConsistencyBand", "reliability_band"),
     "inference.bootstrap": ("Bootstrap",),
     "inference.calibration_tests": ("HypothesisTest", "cox_test", "hosmer_lemeshow_test", "spiegelhalter_test"),

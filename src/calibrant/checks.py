@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -107,6 +108,21 @@ def interval(low: Any, high: Any, parameter: str) -> None:
     """
     if not (is_number(low) and is_number(high) and 0 <= low <= high <= 1):
         raise CalibrationInputError(parameter, "needs 0 <= low <= high <= 1", got=f"({low!r}, {high!r})")
+
+
+def intervals(edges: Any, parameter: str) -> list[tuple[float, float]]:
+    """The intervals between neighbouring edges, or the (low, high) pairs that were given; refuse what is neither.
+
+    >>> intervals([0, 0.5, 1], "likert"), intervals([(0, 0.8), (0.9, 1)], "likert")
+    ([(0, 0.5), (0.5, 1)], [(0, 0.8), (0.9, 1)])
+    """
+    known = list(edges) if np.iterable(edges) else []
+    pairs = list(pairwise(known)) if all(map(is_number, known)) else known
+    if not pairs or not all(np.shape(pair) == (2,) for pair in pairs):
+        raise CalibrationInputError(parameter, "needs at least two edges, or (low, high) pairs", got=repr(edges))
+    for low, high in pairs:
+        interval(low, high, parameter)
+    return [(low, high) for low, high in pairs]
 
 
 def class_name(value: Any, parameter: str) -> None:

@@ -15,7 +15,7 @@ from calibrant.door.checked import Checked
 from calibrant.door.class_kinds import Classes, Shortlist
 from calibrant.door.event_kinds import Answer, Labels, OneEvent
 from calibrant.door.kinds import Kind
-from calibrant.door.labels import told_of_logits
+from calibrant.door.labels import answered, told_of_logits
 from calibrant.door.rows import all_classes, as_label_rows, as_shortlist
 from calibrant.door.samples import Door, Truth
 from calibrant.exceptions import CalibrationInputError
@@ -90,6 +90,7 @@ class Predictions(Checked):
     ) -> Predictions:
         """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
 
+        -inf, the log-probability of what cannot be, is read as 1,000 below the largest logit of its row, and noted.
         The other options are as in `from_probs`; `normalize` is refused, because there is nothing to normalise.
 
         >>> import calibrant as cal
@@ -101,7 +102,8 @@ class Predictions(Checked):
         forecasts, truth = door.logits(normalize, softmax=True), door.labels(classes, ignore_index)
         classes_of = partial(Classes.surveyed, survey=door.survey)
         kind = partial(classes_of if door.width else OneEvent, logits=True)
-        return cls._through(door, kind, (forecasts, told_of_logits(forecasts)), truth, columns, copy, logits)
+        flags = {**told_of_logits(forecasts), **door.lifted}
+        return cls._through(door, kind, (forecasts, flags), truth, columns, copy, logits)
 
     @classmethod
     def from_confidence(
@@ -117,15 +119,19 @@ class Predictions(Checked):
     ) -> Predictions:
         """Only the top answer was kept: was it right, and how sure was the model of it?
 
-        Arrays are copied, or not, as in `from_probs`; so are the options.
+        Arrays are copied, or not, as in `from_probs`; so are the options. With `missing="wrong"`, an answer of which
+        nobody knows whether it was right counts as wrong, and rows without a confidence are left out; both are noted.
 
         >>> import calibrant as cal
         >>> cal.Predictions.from_confidence([True, False], [.9, .6])
         Predictions(n=2, the top answer, probabilities)
         """
+        unanswered: dict[str, Ints] = {}
+        if isinstance(missing, str) and missing == "wrong":
+            (correct, unanswered), missing = answered(correct), "drop"
         door = Door(correct, confidence, ("correct", "confidence"), None, missing, sample_weight, event=True)
-        forecasts, truth = door.probabilities(), door.labels(None, ignore_index)
-        return cls._through(door, Answer, forecasts, truth, columns, copy, None)
+        (forecasts, flags), truth = door.probabilities(), door.labels(None, ignore_index)
+        return cls._through(door, Answer, (forecasts, flags | unanswered), truth, columns, copy, None)
 
     @classmethod
     def from_top_k(

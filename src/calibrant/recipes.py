@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import cast
-
-import numpy as np
 
 from calibrant.aggregates import (
     contraharmonic,
@@ -22,7 +18,7 @@ from calibrant.binning.fixed import EqualWidth
 from calibrant.binning.ranked import EqualMass
 from calibrant.binning.sweep import Sweep
 from calibrant.binning.vectors import KDTree
-from calibrant.checks import interval, is_number
+from calibrant.checks import intervals
 from calibrant.distances import debiased_squared, inter_interval, signed, squared
 from calibrant.errors.binned import BinnedError
 from calibrant.errors.cumulative import CumulativeError, ks, kuiper
@@ -36,7 +32,6 @@ from calibrant.errors.risk import excess_risk, mean_generalised_risk, mean_risk
 from calibrant.errors.roc import area_under_roc
 from calibrant.errors.smooth import SmoothError
 from calibrant.errors.statistic import TableStatistic, observed_over_expected, skill
-from calibrant.exceptions import CalibrationInputError
 from calibrant.lenses.around import Above, Between, ByLabel
 from calibrant.lenses.distributions import Full, TopK
 from calibrant.lenses.events import Answered, Classwise, Ranked, TopLabel
@@ -135,14 +130,19 @@ True
 
 @declare(Facts("metrics"))
 def likert(
-    edges: Sequence[float] | Sequence[tuple[float, float]], *, lens: Lens = ECE.lens, binning: Binning = ECE.binning
+    edges: Sequence[float] | Sequence[tuple[float, float]],
+    *,
+    lens: Lens = ECE.lens,
+    binning: Binning = ECE.binning,
+    closed: str = "left",
 ) -> dict[str, BinnedError]:
     """One metric a category of a Likert scale: do samples shown in a category belong to it?
 
-    `edges` of neighbouring categories, such as [0, .33, .66, 1], or (low, high) pairs. Each metric takes the
-    answers whose forecast lies in [low, high) (the last one closed) and counts how far mean labels leave it.
+    `edges` of neighbouring categories, such as [0, .33, .66, 1], or (low, high) pairs, which need not adjoin: answers
+    between them are in no category. Each metric takes the answers whose forecast lies in [low, high) (the last one
+    closed) and counts how far mean labels leave it. `closed` says which ends belong to a category, as for `Between`.
 
-    References: Kirchenbauer, Oaks & Heim (2022), section 5.3.
+    References: Kirchenbauer, Oaks & Heim (2022), section 5.3 and appendix D.4.3 (pairs that do not adjoin).
 
     >>> import calibrant as cal
     >>> scale = cal.likert([0, .33, .66, 1])
@@ -150,16 +150,8 @@ def likert(
     ['[0, 0.33)', '[0.33, 0.66)', '[0.66, 1]']
     >>> round(scale["[0, 0.33)"]([1, 0, 1, 1], [.31, .31, .31, .9]).value, 10)
     0.3366666667
+    >>> list(cal.likert([(0, .8), (.9, 1)], closed="both"))
+    ['[0, 0.8]', '[0.9, 1]']
     """
-    known: list[object] = list(edges) if np.iterable(edges) else []
-    pairs = cast(list[tuple[float, float]], list(pairwise(known)) if all(map(is_number, known)) else known)
-    if not pairs or not all(np.shape(pair) == (2,) for pair in pairs):
-        raise CalibrationInputError("likert", "needs at least two edges, or (low, high) pairs", got=repr(edges))
-    for low, high in pairs:
-        interval(low, high, "likert")
-    return {
-        f"[{low:g}, {high:g}{']' if high >= 1 else ')'}": BinnedError(
-            lens=Between(lens, low, high), binning=binning, distance=inter_interval(low, high)
-        )
-        for low, high in pairs
-    }
+    shown = [(Between(lens, *pair, closed), inter_interval(*pair)) for pair in intervals(edges, "likert")]
+    return {category.interval: BinnedError(lens=category, binning=binning, distance=far) for category, far in shown}

@@ -9,16 +9,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.checks import class_name, interval, is_number
+from calibrant.checks import class_name, interval, is_number, word
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.predictions import Predictions
 from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.naming import later, written_fields
 
 Mask = NDArray[np.bool_]
 Value = str | bool | int | float
 """What a sample column can be asked for."""
+SIDES = ("left", "right", "both", "neither")
+"""Ends of an interval that may belong to it."""
 
 
 class Selection(ABC):
@@ -30,7 +33,7 @@ class Selection(ABC):
 
     def written(self) -> dict[str, object]:
         """Its name (or itself, where that is its class's) and its choices, as JSON has them."""
-        return {"select": type(self), **vars(self)}
+        return {"select": type(self), **written_fields(self)}
 
     def __and__(self, other: Selection) -> Selection:
         return Both(self, other)
@@ -128,24 +131,30 @@ class predicted_in(Selection):  # noqa: N801
         return f"predicted_in({', '.join(map(repr, self.classes))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class output_between(Selection):  # noqa: N801
     """Samples whose output for one class lies in [low, high), or in [low, 1] when high is 1.
 
-    For an event, leave `of` out: the output is the event's probability.
+    For an event, leave `of` out: the output is the event's probability. `closed` says which ends belong to it: "left",
+    "right" or "both", where an open end is closed at 0 and at 1; or "neither", where both ends are open always. So
+    `output_between(t, 1, closed="right")` takes outputs above t, `output_between(0, t, closed="right")` those up to t.
+
+    References: Kirchenbauer, Oaks & Heim (2022), section 4.1.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.3, .5, 1.])
-    >>> cal.output_between(.5, 1)(p).tolist()
-    [False, True, True]
+    >>> cal.output_between(.5, 1)(p).tolist(), cal.output_between(.5, 1, closed="right")(p).tolist()
+    ([False, True, True], [False, False, True])
     """
 
     low: float
     high: float
     of: int | str | None = None
+    closed: str = later("left")
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "output_between")
+        word(self.closed, "closed", *SIDES)
         if self.of is not None:
             class_name(self.of, "output_between")
 
@@ -160,28 +169,38 @@ class output_between(Selection):  # noqa: N801
             raise CalibrationInputError("output_between", "needs of=class", got=got)
         index = 0 if self.of is None else predictions.class_index(self.of)
         outputs = predictions.probability_of(np.full((len(predictions), 1), index))
-        return within(outputs[:, 0], self.low, self.high, "left", predictions.precision)
+        return within(outputs[:, 0], self.low, self.high, self.closed, predictions.precision)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class confidence_between(Selection):  # noqa: N801
     """Samples whose largest probability lies in [low, high), or in [low, 1] when high is 1.
 
+    `closed` says which ends belong to it, as for `output_between`.
+
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([0, 1], [[.9, .1], [.4, .6]])
-    >>> cal.confidence_between(.5, .8)(p).tolist()
-    [False, True]
+    >>> cal.confidence_between(.5, .8)(p).tolist(), cal.confidence_between(.6, 1, closed="right")(p).tolist()
+    ([False, True], [True, False])
     """
 
     low: float
     high: float
+    closed: str = later("left")
     facts: ClassVar[Facts] = Facts("select", looks_at_labels=False, names_classes=False)
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "confidence_between")
+        word(self.closed, "closed", *SIDES)
 
     def __call__(self, predictions: Predictions) -> Mask:
-        return within(predictions.confidence, self.low, self.high, "left", predictions.precision)
+        return within(predictions.confidence, self.low, self.high, self.closed, predictions.precision)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -285,11 +304,28 @@ class Neither(Combined):
 def within(values: Array, low: float, high: float, closed: str, precision: Precision) -> Mask:
     """Which values lie between, ends compared in the values' precision.
 
-    The open end is closed at the border of [0, 1], so that neighbouring intervals share out everything.
+    The open end is closed at the border of [0, 1], so that neighbouring intervals share out everything; where neither
+    end is closed, both stay open.
     """
     values, (start, stop) = precision.comparable(values, np.array([low, high], np.float64))
-    above = values > start if closed == "right" and low > 0 else values >= start
-    return above & (values < stop if closed == "left" and high < 1 else values <= stop)
+    open_left, open_right = open_ends(low, high, closed)
+    return (values > start if open_left else values >= start) & (values < stop if open_right else values <= stop)
+
+
+def open_ends(low: float, high: float, closed: str) -> tuple[bool, bool]:
+    """Whether an interval lacks its left end, and its right end.
+
+    >>> open_ends(0.2, 1.0, "left"), open_ends(0.2, 1.0, "right"), open_ends(0.0, 1.0, "neither")
+    ((False, False), (True, False), (True, True))
+    """
+    neither = closed == "neither"
+    return neither or (closed == "right" and low > 0), neither or (closed == "left" and high < 1)
+
+
+def _shown(selection: Selection) -> str:
+    """An interval with its ends; the usual closed side goes without saying."""
+    fields = ", ".join(f"{name}={value!r}" for name, value in written_fields(selection).items())
+    return f"{type(selection).__name__}({fields})"
 
 
 def _by_index(*classes: int | str | None) -> bool:

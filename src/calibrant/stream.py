@@ -19,8 +19,7 @@ class Stream(Generic[S]):
 
     The result is that of all rows at once, to the bit. Memory is bounded where the metric's summary is: fixed bins and
     mean scores keep totals, other binnings of an event its distinct forecasts, kd-trees and kernels all rows. A batch
-    that is refused leaves the stream as it was. Streams of one metric add by their summaries:
-    `metric.conclude(a.summary + b.summary)`.
+    that is refused leaves the stream as it was. Streams of one metric, of several processes say, are joined by `merge`.
 
     >>> import calibrant as cal
     >>> stream = cal.Stream(cal.ECE)
@@ -41,6 +40,21 @@ class Stream(Generic[S]):
         """Add a batch: `Predictions`, or labels and probabilities with options as in `Predictions.from_probs`."""
         batch = self.metric.summarise(checked(y_true, y_proba, options, self.update, copy=True))
         self.summary = batch if isinstance(self.summary, int) else self.summary + batch
+        return self
+
+    def merge(self, other: Stream[S]) -> Self:
+        """Add the batches of another stream of the same metric, which stays as it is.
+
+        >>> import calibrant as cal
+        >>> here, there = cal.Stream(cal.ECE).update([1], [.9]), cal.Stream(cal.ECE).update([0], [.2])
+        >>> print(here.merge(there).result())
+        ECE 0.1500 (n=2, event, 15 equal-width bins)
+        """
+        if not isinstance(other, Stream) or other.metric != self.metric:
+            got = repr(getattr(other, "metric", other))
+            raise CalibrationInputError("other", f"must be a stream of {self.metric.name}", got=got)
+        if not isinstance(other.summary, int):
+            self.summary = other.summary if isinstance(self.summary, int) else self.summary + other.summary
         return self
 
     def result(self) -> Result:

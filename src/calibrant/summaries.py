@@ -13,7 +13,7 @@ from calibrant.door.checked import sentences
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Totals
-from calibrant.specification.packing import misshapen, packed, refusal, unpacked
+from calibrant.specification.packing import misshapen, packed, plain_fields, refusal, unpacked
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # whose variables have a default, so that Metric is Metric[Summary]
@@ -194,6 +194,15 @@ class Summary:
             totals = getattr(self, field.name)
             if isinstance(totals, Totals) and not totals.is_normal:
                 yield f"limbs of {field.name} that were not carried"
+
+    def stored(self) -> dict[str, object]:
+        """The fields as they are written."""
+        return plain_fields(self)
+
+    @classmethod
+    def restored(cls, fields: dict[str, object]) -> Self:
+        """The summary whose fields were written."""
+        return cls(**fields)  # type: ignore[arg-type]
 
     def to_bytes(self) -> bytes:
         """The summary as bytes: equal for equal content, however it was batched; `Summary.from_bytes` reads them.

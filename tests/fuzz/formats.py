@@ -4,6 +4,7 @@ There is one oracle: what was mutated is refused with a `CalibrationInputError`,
 the format has no checksum of ours, to what an independent reader says.
 """
 
+import atexit
 import csv
 import io
 import json
@@ -39,7 +40,9 @@ P = np.round(RNG.random(N), 3)
 HAPPENED = (RNG.random(N) < P).astype(int)
 ROWS, LABELS = RNG.dirichlet(np.ones(3), N), RNG.integers(0, 3, N)
 CLASSES = ["cat", "dog", "bird"]
+INSPECT = Path(__file__).parents[1] / "written_by_others" / "inspect.eval"
 FOLDER = Path(tempfile.mkdtemp(prefix="calibrant-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -339,6 +342,32 @@ def _map():
     return cal.VectorScaling(l2=0.1).fit(logits, np.append([0, 1, 2], logits[3:].argmax(1))).to_json().encode()
 
 
+def _harness_log():
+    shares = (-0.5, -1.25, -2.0)
+    records = [
+        {"doc_id": i, "doc": {"subject": "ab"[i % 2]}, "target": str(i % 3), "filter": "none", "doc_hash": f"h{i}"}
+        | {"filtered_resps": [[str(share - i), "False"] for share in shares], "arguments": [["Q", " A"], ["Q", " B"]]}
+        for i in range(4)
+    ]
+    return "\n".join(map(json.dumps, records)).encode()
+
+
+def _inspect_log():
+    token = {"token": " A", "logprob": -0.25}
+    samples = [
+        {"id": i, "epoch": 1, "scores": {"choice": {"value": "CI"[i % 2], "answer": "A"}}, "metadata": {"subject": "a"}}
+        | {"output": {"choices": [{"logprobs": {"content": [token]}}]}}
+        for i in range(3)
+    ]
+    return json.dumps({"eval": {}, "samples": samples}).encode()
+
+
+def sane_log(path):
+    """Whether what was read of a log without a checksum could be true."""
+    rows = read(path, missing="drop")
+    return bool(len(rows) and np.isfinite(rows.values).all())
+
+
 def formats():
     """Every format by name; those that carry a checksum of ours have no other reader."""
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -379,6 +408,9 @@ def formats():
         ),
         Format("map, sealed anew", fitted, sane_map, resealed(mutations.of_document)),
         Format("result, sealed anew", result, sane_result, resealed(mutations.of_document)),
+        Format("log of lm-evaluation-harness", _harness_log(), at_path("jsonl", sane_log), mutations.of_lines),
+        Format("log of Inspect", _inspect_log(), at_path("json", sane_log), mutations.of_document),
+        Format("archive of Inspect", INSPECT.read_bytes(), at_path("eval", sane_log), mutations.of_bytes),
         Format("metric", cal.TACE.to_json().encode(), sane_metric, mutations.of_document),
     ]
     return {each.name: each for each in listed}

@@ -12,7 +12,10 @@ import sys
 import traceback
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -28,6 +31,12 @@ def mutants(form, count, seed):
     return (form.mutate(form.sample, random) for _ in range(count))
 
 
+def flipped(form, most):
+    """Single-bit flips of the sample of a format: all, or at most about so many, evenly spread."""
+    bits = 8 * len(form.sample)
+    return islice(flips(form.sample), 0, None, max(1, bits // (most or bits)))
+
+
 def counted(form, contents):
     """How often reading came to what, and the faults with their contents."""
     counts, faults = Counter(), []
@@ -41,6 +50,12 @@ def counted(form, contents):
     return counts, faults
 
 
+def share(name, case, part, parts):
+    """What came of every so manieth content of a format, in a process that has its own files."""
+    form = formats()[name]
+    return counted(form, islice(case(form), part, None, parts))
+
+
 def main(arguments=None):
     """Print a table for mutations and, where asked for, one for all single-bit flips; 1 where there are faults."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -49,34 +64,30 @@ def main(arguments=None):
     parser.add_argument("--flips", action="store_true", help="all single-bit flips of formats with a checksum")
     parser.add_argument("--most", type=int, help="at most so many flips of each format, evenly spread")
     parser.add_argument("--only", nargs="*", metavar="FORMAT", help="formats by name (default: all)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
     asked = parser.parse_args(arguments)
     known = formats()
     chosen = {name: known[name] for name in (known if asked.only is None else asked.only)}
     print(f"`python -m fuzz.run {shlex.join(sys.argv[1:] if arguments is None else arguments)}`\n")
     faults = []
     if asked.mutations:
-        mutated = {name: (form, mutants(form, asked.mutations, asked.seed)) for name, form in chosen.items()}
-        faults += _table(f"{asked.mutations:,} seeded mutations (seed {asked.seed})", mutated)
+        title = f"{asked.mutations:,} seeded mutations (seed {asked.seed})"
+        faults += _table(title, chosen, partial(mutants, count=asked.mutations, seed=asked.seed), asked.jobs)
     if asked.flips:
+        title = "Single-bit flips" if asked.most else "All single-bit flips"
         sealed = {name: form for name, form in chosen.items() if name in SEALED}
-        steps = {
-            name: max(1, 8 * len(form.sample) // (asked.most or 8 * len(form.sample))) for name, form in sealed.items()
-        }
-        which = "Single-bit flips" if asked.most else "All single-bit flips"
-        faults += _table(
-            which, {name: (form, islice(flips(form.sample), 0, None, steps[name])) for name, form in sealed.items()}
-        )
+        faults += _table(title, sealed, partial(flipped, most=asked.most), asked.jobs)
     return int(bool(faults))
 
 
-def _table(title, cases):
+def _table(title, chosen, case, jobs):
     print(
         f"## {title}\n\n| format | bytes | tried | {' | '.join(COLUMNS)} |\n|---|{'---:|' * (2 + len(COLUMNS))}",
         flush=True,
     )
     every = []
-    for name, (form, contents) in cases.items():
-        counts, faults = counted(form, contents)
+    for name, form in chosen.items():
+        counts, faults = counted(form, case(form)) if jobs == 1 else _shared(name, case, jobs)
         cells = [f"{len(form.sample):,}", f"{counts.total():,}", *(f"{counts[column]:,}" for column in COLUMNS)]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
         for verdict, what, content in faults[:5]:
@@ -86,6 +97,12 @@ def _table(title, cases):
         every += faults
     print(flush=True)
     return every
+
+
+def _shared(name, case, jobs):
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        shares = list(pool.map(share, *zip(*((name, case, part, jobs) for part in range(jobs)), strict=True)))
+    return sum((counts for counts, _ in shares), Counter()), [fault for _, faults in shares for fault in faults]
 
 
 if __name__ == "__main__":

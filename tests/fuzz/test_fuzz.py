@@ -13,7 +13,14 @@ from fuzz.mutations import flips
 from fuzz.run import counted, mutants
 
 NAMES = [*SEALED, "NPZ", "NPY", "Parquet", "CSV", "JSONL", "study"]
-NAMES += ["map, sealed anew", "result, sealed anew", "metric"]
+NAMES += [
+    "map, sealed anew",
+    "result, sealed anew",
+    "log of lm-evaluation-harness",
+    "log of Inspect",
+    "archive of Inspect",
+    "metric",
+]
 
 
 @pytest.fixture(scope="module")

@@ -75,6 +75,24 @@ def interval_tvd(low: float, high: float) -> Distance:
     return lambda output, target: 0.0 if low <= only(target) <= high else tvd(output, target)
 
 
+def relative(output: Vector, target: Vector) -> float:
+    """The gap as a share of the likelier of event and outcome, or of what does not happen, Nixon et al. (2019), 4.2."""
+    p, y = only(output), only(target)
+    shares = [abs(a - b) / max(a, b) for a, b in ((p, y), (1 - p, 1 - y)) if max(a, b) > 0]
+    return max(shares)
+
+
+def log_odds(size: float, prior: float = 0.5) -> Distance:
+    """How far the log-odds are apart in a bin of so many samples, a share of a sample added to both counts."""
+
+    def distance(output: Vector, target: Vector) -> float:
+        p, y = only(output), only(target)
+        odds = [(size * share + prior) / (size * (1 - share) + prior) for share in (p, y)]
+        return abs(math.log(odds[0] / odds[1]))
+
+    return distance
+
+
 def mean(values: Sized) -> float:
     """Mean over bins weighted by their sizes, Kirchenbauer, Oaks & Heim (2022), eq. 3."""
     total = math.fsum(size for size, _ in values)

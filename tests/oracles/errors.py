@@ -420,6 +420,19 @@ def aurc(probabilities: Rows, labels: Sequence[Label]) -> float:
     return _mean([risk for _, risk in risk_coverage(probabilities, labels)])
 
 
+def augrc(probabilities: Rows, labels: Sequence[Label]) -> float:
+    """Area under the share of all samples that are kept and wrong, in straight lines, Traub et al. (2024)."""
+    hits = _hits_most_uncertain_first(probabilities, labels)
+    n = len(hits)
+    wrong = [math.fsum(1 - hit for hit in hits[n - m :]) / n for m in range(n + 1)]
+    return math.fsum((wrong[m] + wrong[m + 1]) / 2 / n for m in range(n))
+
+
+def ranks(values: Sequence[float]) -> list[int]:
+    """1 for the smallest, equals alike, Roelofs et al. (2022), tables 4 to 7 (which count from 0)."""
+    return [1 + sum(other < value for other in values) for value in values]
+
+
 # --- the plain steps ------------------------------------------------------------------------------
 
 

@@ -28,6 +28,17 @@ def isotonic_regression(scores: Sequence[float], labels: Sequence[float]) -> lis
     return [best[score] for score in scores]
 
 
+def pooled(heights: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Rising means by pooling neighbours that fall, Ayer et al. (1955)."""
+    blocks: list[tuple[float, float, int]] = []
+    for height, weight in zip(heights, weights, strict=True):
+        blocks.append((height * weight, weight, 1))
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+            last, before = blocks.pop(), blocks.pop()
+            blocks.append((before[0] + last[0], before[1] + last[1], before[2] + last[2]))
+    return [total / weight for total, weight, count in blocks for _ in range(count)]
+
+
 def squared(forecast: float, label: float) -> float:
     """The Brier score of one forecast."""
     return (forecast - label) ** 2

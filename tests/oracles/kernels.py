@@ -1,6 +1,7 @@
 """A back end in plain Python: what every function of the seam gives, entry by entry, whole numbers exactly."""
 
 import math
+import struct
 from fractions import Fraction
 
 import numpy as np
@@ -95,6 +96,28 @@ def scalar_totals(outputs, targets, inner, closed, grain, keep, group, groups):
             summed[cell] += units(outputs[i, question])
             happened[cell] += units(targets[i] == question if targets.ndim == 1 else targets[i, question])
     return np.array(size, np.int64), *limbs(summed), *limbs(happened)
+
+
+def cell_numbers(values, lasts):
+    ends = lasts.tolist()
+    cells = [next(place for place, last in enumerate(ends) if value <= last) for value in values.tolist()]
+    return np.array(cells, np.int64)
+
+
+def cell_totals(values, hits, lasts):
+    totals = [[0] * len(lasts) for _ in range(7)]
+    for value, hit in zip(values.tolist(), hits.tolist(), strict=True):
+        (cell,) = cell_numbers(np.array([value]), lasts)
+        (mixed,) = struct.unpack("<Q", struct.pack("<d", value + 0.0))
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            mixed = (mixed ^ (mixed >> shift)) * factor % (1 << 64)
+        mark = mixed % ((1 << 31) - 1)
+        parts = 1, int(hit), units(value), int(hit) * units(value), units(value * value), mark, mark * mark
+        for total, part in zip(totals, parts, strict=True):
+            total[cell] += part
+    summed = [limb for total in totals[2:5] for limb in limbs(total)]
+    marks = [[each % ((1 << 31) - 1) for each in total] for total in totals[5:]]
+    return np.array([*totals[:2], *summed, *marks], np.int64)
 
 
 def sums_by_code(codes, values, count):

@@ -121,10 +121,24 @@ def between(scores: Sequence[float], labels: Sequence[float], low: float, high: 
 
 
 def is_between(score: float, low: float, high: float, closed: str = "left") -> bool:
-    """[low, high), with 1 in the last interval; or (low, high], with 0 in the first one."""
+    """[low, high), with 1 in the last interval; (low, high], with 0 in the first one; [low, high] or (low, high)."""
     if closed == "left":
         return low <= score < high or (score == high == 1)
-    return low < score <= high or (score == low == 0)
+    if closed == "right":
+        return low < score <= high or (score == low == 0)
+    return low <= score <= high if closed == "both" else low < score < high
+
+
+def kept_between(
+    outputs: Rows, targets: Rows, low: float, high: float, closed: str = "left", coordinate: int | None = None
+) -> Vectors:
+    """Rows of an induced problem of which one output, or every one, lies between, Kirchenbauer et al. (2022), 4.1."""
+    kept = []
+    for i, row in enumerate(outputs):
+        asked = row if coordinate is None else [row[coordinate]]
+        if all(is_between(value, low, high, closed) for value in asked):
+            kept.append(i)
+    return [list(outputs[i]) for i in kept], [list(targets[i]) for i in kept]
 
 
 def rows_by_label(labels: Sequence[int], n_classes: int) -> list[list[int]]:

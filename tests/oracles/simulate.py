@@ -75,3 +75,25 @@ def quantile(values: Sequence[float], share: float) -> float:
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def induced_truth(row: Sequence[float], members: Sequence[Sequence[int]], curve: Callable[[list[float]], list[float]]):
+    """Class probabilities that give each coordinate of a lens what the curve says, shared out as forecast.
+
+    Kirchenbauer, Oaks & Heim (2022), section 3.2: the induced problem; `members` are the classes of each coordinate.
+    """
+    outputs = [math.fsum(row[c] for c in classes) for classes in members]
+    wanted, truth = curve(outputs), [0.0] * len(row)
+    for output, share, classes in zip(outputs, wanted, members, strict=True):
+        for c in classes:
+            truth[c] = share * (row[c] / output if output > 0 else 1 / len(classes))
+    return truth
+
+
+def pointwise_error(rows: Sequence[Sequence[float]], truths: Sequence[Sequence[float]]) -> float:
+    """Mean total variation distance of forecasts and truths, Kirchenbauer, Oaks & Heim (2022), eq. 12."""
+    total = [
+        math.fsum(abs(p - t) for p, t in zip(row, truth, strict=True)) / 2
+        for row, truth in zip(rows, truths, strict=True)
+    ]
+    return math.fsum(total) / len(total)

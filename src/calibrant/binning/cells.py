@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from calibrant.door.arrays import Array
+from calibrant.kernels.cell_tallies import MODULUS
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.selections import Mask
@@ -19,8 +20,6 @@ PRECISIONS = (53, 24, 11, 8)
 """Significand bits of float64, float32, float16 and bfloat16."""
 COUNT = 1 << 12
 """More than there are cells."""
-MODULUS = (1 << 31) - 1
-"""Marks are counted modulo this prime."""
 
 
 def key(p: Array) -> Ints:
@@ -83,27 +82,11 @@ def numbers(p: Array) -> Ints:
     return np.searchsorted(lasts(), np.asarray(p, np.float64))
 
 
-def marks(p: Array) -> Ints:
-    """Two marks of each forecast (m, 2), a number mixed of its bits and that number's square, modulo a prime.
-
-    They are added up, and taken away again, modulo the prime. Of n equal forecasts, n times the sum of the squares is
-    the square of the sum; of others that happens with a chance of at most 2^-30.
-
-    >>> total = marks(np.array([0.3, 0.3, 0.3])).sum(axis=0) % MODULUS
-    >>> alike(np.array([3]), total[None]).tolist()
-    [True]
-    """
-    mixed = (np.asarray(p, np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    number = (mixed % np.uint64(MODULUS)).astype(np.int64)
-    return np.stack([number, number * number % MODULUS], axis=-1)
-
-
 def alike(counts: Array, totals: Ints) -> Mask:
     """Which groups of so many forecasts, counted in any whole type, hold one forecast alone, as their marks tell.
 
-    >>> alike(np.array([2], np.uint8), marks(np.array([0.3, 0.31])).sum(axis=0)[None] % MODULUS).tolist()
-    [False]
+    >>> from calibrant.kernels.cell_tallies import marks
+    >>> [alike(np.array([2]), marks(np.array(p)).sum(axis=0)[None] % MODULUS).item() for p in ([0.3, 0.3], [0.3, 0.31])]
+    [True, False]
     """
     return (counts.astype(np.int64) % MODULUS * totals[:, 1] - totals[:, 0] * totals[:, 0]) % MODULUS == 0

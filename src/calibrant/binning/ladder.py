@@ -5,20 +5,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant.binning import cells
+from calibrant.binning.compact import compacted, restored
 from calibrant.binning.running import Ladder
-from calibrant.binning.sorting import columns, distinct, reduced, small
+from calibrant.binning.sorting import columns, distinct, known, reduced, small
 from calibrant.bins import Bins, check_memory
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.cell_tallies import MODULUS, marks
 from calibrant.kernels.precision import DOUBLE, Precision, counted
 from calibrant.kernels.totals import Ints, Totals
 from calibrant.selections import Mask
+from calibrant.specification.packing import plain_fields
 from calibrant.summaries import About, Summary
 from calibrant.views import View
 
@@ -74,7 +77,7 @@ class Forecasts(Summary):
         tables = [distinct(values, hits) for values, hits in columns(view)]
         values, counts, targets = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
-        return cls(view.about, values, counts, targets, starts, _known(view))
+        return cls(view.about, values, counts, targets, starts, known(view))
 
     @classmethod
     def _of_any(cls, view: View) -> Forecasts:
@@ -94,7 +97,7 @@ class Forecasts(Summary):
             np.concatenate(counts),
             Totals.joined(targets),
             np.cumsum([0, *map(len, values)]),
-            _known(view),
+            known(view),
             None if (weight == 1).all() else Totals.of(np.square(weight)),
         )._collapsed()
 
@@ -123,18 +126,11 @@ class Forecasts(Summary):
         """Cell by cell; those of which nothing is left go."""
         if self.keeps_rows or other.keeps_rows:
             return super()._without(other, about)
-        less = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
+        less: dict[str, object] = {name: Totals.zeros(totals.shape) - totals for name, totals in other._totals.items()}
         counts, targets = -other.counts.astype(np.int64), Totals.zeros(other.counts.shape) - _totals(other.targets)
-        precisions = tuple((precision, -rows) for precision, rows in other.precisions)
-        marks = None if other.marks is None else -other.marks % cells.MODULUS
-        negative = dataclasses.replace(
-            other,
-            counts=counts,
-            targets=targets,
-            precisions=precisions,
-            marks=marks,
-            **less,  # type: ignore[arg-type]
-        )
+        less["precisions"] = tuple((precision, -rows) for precision, rows in other.precisions)
+        less["marks"] = None if other.marks is None else -other.marks % MODULUS
+        negative = dataclasses.replace(other, counts=counts, targets=targets, **less)  # type: ignore[arg-type]
         rest = self._joined(negative, about)
         sums = (_totals(rest.counts), _totals(rest.targets), *rest._totals.values())
         left = [*(totals.value != 0 for totals in sums), *([] if rest.marks is None else rest.marks.T != 0)]
@@ -172,7 +168,7 @@ class Forecasts(Summary):
             yield "samples without rows"
         if self.squares is not None and (self.squares - counts).negative.any():
             yield "squares of whole weights below their sums"
-        if self.marks is not None and not ((self.marks >= 0) & (self.marks < cells.MODULUS)).all():
+        if self.marks is not None and not ((self.marks >= 0) & (self.marks < MODULUS)).all():
             yield "marks that were not counted"
         yield from self._impossible(targets)
 
@@ -198,6 +194,16 @@ class Forecasts(Summary):
             and (self.outputs - self.true_outputs).negative.any()
         ):
             yield "true_outputs above the outputs"
+
+    def stored(self) -> dict[str, object]:
+        """The fields as they are written: those of cells in fewer bits."""
+        return plain_fields(self if self.keeps_rows else compacted(self))
+
+    @classmethod
+    def restored(cls, fields: dict[str, object]) -> Self:
+        """The table whose fields were written; where values are whole, they are numbers of cells."""
+        table = super().restored(fields)
+        return restored(table) if table.values.dtype.kind == "i" else table  # type: ignore[return-value]
 
     @property
     def precision(self) -> Precision:
@@ -225,7 +231,7 @@ class Forecasts(Summary):
             targets=targets,
             starts=np.searchsorted(question[first], np.arange(len(self.starts))),
             closed=None if self.closed is None else self.closed[order][first],
-            marks=None if self.marks is None else reduced(self.marks[order], first) % cells.MODULUS,
+            marks=None if self.marks is None else reduced(self.marks[order], first) % MODULUS,
             **{name: totals[order].reduced(first) for name, totals in self._totals.items()},  # type: ignore[arg-type]
         )
 
@@ -243,8 +249,8 @@ class Forecasts(Summary):
         """Distinct forecasts moved to other values, in order; those that meet are one entry."""
         squared = Totals.of(np.square(self.values.astype(np.float64))).times(self.counts)
         true = Totals.of(self.values).times(self.targets) if isinstance(self.targets, np.ndarray) else None
-        marks = cells.marks(self.values) * (self.counts.astype(np.int64) % cells.MODULUS)[:, None] % cells.MODULUS
-        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared, marks=marks)
+        marked = marks(self.values) * (self.counts.astype(np.int64) % MODULUS)[:, None] % MODULUS
+        sums = dataclasses.replace(self, outputs=self.summed, true_outputs=true, squared_outputs=squared, marks=marked)
         return dataclasses.replace(sums, values=values, closed=closed)._collapsed()
 
     def in_cells(self, opened: Sequence[tuple[int, int]]) -> Forecasts:
@@ -328,11 +334,6 @@ class Forecasts(Summary):
             low,
             high,
         )
-
-
-def _known(view: View) -> tuple[tuple[Precision, int], ...]:
-    """How finely the forecasts of a view are known, and of how many rows."""
-    return ((view.precision, view.about.n),) if view.about.n else ()
 
 
 def _totals(targets: Array | Totals) -> Totals:

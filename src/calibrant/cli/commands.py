@@ -3,6 +3,7 @@
 from calibrant.cli.compare import compare_models
 from calibrant.cli.demo import demo
 from calibrant.cli.experiment import experiment
+from calibrant.cli.explain import explain_libraries
 from calibrant.cli.group import group, run
 from calibrant.cli.info import info
 from calibrant.cli.measure import measure
@@ -12,7 +13,8 @@ from calibrant.cli.simulate import simulate
 from calibrant.cli.states import merge, state, unmerge
 
 for command in (
-    measure, report, compare_models, recalibrate, simulate, experiment, state, merge, unmerge, demo, info,
+    measure, report, compare_models, explain_libraries, recalibrate, simulate, experiment, state, merge, unmerge,
+    demo, info,
 ):  # fmt: skip
     group.add_command(command)
 

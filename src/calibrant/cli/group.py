@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -107,10 +108,10 @@ _OPTIONS = {
 
 
 def _in_options(message: str) -> str:
-    """What an error advises, in the words of the command."""
+    """What an error advises, in the words of the command; what is quoted is the user's own."""
     for python, option in _OPTIONS.items():
-        message = message.replace(python, option)
-    return message
+        message = re.sub(rf"(?<!['\w]){re.escape(python)}(?!['\w])", option, message)
+    return re.sub(r"\b(label|probs|logits|weight)='([^']*)'", r"--\1 \2", message)
 
 
 def _discard_output() -> None:

@@ -14,7 +14,10 @@ from calibrant.door.options import OPTIONS
 from calibrant.door.streams import STANDARD_INPUT
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
+from calibrant.files.column_names import LABELS
 from calibrant.predictions import Predictions
+
+_FORECASTS = ("p", "probs", "logits", "confidence")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,6 +25,9 @@ _OPTIONS = (
     click.option("--label", metavar="KEY", help="Where the labels are, if not in label, labels or y."),
     click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs."),
     click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits."),
+    click.option("--confidence", metavar="KEY", help="Where the confidence in each answer is; needs --correct."),
+    click.option("--correct", metavar="KEY", help="Where it stands whether each answer was right."),
+    click.option("--scale", type=float, metavar="N", help="Divide forecasts by N: 100 for percentages."),
     click.option("--weight", metavar="KEY", help="Where sample weights are."),
     click.option(
         "--classes",
@@ -31,7 +37,9 @@ _OPTIONS = (
     click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning),
     click.option("--ignore-index", type=float, metavar="LABEL", help=OPTIONS["ignore_index"].meaning),
     click.option("--class-axis", type=int, metavar="AXIS", help=OPTIONS["class_axis"].meaning),
-    click.option("--missing", type=click.Choice(["error", "drop"]), default="error", help=OPTIONS["missing"].meaning),
+    click.option(
+        "--missing", type=click.Choice(["error", "drop", "wrong"]), default="error", help=OPTIONS["missing"].meaning
+    ),
 )
 
 
@@ -75,7 +83,19 @@ def described(predictions: Predictions) -> str:
     soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)} rows are no 0 or 1)"
     unused = [name for name in ("weight", "weights") if name in predictions.columns and predictions.weight is None]
     equal = "".join(f"; all count equally (--weight {name} would weigh them)" for name in unused[:1])
-    return f"{len(predictions):,} rows, {what}, {'logits' if predictions.logits else 'probabilities'}{soft}{equal}"
+    values = "logits" if predictions.logits else "probabilities"
+    return f"{len(predictions):,} rows, {what}, {values}{_guessed(predictions)}{soft}{equal}"
+
+
+def _guessed(predictions: Predictions) -> str:
+    """What was taken for labels and forecasts, where they are called otherwise than calibrant calls them."""
+    labels, forecasts = (predictions.origin.get(role, "") for role in ("labels", "forecasts"))
+    usual = forecasts in _FORECASTS or forecasts.startswith("p_")
+    return (
+        ""
+        if not labels or (labels in (*LABELS, "correct") and usual)
+        else f" (labels: {labels!r}, forecasts: {forecasts!r})"
+    )
 
 
 def _fractions(predictions: Predictions) -> int:

@@ -10,7 +10,7 @@ import click
 
 from calibrant.cli.group import FAILED, stop
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.gates import distance_from_calibration, is_above
+from calibrant.inference.gates import is_above, most_from_calibration
 from calibrant.metric import Metric
 from calibrant.result import Result
 from calibrant.specification import spelling
@@ -24,7 +24,8 @@ _OPTIONS = (
         "limits",
         multiple=True,
         metavar="METRIC=LIMIT",
-        help="Exit 1 if METRIC is farther than LIMIT from its value under calibration (for losses: from 0).",
+        help="Exit 1 if METRIC is farther than LIMIT from its value under calibration (for losses: from 0). Of a "
+        "metric with bounds, the farther bound counts.",
     ),
     click.option(
         "--confident",
@@ -96,7 +97,10 @@ def enforce(rows: Mapping[str, Mapping[str, Result]], limits: Mapping[str, float
 
 def _failure(named: str, result: Result, limit: float, *, confident: bool) -> str:
     """What passed a limit, with both numbers."""
-    value, distance = result.value, distance_from_calibration(result)
+    value, distance = result.value, most_from_calibration(result)
+    if result.bounds is not None:
+        low, high = result.bounds
+        return f"{named} is surely between {low:.4f} and {high:.4f}, so it may be {distance:.4f} away, above {limit:g}"
     away = "" if math.isnan(value) or distance == abs(value) else f", {distance:.4f} from calibration"
     between = f" (90% interval {result.interval.low:.4f} to {result.interval.high:.4f})" if result.interval else ""
     return f"{named} is {value:.4f}{between if confident else ''}{away}, above {limit:g}"

@@ -126,6 +126,7 @@ def measure(
     confidence with correct (true / false); all other columns can be used in --by and where(...).
     The k likeliest alone: class_1 .. class_k and prob_1 .. prob_k, or lists ids and probs, with --classes K.
     Independent labels: y_<label> (0 or 1) and p_<label> of each, or lists multilabel and probs.
+    A line for each class of each row: row, class, p and label, the lines of a row one after another.
 
     \b
     Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong input.

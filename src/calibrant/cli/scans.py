@@ -19,7 +19,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.scale import Scan, State, first_rows, scan
 from calibrant.scale.part_states import Skipped
-from calibrant.scale.state import MAGIC
+from calibrant.scale.state import MAGIC, Results
 from calibrant.text import inert
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,6 +100,7 @@ def scanned(
             progress=_Progress(),
             **options,
         )
+    announced(result.results)
     for bad in result.skipped:
         click.echo(f"skipped: {inert(bad.reason, 400)} ({_rows(bad)})", err=True)
     return result, rows
@@ -112,12 +113,16 @@ def listed(skipped: Sequence[Skipped]) -> list[dict[str, object]]:
 
 def metrics_told(state: State) -> dict[str, Metric]:
     """The metrics of a state that it tells something about; of the others it is said that it does not."""
-    results, refusals = state.told()
-    for name, reason in refusals.items():
-        click.echo(f"not told by a state: {inert(name)}: {inert(reason, 300)}", err=True)
+    return {name: state.metrics[name] for name in announced(state.results())}
+
+
+def announced(results: Results) -> Results:
+    """The results, when it is said which are missing; refused where there is none."""
+    for name, reason in results.refused.items():
+        click.echo(f"not told by counts: {inert(name)}: {inert(reason, 300)}", err=True)
     if not results:
         raise CalibrationInputError("state", "must tell at least one metric", got="none")
-    return {name: state.metrics[name] for name in results}
+    return results
 
 
 @dataclass

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from calibrant import kernels
-from calibrant.door.arrays import DROP, Array, Layout, shown
+from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, shown
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.totals import Floats, Ints
 
 TOLERANCE = 1e-6
 """How far outside [0, 1] a probability may lie (it is clipped)."""
+LIFTED = 1000
+"""How far below the largest logit of its row -inf is put: its probability is 0 in double precision."""
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 
@@ -142,6 +144,37 @@ def check_logits(
     return survey
 
 
+def answered(correct: Any) -> tuple[Array, dict[str, Ints]]:
+    """Whether answers were right, with what nobody knows as wrong; and which rows those are.
+
+    >>> labels, rows = answered([1, None, 0])
+    >>> labels.tolist(), [told.tolist() for told in rows.values()]
+    ([1.0, 0.0, 0.0], [[0, 1, 0]])
+    """
+    labels = as_array(correct, "correct", drop=True)[0]
+    gaps = absent(labels)
+    if labels.dtype.kind == "U" or not gaps.any():
+        return labels, {}
+    return np.where(gaps, 0, labels), {"counted as wrong: no answer": gaps.astype(int)}
+
+
+def lifted(values: Array) -> tuple[Array, dict[str, Ints]]:
+    """Logits with -inf, the log-probability of what cannot be, put 1,000 below the largest of its row, where its
+    probability is 0; and which rows had it. What is not finite otherwise stays, to be refused.
+
+    >>> values, rows = lifted(np.array([[0.5, -np.inf], [1.0, 2.0]]))
+    >>> values.tolist(), [told.tolist() for told in rows.values()]
+    ([[0.5, -999.5], [1.0, 2.0]], [[1, 0]])
+    """
+    if not isinstance(values, np.ndarray) or values.min() != -np.inf:
+        return values, {}
+    rows = values.reshape(len(values), -1)
+    top = rows.max(axis=1, keepdims=True) if values.ndim == 2 else np.zeros((len(values), 1), values.dtype)
+    impossible = np.isneginf(rows) & np.isfinite(top)
+    raised = np.where(impossible, top - LIFTED, rows).reshape(values.shape)
+    return raised, {f"read with -inf as {LIFTED:,} below their largest logit": impossible.any(axis=1).astype(int)}
+
+
 def told_of_logits(values: Array) -> dict[str, Ints]:
     """Which rows will be computed with in float32: on a device all of several classes, unless they are float64."""
     exact = isinstance(values, np.ndarray) or values.ndim == 1 or values.dtype == np.float64
@@ -248,3 +281,24 @@ def _refuse_missing(labels: Array, parameter: str, layout: Layout) -> None:
     if missing.size:
         where = layout.place(missing[0])
         raise CalibrationInputError(parameter, "must have no missing values", got="nan", where=where, hint=DROP)
+
+
+def refuse_swapped(truth: Array, values: Array, parameter: str) -> None:
+    """Truth comes first: fractions are no labels where the forecasts look like labels."""
+    if truth.dtype.kind != "f" or not (truth > np.floor(truth)).any():
+        return
+    looks_like_labels = _are_labels(values[:1]) and _are_labels(values)  # one row tells most forecasts apart
+    if truth.ndim > values.ndim or (truth.ndim == values.ndim and looks_like_labels):
+        raise CalibrationInputError(
+            parameter,
+            "must be the labels",
+            got="what look like probabilities",
+            hint="the arguments seem swapped: the truth comes first",
+        )
+
+
+def _are_labels(values: Array) -> bool:
+    """Whether numbers could be class indices, or rows one-hot."""
+    if values.ndim == 1:
+        return bool(np.all((values >= 0) & (values == np.floor(values))))
+    return bool(np.all((values == 0) | (values == 1)))

@@ -49,7 +49,11 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
         "ignore_index": Option(None, "Leave out samples with this label, such as -1 or 255."),
         "class_axis": Option(None, "The axis of the classes, where forecasts have more than two axes."),
         "normalize": Option(False, "Divide each row of probabilities by its sum."),
-        "missing": Option("error", 'Refuse missing values ("error"), or leave out samples that have any ("drop").'),
+        "missing": Option(
+            "error",
+            'Refuse missing values ("error"), leave out samples that have any ("drop"), or count answers '
+            'without an outcome as wrong ("wrong"; confidences alone).',
+        ),
     }
 )
 """Every option, in the order in which documentation tells them."""

@@ -12,8 +12,18 @@ from calibrant.checks import flag, number, whole, word
 from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, as_forecasts, as_labels, as_numbers, shown
 from calibrant.door.foreign import beside_forecasts
 from calibrant.door.frames import column_keys, numbered, refuse_other_rows, row_labels
-from calibrant.door.labels import ROW_TOLERANCE, check_logits, check_probabilities, class_labels, clipped, event_labels
+from calibrant.door.labels import (
+    ROW_TOLERANCE,
+    check_logits,
+    check_probabilities,
+    class_labels,
+    clipped,
+    event_labels,
+    lifted,
+    refuse_swapped,
+)
 from calibrant.door.options import OPTIONS
+from calibrant.door.remarks import CLIPPED, DIVIDED, GAPS, LEFT_OUT, ignored
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats, Ints
 
@@ -42,7 +52,7 @@ class Truth:
             return {}
         count = int(self.kept.sum())
         near = np.minimum(np.cumsum(self.kept), count - 1)
-        return {f"left out: {words}": np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
+        return {LEFT_OUT + words: np.bincount(near[rows], minlength=count) for words, rows in self.left_out.items()}
 
 
 class Door:
@@ -77,7 +87,7 @@ class Door:
         if event and values.ndim != 1:
             raise CalibrationInputError(self.name, "must be 1-D", got=f"shape {values.shape}")
         labels = as_labels(self._aligned(truth, self.truth_name), self.truth_name, drop=self.drop)
-        _refuse_swapped(labels, values, self.truth_name)
+        refuse_swapped(labels, values, self.truth_name)
         self.layout = Layout(values.shape, _checked_axis(class_axis, values, labels, self.name))
         self.values = self.layout.rows(values)
         self.n = len(self.values)
@@ -90,6 +100,8 @@ class Door:
         self._columns = self._column_keys(truth, forecasts)
         self._weight = None if sample_weight is None else self._weights(sample_weight)
         self._gaps = self._filled() if self.drop else None
+        self.lifted: dict[str, Ints] = {}
+        """Which rows of logits had -inf."""
         self.survey: tuple[Any, ...] = ()
         """What the checks learned of each row of classes, as `Classes` takes it."""
 
@@ -99,21 +111,26 @@ class Door:
         flag(normalize, "normalize")
         if normalize:
             values = self._normalised()
-            flags["divided by their sums"] = np.ones(self.n, np.int64)
+            flags[DIVIDED] = np.ones(self.n, np.int64)
         checks: Any = {"bits": self.bits, "whole": self._whole, "advice": self._advice}
         outside, self.survey = check_probabilities(values, self.name, self.layout, **checks)
         if outside:
             self.survey = ()
-            values, flags["clipped: probabilities within 1e-6 of [0, 1]"] = clipped(values)
+            values, flags[CLIPPED] = clipped(values)
         return values, flags
 
     def logits(self, normalize: bool = False, *, softmax: bool = False) -> Array:
-        """The forecasts as logits: any finite numbers; surveyed for their softmax, where it will be asked for."""
+        """The forecasts as logits: finite numbers, or -inf; surveyed for their softmax, where it will be asked for."""
         flag(normalize, "normalize")
         if normalize:
             hint = "the softmax gives rows that sum to 1"
             raise CalibrationInputError("normalize", "needs probabilities", got="logits", hint=hint)
-        self.survey = check_logits(self.values, self.name, self.layout, self._advice, softmax=softmax)
+        checks = (self.name, self.layout, self._advice)
+        try:
+            self.survey = check_logits(self.values, *checks, softmax=softmax)
+        except CalibrationInputError:
+            self.values, self.lifted = lifted(self.values)
+            self.survey = check_logits(self.values, *checks, softmax=softmax)
         return self.values
 
     def keys(self, classes: Any, width: int | None = None) -> tuple[Any, ...] | None:
@@ -139,12 +156,12 @@ class Door:
 
     def staying(self, ignore_index: Any = None) -> tuple[Array | None, dict[str, Array]]:
         """Which rows stay (None: all), and which do not, by the reason in words."""
-        left_out = {} if self._gaps is None else {"missing values": self._gaps}
+        left_out = {} if self._gaps is None else {GAPS: self._gaps}
         if ignore_index is not None:
             number(ignore_index, "ignore_index", "must be a number", np.isfinite)
             if self.truth.ndim == 1 and self.truth.dtype.kind != "U":
-                ignored = self.truth == ignore_index
-                left_out[f"label {shown(ignore_index)}"] = ignored if self._gaps is None else ignored & ~self._gaps
+                gone = self.truth == ignore_index
+                left_out[ignored(ignore_index)] = gone if self._gaps is None else gone & ~self._gaps
         kept: Any = ~np.any([*left_out.values()], axis=0) if left_out else np.True_
         if not kept.any():
             reasons = " and ".join(words for words, rows in left_out.items() if rows.any())
@@ -325,24 +342,3 @@ def class_keys(classes: Any, count: int | None) -> tuple[Any, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise CalibrationInputError("classes", "must differ from each other", got=f"{twice!r} twice")
     return tuple(keys.tolist()) if keys.dtype.kind in "fiub" else names
-
-
-def _refuse_swapped(truth: Array, values: Array, parameter: str) -> None:
-    """Truth comes first: fractions are no labels where the forecasts look like labels."""
-    if truth.dtype.kind != "f" or not (truth > np.floor(truth)).any():
-        return
-    looks_like_labels = _are_labels(values[:1]) and _are_labels(values)  # one row tells most forecasts apart
-    if truth.ndim > values.ndim or (truth.ndim == values.ndim and looks_like_labels):
-        raise CalibrationInputError(
-            parameter,
-            "must be the labels",
-            got="what look like probabilities",
-            hint="the arguments seem swapped: the truth comes first",
-        )
-
-
-def _are_labels(values: Array) -> bool:
-    """Whether numbers could be class indices, or rows one-hot."""
-    if values.ndim == 1:
-        return bool(np.all((values >= 0) & (values == np.floor(values))))
-    return bool(np.all((values == 0) | (values == 1)))

@@ -15,6 +15,7 @@ from calibrant.aggregates import Across
 from calibrant.binning.contract import STREAM, TABLE
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
+from calibrant.binning.tallying import suits, tallied
 from calibrant.bins import Bins
 from calibrant.door.options import DoorOptions
 from calibrant.errors.bounding import bounded, tied, unavailable
@@ -267,6 +268,8 @@ class Pass(Asking[Forecasts]):
 
     def summarise_view(self, view: View) -> Forecasts:
         """The table of what the lens saw, in cells."""
+        if suits(view):
+            return tallied(view, self.opened)
         table = self.metric.summarise_view(view)
         assert isinstance(table, Forecasts)
         return table.in_cells(self.opened)

@@ -90,6 +90,12 @@ class RiskCoverage:
         return float(summed.sum() / self.total)
 
     @property
+    def augrc(self) -> float:
+        """The share of all answers that are kept and wrong, averaged over the share that is kept, as in `AUGRC`."""
+        wrong = np.append(0.0, self.wrong)
+        return float((np.diff(self.kept, prepend=0.0) * (wrong[1:] + wrong[:-1]) / 2).sum() / self.total**2)
+
+    @property
     def detection(self) -> float:
         """How often a right answer is more certain than a wrong one, ties counting half; nan where all are alike."""
         wrong = np.diff(self.wrong, prepend=0.0)

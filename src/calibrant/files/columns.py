@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.door.arrays import MISSING, Array
+from calibrant.door.arrays import MISSING, Array, absent
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 
-LABELS = ("label", "labels", "y")
 MULTILABEL = "multilabel"
 """Where a matrix of independent labels is: 0 or 1 of each, beside their probabilities in `probs`."""
 
@@ -26,10 +25,13 @@ class Columns(Mapping[str, Array]):
         read: Callable[[str], Array],
         read_numbers: Callable[[str], Array] | None = None,
         read_present: Callable[[str, bool], tuple[Array, list[bool]]] | None = None,
+        kind: str | None = None,
     ) -> None:
+        """`kind` says, in words, what forecasts a log has that could have been others."""
         self.source, self.raw, self.read = source, raw, read
         self.read_numbers = read_numbers or read
         self.read_present = read_present
+        self.kind = kind
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)
@@ -77,3 +79,31 @@ def refuse_twice(names: list[str], source: InputFile) -> None:
         if name in seen:
             raise CalibrationInputError(str(source), "must name each column once", got=f"{name!r} twice")
         seen.add(name)
+
+
+def percentages(texts: Array) -> Array | None:
+    """Numbers written as "90%"; None where any is not.
+
+    >>> percentages(np.array(["90%", "5.5 %"]))
+    array([0.9  , 0.055])
+    """
+    gaps = absent(texts)
+    try:
+        if not np.char.endswith(texts[~gaps], "%").all():
+            return None
+        numbers = np.char.rstrip(np.where(gaps, "nan", texts), "% ").astype(np.float64) / 100
+    except ValueError:
+        return None
+    return numbers
+
+
+def outcomes(truth: Array) -> Array:
+    """Outcomes of an event in words, true and false, as Python and spreadsheets write them, as truth values.
+
+    >>> outcomes(np.array(["True", "FALSE"]))
+    array([ True, False])
+    """
+    gaps = absent(truth)
+    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth[~gaps]), ("true", "false")).all():
+        return truth
+    return np.where(gaps, np.nan, np.char.lower(truth) == "true") if gaps.any() else np.char.lower(truth) == "true"

@@ -91,6 +91,8 @@ class _Cells:
                 continue
             if np.isfinite(values).all():
                 return values
+        if numeric and all(text.endswith("%") for text in self.texts):
+            return self._percentages().array(numeric=True) / 100
         if _is_list(self.texts[0]):
             return stacked([self._parsed(*cell) for cell in self._cells], self.lines, self.name, self.source)
         self._refuse_gaps(numeric)
@@ -104,6 +106,9 @@ class _Cells:
             present = [bool(text) for text in self.texts]
             values = self._part(present).array()
         return values, present
+
+    def _percentages(self) -> _Cells:
+        return _Cells([text[:-1].rstrip() for text in self.texts], self.lines, self.name, self.source)
 
     def _part(self, present: list[bool]) -> _Cells:
         texts, lines = list(compress(self.texts, present)), list(compress(self.lines, present))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from calibrant.checks import is_whole
+from calibrant.checks import is_whole, number
 from calibrant.door.arrays import MISSING, Array, absent
+from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.options import OPTIONS, LabelOptions, changed
 from calibrant.door.samples import refuse_other_names
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files.columns import LABELS, MULTILABEL, Columns
+from calibrant.files.column_names import LABELS, OTHER_FORECASTS, OTHER_LABELS, OTHER_PREFIXES, called, prefixed
+from calibrant.files.columns import MULTILABEL, Columns, outcomes, percentages
+from calibrant.files.long_layout import LONG, is_long, widened
 from calibrant.predictions import Predictions
 
 _RANK = re.compile("[1-9][0-9]{0,3}")
@@ -27,44 +31,112 @@ class Finder:
     """Finds truth, forecasts and columns among the arrays of a file."""
 
     def __init__(self, arrays: Columns, drop: bool = False) -> None:
-        self.source, self.arrays, self.drop = arrays.source, arrays, drop
-        self.used: set[str] = set()
+        long = is_long(arrays)
+        self.source, self.arrays, self.drop = arrays.source, widened(arrays) if long else arrays, drop
+        self.used: set[str] = set(LONG) if long else set()
+        self.scale = 1.0
+        """What forecasts are divided by."""
+        self.origin: dict[str, str] = {}
+        """Which columns labels and forecasts were read from."""
 
     def predictions(
+        self,
+        options: LabelOptions,
+        *,
+        label: str | None = None,
+        probs: str | None = None,
+        logits: str | None = None,
+        weight: str | None = None,
+        confidence: str | None = None,
+        correct: str | None = None,
+        scale: float | None = None,
+    ) -> Predictions:
+        if scale is not None:
+            number(scale, "scale", "must be positive", lambda value: 0 < value < np.inf)
+            self.scale = float(scale)
+        if probs is not None and logits is not None:
+            raise CalibrationInputError("probs", "and logits exclude each other", got="both")
+        if (confidence is None) != (correct is None) or (confidence is not None and (label or probs or logits)):
+            raise CalibrationInputError(
+                "confidence", "needs correct, and neither label nor probs nor logits", got=repr(confidence or correct)
+            )
+        try:
+            predictions = self._made(label, probs, logits, weight, options, confidence, correct)
+        except CalibrationInputError as error:
+            raise self._in_names_of_the_file(error) from None
+        kind = self.arrays.kind
+        flags = {} if kind is None else {kind: np.ones(len(predictions), int)}
+        return dataclasses.replace(predictions, origin=self.origin, flags={**predictions.flags, **flags})
+
+    def _made(
         self,
         label: str | None,
         probs: str | None,
         logits: str | None,
         weight: str | None,
         options: LabelOptions,
+        confidence: str | None,
+        correct: str | None,
     ) -> Predictions:
-        if probs is not None and logits is not None:
-            raise CalibrationInputError("probs", "and logits exclude each other", got="both")
         heavy = None if weight is None else self._take(weight)
         if options.get("classes") is None:
             options["classes"] = self.class_names()
-        if label is None and probs is None and logits is None and {"confidence", "correct"} <= set(self.arrays):
-            correct, confidence = _outcomes(self._take("correct")), self._numbers("confidence")
-            columns = self.columns(confidence)
-            known = self._known(options, heavy, "ignore_index")
-            return Predictions.from_confidence(correct, confidence, **known, **columns)
+        if confidence is not None or (not (label or probs or logits) and {"confidence", "correct"} <= set(self.arrays)):
+            return self._answers(confidence or "confidence", correct or "correct", heavy, options)
         if label is None and self._is_multilabel(probs or logits):
             return self._multilabel(probs, logits, heavy, options)
         if probs is None and logits is None and (shortlist := self._shortlist()) is not None:
             return self._likeliest(self._truth(label), *shortlist, heavy, options)
         truth = self._truth(label)
         forecasts, names, raw = self.forecasts(probs, logits)
+        self._refuse_several_models(forecasts, names, truth)
         options["classes"] = self._agreed(options["classes"], names)
         make = Predictions.from_logits if raw else Predictions.from_probs
         if forecasts.ndim == 1 and options["classes"] is None:
-            truth = _outcomes(truth)
+            truth = outcomes(truth)
         columns = self.columns(truth)
         return make(self._by_name(truth, names), forecasts, sample_weight=heavy, copy=False, **options, **columns)
 
+    def _answers(self, confidence: str, correct: str, heavy: Array | None, options: LabelOptions) -> Predictions:
+        right, sure = outcomes(self._take(correct)), self._numbers(confidence)
+        self.origin |= {"labels": correct, "forecasts": confidence}
+        known = self._known(options, heavy, "ignore_index")
+        return Predictions.from_confidence(right, sure, **known, **self.columns(sure))
+
+    def _in_names_of_the_file(self, error: CalibrationInputError) -> CalibrationInputError:
+        """What is wrong, said of the columns as the file calls them."""
+        roles = {"y_true": "labels", "correct": "labels", "y_proba": "forecasts", "logits": "forecasts"}
+        roles |= {"confidence": "forecasts", "probs": "forecasts"}
+        name = self.origin.get(roles.get(error.parameter, ""))
+        if name is None:
+            return error
+        return CalibrationInputError(
+            f"{self.source}: {name!r}", error.expected, got=error.got, where=error.where, hint=error.hint
+        )
+
+    def _refuse_several_models(self, forecasts: Array, names: tuple[str, ...] | None, truth: Array) -> None:
+        """Refuse forecasts of one event by several models, which are no probabilities of several classes."""
+        if names is None or names == ("0", "1") or truth.dtype.kind not in "iub" or set(np.unique(truth)) - {0, 1}:
+            return
+        inside = (forecasts >= 0) & (forecasts <= 1)
+        if inside.all() and (np.abs(forecasts.sum(axis=1) - 1) > ROW_TOLERANCE).mean() > 0.5:
+            every = [name for name in self.arrays if name in self.used and name != self.origin["labels"]]
+            raise CalibrationInputError(
+                str(self.source),
+                "rows of class probabilities must sum to 1",
+                got=f"other sums of {', '.join(every[:5])}, and labels 0 and 1",
+                hint=f"if several models forecast one event, choose one with probs={every[0]!r}",
+            )
+
     def _is_multilabel(self, probs: str | None) -> bool:
         """Whether rows have a 0 or 1 for each of several labels, rather than one label."""
-        pairs = probs is None and self._after("y_") and self._after("p_")
+        labels = self._after("p_")
+        pairs = probs is None and labels and (self._marks() or set(labels) <= set(self.arrays))
         return bool(MULTILABEL in self.arrays or pairs) and not any(name in self.arrays for name in LABELS)
+
+    def _marks(self) -> list[str]:
+        """What follows y_ in the names of columns, of those that name independent labels."""
+        return [name for name in self._after("y_") if f"y_{name}" not in OTHER_LABELS]
 
     def _known(self, options: LabelOptions, heavy: Array | None, *allowed: str) -> dict[str, Any]:
         """The options that forecasts other than of whole rows have; those that they do not have are refused."""
@@ -91,11 +163,13 @@ class Finder:
         if MULTILABEL in self.arrays:
             truth, (forecasts, names, raw) = self._take(MULTILABEL), self.forecasts(probs, logits)
         else:
-            every = [f"{prefix}{name}" for name in self._after("p_") + self._after("y_") for prefix in ("y_", "p_")]
+            names, prefix = tuple(self._after("p_")), "y_" if self._marks() else ""
+            every = [f"{start}{name}" for name in (*names, *self._marks()) for start in (prefix, "p_")]
             hint = "name the labels with label=... if each row has one"
             self._require(every, "must have y_<label> and p_<label> of every label", hint)
-            names = tuple(self._after("p_"))
-            truth = np.column_stack([_outcomes(self._take(f"y_{name}")) for name in names])
+            truth = np.column_stack([outcomes(self._take(f"{prefix}{name}")) for name in names])
+            self.origin |= {"labels": f"{prefix}{names[0]} .. {prefix}{names[-1]}"}
+            self.origin |= {"forecasts": f"p_{names[0]} .. p_{names[-1]}"}
             forecasts = np.column_stack([self._numbers(f"p_{name}") for name in names])
         classes = self._agreed(options["classes"], names)
         columns = self.columns(truth)
@@ -153,37 +227,57 @@ class Finder:
         return int(classes.item()) if is_count else classes
 
     def _truth(self, label: str | None) -> Array:
-        if label is not None:
-            return self._take(label)
-        keys = [name for name in LABELS if name in self.arrays]
-        if len(keys) != 1:
+        keys = [name for name in LABELS if name in self.arrays] or called(self.arrays, OTHER_LABELS)
+        if label is None and len(keys) != 1:
             raise CalibrationInputError(
                 str(self.source),
                 f"must have one of the columns {', '.join(LABELS)}",
                 got=" and ".join(keys) or "none of them",
                 hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
             )
-        return self._take(keys[0])
+        self.origin["labels"] = label or keys[0]
+        return self._take(label or keys[0])
 
     def forecasts(self, probs: str | None, logits: str | None) -> tuple[Array, tuple[str, ...] | None, bool]:
         """The forecasts, the class names where columns tell them, and whether they are logits."""
         named = probs or logits
-        if named is not None:
-            if named in self.arrays:
-                return self._numbers(named), None, logits is not None
-            return *self._wide(f"{named}_"), logits is not None
+        if named is None:
+            return self._found()
+        if named in self.arrays:
+            self.origin["forecasts"] = named
+            return self._numbers(named), None, logits is not None
+        return *self._wide(f"{named}_"), logits is not None
+
+    def _found(self) -> tuple[Array, tuple[str, ...] | None, bool]:
+        """The forecasts where nobody said what they are called: under our names, else under those of other tools."""
         keys = [name for name in ("p", "probs", "logits") if name in self.arrays]
-        wide = bool(self._after("p_"))
-        if len(keys) + wide != 1:
+        prefixes = ["p_"] if self._after("p_") else []
+        if not keys and not prefixes:
+            keys = [name for name in called(self.arrays, OTHER_FORECASTS) if name not in self.used]
+            prefixes = list(prefixed(self.arrays, OTHER_PREFIXES))
+            if len(keys) == 1 and not prefixes:
+                self._refuse_decisions(keys[0])
+        if len(keys) + len(prefixes) != 1:
             raise CalibrationInputError(
                 str(self.source),
                 "must have p, p_<class>, probs, logits, class_1 .. and prob_1 .., or confidence and correct",
-                got=" and ".join([*keys, *(["p_<class>"] if wide else [])]) or f"only {', '.join(self.arrays)}",
+                got=" and ".join([*keys, *(f"{prefix}<class>" for prefix in prefixes)])
+                or f"only {', '.join(self.arrays)}",
                 hint="name the forecasts with probs=... or logits=...",
             )
-        if wide:
-            return *self._wide("p_"), False
+        if prefixes:
+            return *self._wide(prefixes[0]), False
+        self.origin["forecasts"] = keys[0]
         return self._numbers(keys[0]), None, keys[0] == "logits"
+
+    def _refuse_decisions(self, name: str) -> None:
+        """Refuse what is called like forecasts and holds nothing but 0 and 1."""
+        values = self._numbers(name)
+        if ((values == 0) | (values == 1)).all():
+            hint = f"name the probabilities with probs=...; if these are meant, probs={name!r}"
+            raise CalibrationInputError(
+                str(self.source), f"{name!r} must hold probabilities", got="0 and 1 alone, as decisions are", hint=hint
+            )
 
     def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
         names = [name for name in self.arrays if name.startswith(prefix)]
@@ -194,6 +288,7 @@ class Finder:
                 got=len(names),
                 hint=nearest(prefix[:-1], self.arrays),
             )
+        self.origin["forecasts"] = f"{names[0]} .. {names[-1]}"
         columns = [self._numbers(name) for name in names]
         for name, column in zip(names, columns, strict=True):
             if column.ndim != 1 or column.dtype.kind not in "fiub":
@@ -232,10 +327,12 @@ class Finder:
             return self._take(name)
         self.used.add(name)
         numbers = self.arrays.sparse(name, numeric=True) if self.drop else self.arrays.read_numbers(name)
+        if numbers.dtype.kind == "U" and (shares := percentages(numbers)) is not None:
+            return shares
         if numbers.dtype.kind == "U":
             got = repr(str(numbers.flat[0])) if numbers.size else "nothing"
             raise CalibrationInputError(str(self.source), f"{name!r} must be numbers", got=got)
-        return numbers
+        return numbers if self.scale == 1 else numbers / self.scale
 
     def columns(self, rows: Array, reserved: Collection[str] = _RESERVED) -> dict[str, Any]:
         """What else has one value per row."""
@@ -243,11 +340,3 @@ class Finder:
         names = [name for name in self.arrays if name and name not in self.used and name not in reserved]
         columns = {name: self.arrays.loose(name, n) for name in names}
         return {name: column for name, column in columns.items() if column is not None}
-
-
-def _outcomes(truth: Array) -> Array:
-    """Outcomes of an event in words, true and false, as Python and spreadsheets write them."""
-    gaps = absent(truth)
-    if truth.dtype.kind != "U" or not np.isin(np.char.lower(truth[~gaps]), ("true", "false")).all():
-        return truth
-    return np.where(gaps, np.nan, np.char.lower(truth) == "true") if gaps.any() else np.char.lower(truth) == "true"

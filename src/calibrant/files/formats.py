@@ -10,7 +10,8 @@ from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns
 from calibrant.files.csv import read_csv
-from calibrant.files.jsonl import read_jsonl
+from calibrant.files.inspect_logs import read_eval
+from calibrant.files.jsonl import read_json, read_jsonl
 from calibrant.files.npz import Archive, read_npy
 from calibrant.files.parquet import read_parquet
 
@@ -41,18 +42,20 @@ _READERS: dict[str, Callable[[InputFile], Columns]] = {
     ".npy": read_npy,
     ".parquet": read_parquet,
     ".jsonl": read_jsonl,
+    ".json": read_json,
+    ".eval": read_eval,
     ".csv": read_csv,
     ".tsv": read_csv,
 }
 _MAGIC = {b"PK": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
-_OTHER_ENDINGS = {".ndjson": ".jsonl", ".json": ".jsonl", ".txt": ".csv"}
+_OTHER_ENDINGS = {".ndjson": ".jsonl", ".txt": ".csv"}
 
 
 def _ending(start: bytes, source: InputFile) -> str:
     """The usual ending of the format: as the first bytes say, else the name; of what has none, as the text looks."""
     for magic, ending in _MAGIC.items():
         if start.startswith(magic):
-            return ending
+            return ".eval" if (ending, source.ending) == (".npz", ".eval") else ending
     ending = _OTHER_ENDINGS.get(source.ending, source.ending)
     if ending in _MAGIC.values():
         raise CalibrationInputError(str(source), f"must be a {ending[1:]} file", got="other content")

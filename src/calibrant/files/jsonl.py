@@ -1,8 +1,9 @@
-"""JSONL: one JSON object a line."""
+"""JSONL, one JSON object a line, and JSON, a list of them."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from itertools import compress
 from typing import Any
 
@@ -12,26 +13,52 @@ from calibrant.door.arrays import Array
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import Columns
+from calibrant.files.inspect_logs import columns_of
 from calibrant.specification import strict_json
 
 
 def read_jsonl(source: InputFile) -> Columns:
     """The keys of a JSONL file as columns; a key may be missing on lines of a column that nobody asks for."""
-    columns: dict[str, list[Any]] = {}
-    numbers: list[int] = []
     try:
         with io.TextIOWrapper(source.open(), "utf-8-sig") as file:
-            for line, text in enumerate(file, start=1):
-                if not text.strip():
-                    continue
-                record = _record(text, line, source)
-                for name in record:
-                    columns.setdefault(name, [None] * len(numbers))  # not on the lines before
-                for name, column in columns.items():
-                    column.append(record.get(name))
-                numbers.append(line)
+            lines = ((number, text) for number, text in enumerate(file, start=1) if text.strip())
+            return tabulated(((number, _record(text, number, source)) for number, text in lines), source)
     except UnicodeDecodeError as reason:
         raise CalibrationInputError(str(source), "must be UTF-8 text", got=str(reason)) from None
+
+
+def read_json(source: InputFile) -> Columns:
+    """The columns of a JSON file: a list of objects, one object a line, or a log of Inspect."""
+    try:
+        with io.TextIOWrapper(source.open(), "utf-8-sig") as file:
+            text = file.read()
+    except UnicodeDecodeError as reason:
+        raise CalibrationInputError(str(source), "must be UTF-8 text", got=str(reason)) from None
+    try:
+        document = strict_json.read(text)
+    except ValueError:
+        return read_jsonl(source)
+    samples = document.get("samples") if isinstance(document, dict) and "eval" in document else None
+    if isinstance(samples, list) and all(isinstance(sample, dict) for sample in samples):
+        return columns_of(samples, source)
+    records = document if isinstance(document, list) else [document]
+    for number, record in enumerate(records):
+        if not isinstance(record, dict):
+            expected, got = "must be a list of objects, or an object on every line", type(record).__name__
+            raise CalibrationInputError(str(source), expected, got=got, where=f"item {number}")
+    return tabulated(enumerate(records), source)
+
+
+def tabulated(records: Iterable[tuple[int, dict[str, Any]]], source: InputFile) -> Columns:
+    """Records, with the line that each stands on, as columns."""
+    columns: dict[str, list[Any]] = {}
+    numbers: list[int] = []
+    for line, record in records:
+        for name in record:
+            columns.setdefault(name, [None] * len(numbers))  # not on the lines before
+        for name, column in columns.items():
+            column.append(record.get(name))
+        numbers.append(line)
     if not numbers:
         raise CalibrationInputError(str(source), "must have rows", got="none")
 

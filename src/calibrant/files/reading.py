@@ -12,6 +12,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import MULTILABEL
 from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
+from calibrant.files.harness_logs import answers, is_harness_log
 from calibrant.files.parquet import write_parquet
 from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
@@ -29,6 +30,9 @@ def read(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     **options: Unpack[LabelOptions],
 ) -> Predictions:
     """Predictions from a NPZ, CSV, Parquet or JSONL file, or from a pair of NPY files, labels first.
@@ -37,13 +41,22 @@ def read(
     the format.
 
     Labels are looked for under `label`, `labels` or `y`; forecasts under `p` (an event), `p_<class>` columns,
-    `probs`, `logits`, or `confidence` with `correct`. Other names are given by `label`, `probs` or `logits`;
-    other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
+    `probs`, `logits`, or `confidence` with `correct`; then under names that other tools use, such as `y_true`,
+    `target`, `y_prob`, `score` or `pred_proba` (`origin` says what was taken). Other names are given by `label`,
+    `probs` or `logits`, or by `confidence` and `correct`. Percentages ("90%") are read as shares; `scale=100` divides
+    forecasts by 100.
+    Other columns of one value per row become sample columns. An array `classes` or `class_names` names the classes.
     The options are those of `Predictions.from_probs`; with `missing="drop"`, empty cells and nulls are missing values.
+
+    Logs of language models are read as they are: those of lm-evaluation-harness (samples_*.jsonl) where questions have
+    given choices, whose log-likelihoods are logits, and those of Inspect (.eval, .json), whose answers have a
+    confidence. What questions are about (`subject`, `category`) are columns; a note says what kind of confidence it is.
 
     The k likeliest classes alone are in `class_1` .. `class_k` and `prob_1` .. `prob_k`, or in lists (a matrix each)
     `ids` and `probs`; then `classes` is the number of all classes, or their names. Independent labels are in
-    `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`.
+    `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`. With a
+    line for each class of each row, they are in `row` (the row's number or name), `class`, `p` and the label, the same
+    on all lines of a row; these lines stand together.
 
     >>> from calibrant.files.reading import SHIPPED, read
     >>> read(SHIPPED / "fashion_mnist_test.npz")
@@ -52,7 +65,7 @@ def read(
     refuse_unknown(options, read, LabelOptions.__optional_keys__)
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     if len(paths) == 2:
-        if label is not None or probs is not None or weight is not None:
+        if any(name is not None for name in (label, probs, weight, confidence, correct)):
             raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
         return _pair(*paths, logits=logits is not None, **options)
     if len(paths) != 1:
@@ -62,8 +75,11 @@ def read(
         raise CalibrationInputError(
             str(arrays.source), "needs its labels", got="one NPY file", hint="give two: labels.npy forecasts.npy"
         )
-    drop = options.get("missing") == "drop"
-    return Finder(arrays, drop).predictions(label, probs, logits, weight, options)
+    drop = options.get("missing") in ("drop", "wrong")
+    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    if not any((*keys.values(), confidence, correct)) and is_harness_log(arrays):
+        arrays = answers(arrays)
+    return Finder(arrays, drop).predictions(options, **keys, confidence=confidence, correct=correct, scale=scale)
 
 
 def read_scores(

@@ -18,7 +18,8 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
-from calibrant.files.columns import LABELS, MULTILABEL
+from calibrant.files.column_names import LABELS
+from calibrant.files.columns import MULTILABEL
 from calibrant.files.npz import write_arrays
 from calibrant.text import no_formula
 

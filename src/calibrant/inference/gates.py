@@ -77,7 +77,8 @@ def assert_calibrated(
 def is_above(result: Result, limit: float, *, confident: bool = False) -> bool:
     """Whether a result is farther than a limit from its value under calibration; from 0 where that is unknown.
 
-    With `confident`, whether its whole interval is; a result without an interval is refused then. A value that is
+    Where only bounds of the value are known, as of counts in cells, both must lie within the limit. With `confident`,
+    whether the whole interval lies beyond it; a result without an interval is refused then. A value that is
     infinite or does not exist is above every limit.
 
     >>> import calibrant as cal
@@ -86,7 +87,7 @@ def is_above(result: Result, limit: float, *, confident: bool = False) -> bool:
     [0.0765, 0.2500] at 90% True False
     """
     if not confident or not math.isfinite(result.value):
-        return not distance_from_calibration(result) <= limit
+        return not most_from_calibration(result) <= limit
     if result.interval is None or math.isnan(result.interval.low):
         reason = next((note for note in result.notes if "no interval" in note), "none")
         raise CalibrationInputError("confident", "needs an interval", got=reason, hint="hold the value against it")
@@ -154,6 +155,18 @@ def distance_from_calibration(result: Result) -> float:
     0.2
     """
     return abs(result.value - (best_value(result.metric.facts) or 0.0))
+
+
+def most_from_calibration(result: Result) -> float:
+    """How far a result may be from its value under calibration: that of the farther of its bounds, where it has any.
+
+    >>> import calibrant as cal
+    >>> table = cal.ADAPTIVE_ECE.refine().summarise([0, 1], [.311, .312])
+    >>> round(most_from_calibration(cal.ADAPTIVE_ECE.within(table)), 3)
+    0.689
+    """
+    best = best_value(result.metric.facts) or 0.0
+    return max(abs(value - best) for value in (result.value, *(result.bounds or ())))
 
 
 def best_value(facts: Facts) -> float | None:

@@ -30,8 +30,8 @@ class Sensitivity:
     >>> predictions = cal.Predictions.from_probs(rng.random(400) < p, p)
     >>> print(cal.sensitivity(cal.ECE, predictions, over="n_bins", values=[5, 50], bootstrap=50, seed=0))
     n_bins   value      sd  smallest  median  largest  stable
-         5  0.0354  0.0159        62      81       99      no
-        50  0.1062  0.0114         4       9       14      no
+         5  0.0354  0.0159        62      81       99       -
+        50  0.1062  0.0114         4       9       14       -
     """
 
     over: str
@@ -62,12 +62,21 @@ class Sensitivity:
 
     @property
     def stable(self) -> Mask:
-        """Where the value lies within one standard deviation of every neighbouring setting's value."""
-        values, steady = self.values, np.ones(len(self.settings), bool)
-        for left in range(len(values) - 1):
-            near = abs(values[left + 1] - values[left]) <= max(self.sds[left], self.sds[left + 1])
-            steady[left : left + 2] &= near
+        """Where the value lies within one standard deviation of both neighbouring settings' values.
+
+        The first and the last setting have one neighbour, so nothing is known of their other side: they are not called
+        stable.
+        """
+        near = np.abs(np.diff(self.values)) <= np.maximum(self.sds[:-1], self.sds[1:])
+        steady = np.zeros(len(self.settings), bool)
+        steady[1:-1] = near[:-1] & near[1:]
         return steady
+
+    @property
+    def verdicts(self) -> list[str]:
+        """Whether each setting is stable, in a word; "-" for the first and the last, which are not judged."""
+        ends = (0, len(self.settings) - 1)
+        return ["-" if place in ends else "yes" if steady else "no" for place, steady in enumerate(self.stable)]
 
     def __str__(self) -> str:
         header = [
@@ -80,9 +89,9 @@ class Sensitivity:
             "stable",
         ]
         rows = [
-            [f"{setting:g}", f"{value:.4f}", f"{sd:.4f}", *(f"{size:g}" for size in sizes), "yes" if steady else "no"]
+            [f"{setting:g}", f"{value:.4f}", f"{sd:.4f}", *(f"{size:g}" for size in sizes), steady]
             for setting, value, sd, sizes, steady in zip(
-                self.settings, self.values, self.sds, self.bin_sizes, self.stable, strict=True
+                self.settings, self.values, self.sds, self.bin_sizes, self.verdicts, strict=True
             )
         ]
         widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from calibrant.kernels.numpy import (
         apart,
         brier,
+        cell_numbers,
+        cell_totals,
         column_cuts,
         column_sums,
         distances,
@@ -57,6 +59,8 @@ __all__ = [
     "apart",
     "backends",
     "brier",
+    "cell_numbers",
+    "cell_totals",
     "column_cuts",
     "column_sums",
     "distances",

@@ -26,6 +26,8 @@ from calibrant.kernels.numpy import (
 __all__ = [
     "apart",
     "brier",
+    "cell_numbers",
+    "cell_totals",
     "column_cuts",
     "column_sums",
     "distances",
@@ -203,6 +205,24 @@ def rising(ranks: Ints, came: Ints) -> Ints:
     corners, count = np.empty(len(ranks), np.int64), np.empty(1, np.int64)
     call("rising", _whole(ranks), _whole(came), len(ranks) - 1, corners, count)
     return corners[: count[0]].copy()
+
+
+def cell_numbers(values: Array, lasts: Array) -> Ints:
+    """As `numpy.cell_numbers`."""
+    column, *shape = matrix(values[:, None])
+    numbers, ends = np.empty(len(values), np.int64), np.ascontiguousarray(lasts, np.float64)
+    call("cell_numbers", column, *shape, ends, len(lasts), numbers, threads_for(values.size))
+    return numbers
+
+
+def cell_totals(values: Array, hits: Array, lasts: Array) -> Ints:
+    """As `numpy.cell_totals`."""
+    column, *shape = matrix(values[:, None])
+    totals = np.empty((10, len(lasts)), np.int64)
+    threads = min(threads_for(values.size), max(1, values.size // (16 * len(lasts))))
+    ends = np.ascontiguousarray(lasts, np.float64)
+    call("cell_totals", column, *shape, _flags(hits), ends, len(lasts), totals, threads)
+    return totals
 
 
 def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Floats]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.kernels.cell_tallies import cell_numbers, cell_totals
 from calibrant.kernels.logits import (
     apart,
     every_log_odds,
@@ -27,6 +28,8 @@ from calibrant.kernels.units import LOW, ONE, units
 __all__ = [
     "apart",
     "brier",
+    "cell_numbers",
+    "cell_totals",
     "column_cuts",
     "column_sums",
     "distances",

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.checks import interval, number, word
+from calibrant.checks import class_name, interval, is_whole, number, word
 from calibrant.door.arrays import Array
+from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Ints
 from calibrant.lenses.lens import Lens
 from calibrant.predictions import Predictions
-from calibrant.selections import within
+from calibrant.selections import SIDES, open_ends, within
 from calibrant.specification.facts import Facts, facts_of
+from calibrant.specification.naming import later
 from calibrant.views import View
 
 
@@ -70,23 +72,34 @@ class ByPrediction:
 class Between:
     """The lens's answers whose output lies between low and high: selection after the lens.
 
-    `closed` is "left", "right" or "both"; the open end is closed at 0 and at 1, so that neighbouring
-    intervals share out everything.
+    `closed` is "left", "right" or "both", where an open end is closed at 0 and at 1, so that neighbouring intervals
+    share out everything; or "neither", where both ends are open always. Of a vector lens `of` names the coordinate that
+    must lie there: a class of `Full`, a group of `Groups`, a rank of `TopK` ("rest" is the last), or its place. Without
+    `of` every coordinate must.
+
+    References: Kirchenbauer, Oaks & Heim (2022), section 4.1; the condition is on the outputs of the induced problem.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([1, 0, 1], [.3, .5, 1.])
     >>> cal.Between(cal.TopLabel(), .5, 1)(p).keep.ravel().tolist()
     [False, True, True]
+    >>> p = cal.Predictions.from_probs([2, 0], [[.5, .3, .2], [.2, .2, .6]], classes=["cat", "dog", "owl"])
+    >>> pets = cal.Groups({"pet": ["cat", "dog"], "bird": ["owl"]})
+    >>> cal.Between(pets, .7, 1, of="pet")(p).keep.ravel().tolist()
+    [True, False]
     """
 
     lens: Lens
     low: float
     high: float
     closed: str = "left"
+    of: int | str | None = later(None)
 
     def __post_init__(self) -> None:
         interval(self.low, self.high, "Between")
-        word(self.closed, "closed", "left", "right", "both")
+        word(self.closed, "closed", *SIDES)
+        if self.of is not None:
+            class_name(self.of, "Between")
 
     @property
     def facts(self) -> Facts:
@@ -95,18 +108,38 @@ class Between:
 
     def __call__(self, predictions: Predictions) -> View:
         view = self.lens(predictions)
-        view.require_event("Between", "a selection such as confidence_between, before the lens")
-        keep = within(view.outputs[:, :, 0], self.low, self.high, self.closed, view.precision)
-        return _kept(view, keep, self._interval)
+        place = self._place(predictions, view)
+        inside = within(
+            view.outputs if place is None else view.outputs[:, :, place],
+            *(self.low, self.high, self.closed, view.precision),
+        )
+        return _kept(view, np.asarray(inside.all(axis=2)) if place is None else inside, self._condition)
+
+    def _place(self, predictions: Predictions, view: View) -> int | None:
+        """Which coordinate is asked; None where all are."""
+        if self.of is None:
+            return None if view.d > 1 else 0
+        coordinates = facts_of(self.lens).coordinates
+        names = coordinates(predictions.classes) if coordinates else ()
+        if is_whole(self.of) and 0 <= self.of < view.d:
+            return int(self.of)
+        if self.of not in names:
+            expected = f"needs of= one of the {view.d} coordinates of {self.lens}"
+            raise CalibrationInputError("Between", expected, got=repr(self.of), hint="its name, or its place from 0 on")
+        return names.index(str(self.of))
 
     @property
-    def _interval(self) -> str:
-        left = "(" if self.closed == "right" and self.low > 0 else "["
-        right = ")" if self.closed == "left" and self.high < 1 else "]"
-        return f"in {left}{self.low:g}, {self.high:g}{right}"
+    def interval(self) -> str:
+        """The interval as it is written, with round brackets where an end is open."""
+        open_left, open_right = open_ends(self.low, self.high, self.closed)
+        return f"{'(' if open_left else '['}{self.low:g}, {self.high:g}{')' if open_right else ']'}"
+
+    @property
+    def _condition(self) -> str:
+        return f"in {self.interval}" if self.of is None else f"with {self.of} in {self.interval}"
 
     def __str__(self) -> str:
-        return f"{self.lens} {self._interval}"
+        return f"{self.lens} {self._condition}"
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,13 @@ class Full:
     """
 
     facts: ClassVar[Facts] = Facts(
-        "lens", looks_at_labels=False, outcomes="all", asks_event=True, as_given=True, logs_alone=without_outputs
+        "lens",
+        looks_at_labels=False,
+        outcomes="all",
+        asks_event=True,
+        as_given=True,
+        logs_alone=without_outputs,
+        coordinates=lambda classes: classes,
     )
 
     def __call__(self, predictions: Predictions) -> View:
@@ -74,7 +80,13 @@ class TopK:
 
     k: int
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, names_classes=False, outcomes="all")
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        names = (*map(str, range(1, self.k + 1)), "rest")
+        return Facts(
+            "lens", looks_at_labels=False, names_classes=False, outcomes="all", coordinates=lambda classes: names
+        )
 
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
@@ -111,7 +123,11 @@ class Groups:
 
     groups: tuple[tuple[str, tuple[int | str, ...]], ...]
 
-    facts: ClassVar[Facts] = Facts("lens", looks_at_labels=False, outcomes="all")
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        names = tuple(name for name, _ in self.groups)
+        return Facts("lens", looks_at_labels=False, outcomes="all", coordinates=lambda classes: names)
 
     def __init__(self, groups: Mapping[str, Sequence[int | str]] | Sequence[object]) -> None:
         object.__setattr__(self, "groups", _named_groups(groups))

@@ -13,6 +13,7 @@ outside pyplot: nothing global changes, and nothing has to be closed.
 
 from calibrant.inference.reliability_curves import Curve, binned, isotonic, smooth
 from calibrant.plots.before_after import BeforeAfterDisplay
+from calibrant.plots.class_bins import ClassBinsDisplay
 from calibrant.plots.confidence_histogram import ConfidenceHistogramDisplay
 from calibrant.plots.decision_curve import DecisionCurveDisplay
 from calibrant.plots.groups import GroupsDisplay
@@ -28,6 +29,7 @@ from calibrant.plots.top_k import TopKDisplay
 
 __all__ = [
     "BeforeAfterDisplay",
+    "ClassBinsDisplay",
     "ComparisonDisplay",
     "ConfidenceHistogramDisplay",
     "Curve",

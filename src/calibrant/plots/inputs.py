@@ -53,6 +53,7 @@ def one_event(result: Any) -> Result:
             "metric",
             "must pool the forecasts of one event into bins",
             got=str(result),
-            hint="use one like ECE, ADAPTIVE_ECE or IsotonicError(), with a lens such as TopLabel() or OneClass(c)",
+            hint="use one like ECE or ADAPTIVE_ECE, with a lens such as TopLabel() or OneClass(c); "
+            "of every class, SmallMultiplesDisplay and ClassBinsDisplay draw SCE, ACE and TACE",
         )
     return result

@@ -39,16 +39,16 @@ class GPCalibration(Recalibrator):
     .. math:: g \sim \mathcal{GP}\big(z, \; s^2 e^{-(z - z')^2 / 2 \ell^2} + \sigma^2 [z = z']\big), \qquad
         \hat g(z) = z + \sum_{j=1}^m \alpha_j s^2 e^{-(z - c_j)^2 / 2 \ell^2}
 
-    The map is that of the posterior mean :math:`\hat g`: no draws. One g serves all classes, and far from the inducing
-    points c it is the identity. The z are logits as given (a constant added to a row is felt) or logarithms of
-    probabilities. An event is sigmoid(g(z)) of its log-odds z: its g may move 0.5, which two columns under one g
-    cannot, so that the two differ. g need not increase: the likeliest class can change.
+    The map is that of the posterior mean :math:`\hat g`; the posterior's variance v of g(z) takes part in the fit only.
+    Averages over it, which the authors draw, would move an event by about v p (1 - p) (1 - 2 p) / 2 towards 0.5, less
+    as rows are added. One g serves all classes, and far from the inducing points c it is the identity. The z are logits
+    as given (a constant added to a row is felt) or logarithms of probabilities. An event is sigmoid(g(z)) of its
+    log-odds z, whose g may move 0.5: two columns under one g cannot. g need not increase, so classes may change.
 
-    The c are up to `n_inducing` quantiles of the scores, from the lowest to the highest, each score counted by
-    sqrt(p (1 - p)): where g matters. Values of g there have a normal posterior; what g is beyond them counts as
-    independent noise. Its mean, l, s and sigma maximise an evidence lower bound (`LatentEvidence.bound`) by L-BFGS from
-    one start, g = z. The scales are sought between bounds whose ends (nothing but the identity, no noise, a straight
-    line) are no failures and not warned of.
+    The c are up to `n_inducing` quantiles of the scores, both ends included, each score counted by sqrt(p (1 - p)):
+    where g matters. Values of g there have a normal posterior; what g is beyond them counts as independent noise. Its
+    mean, l, s and sigma maximise an evidence lower bound (`LatentEvidence.bound`) by L-BFGS from one start, g = z. Ends
+    of the bounds of the scales (nothing but the identity, no noise, a straight line) are no failures.
 
     Rows that are alike become one row with the sum of their weights, so that neither order nor repetition matters.
     Of more than max(500, 2^20 / (K m)) different rows as many are drawn with `seed`; the others are not learnt from.

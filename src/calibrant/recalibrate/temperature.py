@@ -63,13 +63,8 @@ class TemperatureScaling(Recalibrator):
     def _learn(self, lesson: Lesson) -> Ending:
         logits = lesson.scores.logits
         if self.objective == "ece":
-            self.temperature_ = best_on_grid(np.asarray(logits), np.asarray(lesson.labels), lesson.weight)
-            at_end = self.temperature_ in (GRID[0], GRID[-1])
-            return Ending(
-                iterations=len(GRID),
-                at_bound=("temperature",) if at_end else (),
-                message=f"temperature ended at the end of its grid, {self.temperature_:g}" if at_end else "",
-            )
+            self.temperature_, ending = fit_on_grid(np.asarray(logits), np.asarray(lesson.labels), lesson.weight)
+            return ending
         self.temperature_, certificate = fit_temperature(logits, lesson.labels, lesson.weight)
         return certificate if self.input == "logits" else certificate.ending  # logits of probabilities were raised
 
@@ -119,6 +114,20 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
         accuracy_before=accuracy,
         accuracy_after=accuracy,
     )
+
+
+def fit_on_grid(logits: Array, labels: Ints, weight: Floats) -> tuple[float, Ending]:
+    """The temperature of the grid that `best_on_grid` finds, and whether it is one of the ends.
+
+    >>> temperature, ending = fit_on_grid(np.array([[1., 0.], [1., 0.]]), np.array([0, 0]), np.ones(2))
+    >>> temperature, ending.at_bound
+    (0.5, ('temperature',))
+    """
+    temperature = best_on_grid(logits, labels, weight)
+    if temperature not in (GRID[0], GRID[-1]):
+        return temperature, Ending(iterations=len(GRID))
+    message = f"temperature ended at the end of its grid, {temperature:g}"
+    return temperature, Ending(iterations=len(GRID), at_bound=("temperature",), message=message)
 
 
 def best_on_grid(logits: Array, labels: Ints, weight: Floats) -> float:

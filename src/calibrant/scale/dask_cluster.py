@@ -5,17 +5,17 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.scale.part_files import Part
-from calibrant.scale.part_states import Reading, Share, Skipped, merged, share_of
-from calibrant.scale.state import State
+from calibrant.scale.part_states import Parcel, Reading, Share, opened, parcel_of, share_of, together
 
 TOGETHER = 16
 """How many states a task adds up."""
@@ -23,9 +23,6 @@ RETRIES = 3
 """How often a task is tried again where a worker fails; what is wrong with a file is not tried again."""
 PATIENCE = 30.0
 """Seconds after which a scheduler that does not answer is taken for gone."""
-
-Parcel = tuple[bytes, tuple[Skipped, ...], CalibrationInputError | None]
-"""What travels: the bytes of a state or none, the parts that were left out, and what is wrong."""
 
 
 def on_cluster(every: Sequence[Part], reading: Reading, *, client: Any, until: float) -> list[Share]:
@@ -38,7 +35,7 @@ def on_cluster(every: Sequence[Part], reading: Reading, *, client: Any, until: f
     try:
         total = _sent(every, reading, client)
         _wait(total, client, until)
-        state, skipped, error = total.result(timeout=max(1.0, min(PATIENCE, until - time.monotonic())))
+        parcel = total.result(timeout=max(1.0, min(PATIENCE, until - time.monotonic())))
     except (TimeoutError, CancelledError, OSError, RuntimeError) as reason:
         if isinstance(reason, TimeoutError) or client.status == "running":
             raise
@@ -47,30 +44,12 @@ def on_cluster(every: Sequence[Part], reading: Reading, *, client: Any, until: f
         if total is not None:
             with suppress(Exception):  # the scheduler may be gone, which cancels, too
                 total.cancel()
-    if error is not None:
-        raise error
-    return [Share(State.from_bytes(state, reading.pieces) if state else None, skipped)]
+    return [opened(parcel, reading.pieces)]
 
 
 def summarised(part: Part, reading: Reading) -> Parcel:
     """The parcel of a part: what a worker does."""
-    try:
-        return _parcel(share_of(part, reading))
-    except CalibrationInputError as error:
-        return b"", (), error
-
-
-def together(parcels: Sequence[Parcel], pieces: Mapping[str, object] | None) -> Parcel:
-    """Parcels as one; what is wrong with one is wrong with all."""
-    for _, _, error in parcels:
-        if error is not None:
-            return b"", (), error
-    states = (State.from_bytes(state, pieces) if state else None for state, _, _ in parcels)
-    return _parcel(merged(Share(state, parcel[1]) for state, parcel in zip(states, parcels, strict=True)))
-
-
-def _parcel(share: Share) -> Parcel:
-    return b"" if share.state is None else share.state.to_bytes(), share.skipped, None
+    return parcel_of(partial(share_of, part, reading))
 
 
 def _sent(every: Sequence[Part], reading: Reading, client: Any) -> Any:

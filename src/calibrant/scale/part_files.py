@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from calibrant.door.streams import STANDARD_INPUT, InputFile
 from calibrant.exceptions import CalibrationInputError
+from calibrant.files.long_layout import is_long
 from calibrant.files.parquet import open_parquet
 
 ENDINGS = (".parquet", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".jsonl", ".ndjson", ".npz")
@@ -105,8 +106,11 @@ def _stretches(part: Part) -> list[Part]:
     if part.size <= LARGE or not part.path.lower().endswith(".parquet"):
         return [part]
     try:
-        count = open_parquet(InputFile.of(part.path)).num_row_groups
+        file = open_parquet(InputFile.of(part.path))
     except CalibrationInputError:  # said when it is read
         return [part]
+    if is_long(file.schema_arrow.names):  # a row may go on in the next row group
+        return [part]
+    count = file.num_row_groups
     step = max(1, count * LARGE // part.size)
     return [replace(part, groups=(first, min(first + step, count))) for first in range(0, count, step)] or [part]

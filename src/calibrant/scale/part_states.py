@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ class Reading:
 
     metrics: Mapping[str, Metric]
     by: str | None = None
-    keys: Mapping[str, str | None] = field(default_factory=dict)
+    keys: Mapping[str, str | float | None] = field(default_factory=dict)
     """Where labels, probabilities, logits and weights are, where their names are not the usual ones."""
     options: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
@@ -37,6 +37,10 @@ class Reading:
     """Where the states of parts are kept, so that what was read is not read again."""
     pieces: Mapping[str, object] | None = None
     """The pieces of the metrics that are not calibrant's own."""
+    about: tuple[int, str] | None = None
+    """How many classes the first rows have, and what their forecasts are about, in words; all others must, too."""
+    read: Callable[[Part, Sequence[str] | None, str], Iterator[Batch]] | None = None
+    """What gives the rows of a part, batch by batch; None: what reads files."""
 
     def states(self, part: Part) -> Iterator[State]:
         """The state of each batch of a part; what is wrong is said of the file and of where it is."""
@@ -48,23 +52,25 @@ class Reading:
 
     def batches(self, part: Part) -> Iterator[Batch]:
         """The needed columns of a part, batch by batch."""
-        return batches(part, self.columns, "probs" if self.keys.get("logits") is None else "logits")
+        return (self.read or batches)(part, self.columns, "probs" if self.keys.get("logits") is None else "logits")
 
     @property
     def drop(self) -> bool:
         """Whether rows with missing values are left out."""
-        return self.options.get("missing") == "drop"
+        return self.options.get("missing") in ("drop", "wrong")
 
     def predictions(self, part: Part, finder: Finder) -> Predictions:
         """The predictions of a batch, with the columns that folders tell."""
-        label, probs, logits, weight = map(self.keys.get, ("label", "probs", "logits", "weight"))
-        if part.labels is not None:
-            label = probs = logits = None
-        rows = finder.predictions(label, probs, logits, weight, {**self.options})  # type: ignore[typeddict-item]
+        named = ("weight", "scale") if part.labels is not None else tuple(self.keys)
+        keys: dict[str, Any] = {name: self.keys.get(name) for name in named}
+        rows = finder.predictions({**self.options}, **keys)  # type: ignore[typeddict-item]
         for name, _ in part.values:
             if name in rows.columns or name in finder.used:
                 got = "in the file and in its folder's name"
                 raise CalibrationInputError(part.path, f"must have {name!r} once", got=got)
+        if self.about is not None and self.about[0] != rows.n_classes:
+            expected = f"must have forecasts of {self.about[1]}, as those before it"
+            raise CalibrationInputError(part.path, expected, got=rows.forecasts.words)
         told = {name: np.full(len(rows), value) for name, value in part.values}
         return replace(rows, columns={**rows.columns, **told})
 
@@ -91,6 +97,32 @@ class Share:
 
     state: State | None
     skipped: tuple[Skipped, ...] = ()
+
+
+Parcel = tuple[bytes, tuple[Skipped, ...], CalibrationInputError | None]
+"""What travels: the bytes of a state or none, the parts that were left out, and what is wrong."""
+
+
+def parcel_of(share: Callable[[], Share]) -> Parcel:
+    """The parcel of a share, or of what is wrong with its rows: an error that is raised far away loses its words."""
+    try:
+        whole = share()
+    except CalibrationInputError as error:
+        return b"", (), error
+    return b"" if whole.state is None else whole.state.to_bytes(), whole.skipped, None
+
+
+def together(parcels: Sequence[Parcel], pieces: Mapping[str, object] | None) -> Parcel:
+    """Parcels as one; what is wrong with one is wrong with all."""
+    return parcel_of(lambda: merged(opened(parcel, pieces) for parcel in parcels))
+
+
+def opened(parcel: Parcel, pieces: Mapping[str, object] | None) -> Share:
+    """The share in a parcel; what is wrong is raised."""
+    state, skipped, error = parcel
+    if error is not None:
+        raise error
+    return Share(State.from_bytes(state, pieces) if state else None, skipped)
 
 
 def share_of(part: Part, reading: Reading) -> Share:
@@ -169,7 +201,8 @@ def narrowed(reading: Reading, part: Part) -> Reading:
     watched = Watched(**{each.name: getattr(rows, each.name) for each in fields(Predictions)})
     State.of(watched, reading.metrics, reading.by)
     told = [name for name, _ in part.values]
-    return replace(reading, columns=tuple(name for name in [*names, *told] if name in used | watched.asked))
+    columns = tuple(name for name in [*names, *told] if name in used | watched.asked)
+    return replace(reading, columns=columns, about=(rows.n_classes, rows.forecasts.words))
 
 
 @contextmanager
@@ -178,6 +211,7 @@ def _placed(part: Part, place: str) -> Iterator[None]:
     try:
         yield
     except CalibrationInputError as error:
-        expected = error.expected if error.parameter == part.path else f"{error.parameter} {error.expected}"
+        about = error.parameter.removeprefix(part.path).removeprefix(": ")
+        expected = f"{about} {error.expected}" if about else error.expected
         inside = f"{place}, {error.where} of these" if error.where and place else place or error.where
         raise CalibrationInputError(part.path, expected, got=error.got, where=inside, hint=error.hint) from None

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.door.arrays import Array
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files.columns import Columns
 from calibrant.files.csv import csv_blocks
 from calibrant.files.formats import read_arrays
+from calibrant.files.long_layout import is_long, row_starts
 from calibrant.files.parquet import BROKEN, arrow_columns, open_parquet, pyarrow_of
 from calibrant.scale.part_files import Part
 
@@ -39,6 +41,10 @@ def batches(part: Part, names: Sequence[str] | None = None, forecasts: str = "pr
     [('rows 0 on', [0.9, 0.2])]
     """
     part.require_unchanged()
+    return _whole_rows(_lines(part, names, forecasts))
+
+
+def _lines(part: Part, names: Sequence[str] | None, forecasts: str) -> Iterator[Batch]:
     if part.labels is not None:
         return _of_pair(part, forecasts)
     source = InputFile.of(part.path)
@@ -57,6 +63,32 @@ def batches(part: Part, names: Sequence[str] | None = None, forecasts: str = "pr
     return iter([("", arrays)])
 
 
+def _whole_rows(every: Iterator[Batch]) -> Iterator[Batch]:
+    """The batches; those of the long layout begin and end with whole rows, whose last lines may come with the next."""
+    held: list[Columns] = []
+    place = ""
+    for place, arrays in every:
+        if not is_long(arrays):
+            yield place, arrays
+            continue
+        lines, before = _joined([*held, arrays]), len(held[0]["row"]) if held else 0
+        last = int(row_starts(lines["row"])[-1])
+        held = [_joined([lines] if last < before else [arrays], slice(last - before * (last >= before), None))]
+        if last:
+            yield place, _joined([lines], slice(0, last))
+    for rest in held:
+        yield place, rest
+
+
+def _joined(parts: Sequence[Columns], lines: slice = slice(None)) -> Columns:
+    """Some lines of columns one behind the other, each read when it is asked for."""
+
+    def read(name: str) -> Array:
+        return np.concatenate([part[name] for part in parts])[lines]
+
+    return Columns(parts[0].source, dict.fromkeys(parts[0]), read)
+
+
 def rows_of(part: Part) -> int | None:
     """How many rows a part says that it has; None where that is not known without reading it."""
     try:
@@ -68,7 +100,7 @@ def rows_of(part: Part) -> int | None:
 
 def _of_parquet(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
     file = open_parquet(source)
-    wanted = _wanted(file.schema_arrow.names, part, source, names)
+    wanted = columns_read(file.schema_arrow.names, part, source, names)
     for group in _row_groups(part, file):
         rows, first = file.metadata.row_group(group).num_rows, 0
         with _named(source, f"row group {group}"):
@@ -108,7 +140,7 @@ def _of_arrow(part: Part, source: InputFile, names: Sequence[str] | None) -> Ite
         is_file = content.read(6) == b"ARROW1"
         content.seek(0)
         reader = pyarrow.ipc.open_file(content) if is_file else pyarrow.ipc.open_stream(content)
-        wanted = _wanted(reader.schema.names, part, source, names)
+        wanted = columns_read(reader.schema.names, part, source, names)
     for number in range(reader.num_record_batches if is_file else 1 << 62):
         with _named(source, f"record batch {number}"):
             try:
@@ -131,7 +163,7 @@ def _slice_rows(batch: Any) -> int:
 def _of_csv(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
     first, shapes = 0, dict[str, str]()
     for block in csv_blocks(source, CSV_ROWS):
-        wanted = _wanted(list(block), part, source, names)
+        wanted = columns_read(list(block), part, source, names)
         for name in wanted if names is not None else ():
             shape = "text" if block[name].dtype.kind == "U" else "numbers"
             if shapes.setdefault(name, shape) != shape:
@@ -159,7 +191,7 @@ def _of_pair(part: Part, name: str) -> Iterator[Batch]:
         yield f"rows {first} to {first + len(raw['label']) - 1}", Columns(forecasts.source, raw, raw.__getitem__)
 
 
-def _wanted(there: Sequence[str], part: Part, source: InputFile, names: Sequence[str] | None) -> list[str]:
+def columns_read(there: Sequence[str], part: Part, source: InputFile, names: Sequence[str] | None) -> list[str]:
     """The columns to read, of those that are there."""
     if names is None:
         return list(there)

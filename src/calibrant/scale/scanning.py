@@ -18,13 +18,14 @@ from calibrant.checks import whole
 from calibrant.door.options import LabelOptions, refuse_unknown
 from calibrant.errors.asking import Pass
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.scale.dask_cluster import absolute, on_cluster
 from calibrant.scale.part_files import Part, parts
 from calibrant.scale.part_states import Reading, Share, Skipped, merged, narrowed, peeked, share_of
-from calibrant.scale.state import State, first_pass
+from calibrant.scale.state import Results, State, first_pass
 from calibrant.scale.state import reading as reading_of
 from calibrant.table import MOST_GROUPS, Table
 
@@ -50,13 +51,18 @@ class Scan(Mapping[str, Result]):
     """How often the data were read."""
 
     def __getitem__(self, name: str) -> Result:
-        return self.result(name, None)
+        return self.results[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.state.metrics)
+        return iter(self.results)
 
     def __len__(self) -> int:
-        return len(self.state.metrics)
+        return len(self.results)
+
+    @cached_property
+    def results(self) -> Results:
+        """The results of all rows; of one pass, those of which counts tell nothing are in `results.refused`."""
+        return Results.of(self.state.metrics, lambda name: self.result(name, None))
 
     @property
     def table(self) -> Table:
@@ -72,6 +78,9 @@ def scan(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     by: str | None = None,
     exact: bool = True,
     client: Any = None,
@@ -112,14 +121,15 @@ def scan(
     whole(threads, "threads", 1)
     if resume is not None:
         Path(resume).mkdir(parents=True, exist_ok=True)
-    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys: dict[str, str | float | None] = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys |= {"confidence": confidence, "correct": correct, "scale": scale}
     folder = None if resume is None else str(Path(resume).absolute())
     reading = Reading(metrics, by, keys, options, None, skip_bad, folder, pieces)
-    if client is None:
-        return _Scanning(parts(source), reading, partial(_in_threads, threads=threads), progress).scan(exact)
-    until = math.inf if deadline is None else time.monotonic() + deadline
-    every = [absolute(part) for part in parts(source)]
-    return _Scanning(every, reading, partial(on_cluster, client=client, until=until), progress).scan(exact)
+    every, gather = parts(source), cast(Gather, partial(_in_threads, threads=threads))
+    if client is not None:
+        until = math.inf if deadline is None else time.monotonic() + deadline
+        every, gather = list(map(absolute, every)), partial(on_cluster, client=client, until=until)
+    return Scanning(every, _of_first(every, reading, narrowed), gather, progress).scan(exact)
 
 
 def first_rows(
@@ -129,6 +139,9 @@ def first_rows(
     probs: str | None = None,
     logits: str | None = None,
     weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
     skip_bad: bool = False,
     **options: Unpack[LabelOptions],
 ) -> Predictions:
@@ -140,24 +153,25 @@ def first_rows(
     ...     first_rows(folder)
     Predictions(n=2, one event, probabilities)
     """
-    keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys: dict[str, str | float | None] = {"label": label, "probs": probs, "logits": logits, "weight": weight}
+    keys |= {"confidence": confidence, "correct": correct, "scale": scale}
     reading = Reading({}, None, keys, options, None, skip_bad)
     return _of_first(parts(source), reading, peeked)[0]
 
 
 @dataclass
-class _Scanning:
-    """A scan on its way: the parts that can be read, how, and by whom."""
+class Scanning:
+    """A scan on its way: the parts that can be read, how, with no more columns than are needed, and by whom."""
 
     parts: Sequence[Part]
     reading: Reading
     gather: Gather
-    progress: Callable[[int], None] | None
+    progress: Callable[[int], None] | None = None
     skipped: list[Skipped] = field(default_factory=list)
     passes: int = 0
 
     def scan(self, exact: bool) -> Scan:
-        self.reading = _of_first(self.parts, self.reading, narrowed)
+        """Each metric, from as many passes as exact values need, or from one."""
         state = self._read(self.reading.metrics)
         result = self._exactly(state) if exact else lambda name, group: state.result(state.metrics[name], group)
         return Scan(state, result, tuple(self.skipped), self.passes)

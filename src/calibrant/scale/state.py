@@ -27,6 +27,46 @@ ALL = "all"
 
 @final
 @dataclass(frozen=True, eq=False)
+class Results(Mapping[str, Result]):
+    """Results by the names of their metrics, and why there are none of others.
+
+    >>> import calibrant as cal
+    >>> metrics = {"neighbours": cal.NeighbourError(), "ece": cal.ECE}
+    >>> results = cal.scale.State.of(cal.Predictions.from_probs([1, 0], [.311, .312]), metrics).results()
+    >>> list(results), results.refused["neighbours"]
+    (['ece'], 'metric: must follow from forecasts in cells, got NeighbourError; measure the rows themselves')
+    """
+
+    told: Mapping[str, Result]
+    refused: Mapping[str, str]
+    """By the names of metrics of which nothing is told, the reason."""
+
+    @classmethod
+    def of(cls, names: Iterable[str], result: Callable[[str], Result]) -> Self:
+        """The results of names, each by itself: what is refused does not keep others from being told."""
+        told: dict[str, Result] = {}
+        refused: dict[str, str] = {}
+        for name in names:
+            try:
+                told[name] = result(name)
+            except CalibrationInputError as error:
+                refused[name] = str(error)
+        return cls(told, refused)
+
+    def __getitem__(self, name: str) -> Result:
+        if name in self.refused:
+            raise CalibrationInputError(name, "must be told by the counts that were kept", got=self.refused[name])
+        return self.told[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.told)
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class State:
     """What is kept of predictions: summaries of named metrics, of all rows or of each value of a column.
 
@@ -75,31 +115,21 @@ class State:
         """How many rows were summarised."""
         return sum(map(_rows, self.groups.values()))
 
-    def results(self) -> dict[str, Result]:
-        """Each metric of all rows.
+    def results(self) -> Results:
+        """Each metric of all rows; those of which counts tell nothing are in `refused`, with the reason.
 
         >>> import calibrant as cal
         >>> state = cal.scale.State.of(cal.Predictions.from_probs([1, 0], [.9, .2]), {"ece": cal.ECE})
-        >>> state.results()["ece"].n
-        2
+        >>> state.results()["ece"].n, state.results().refused
+        (2, {})
         """
-        return {name: self.result(metric) for name, metric in self.metrics.items()}
-
-    def told(self) -> tuple[dict[str, Result], dict[str, str]]:
-        """The results of the metrics of which counts tell something, and why they tell nothing of the others."""
-        results: dict[str, Result] = {}
-        refusals: dict[str, str] = {}
-        for name, metric in self.metrics.items():
-            try:
-                results[name] = self.result(metric)
-            except CalibrationInputError as error:
-                refusals[name] = str(error)
-        return results, refusals
+        self._require_rows()
+        return Results.of(self.metrics, lambda name: self.result(self.metrics[name]))
 
     def table(self, metrics: Mapping[str, Metric] | None = None) -> Table:
         """Each metric of all rows and, where the state tells them apart, of the rows of each value of the column.
 
-        Metrics are those of the state, or others that follow from what it keeps.
+        Metrics are those of the state of which its counts tell something, or others that follow from what it keeps.
 
         >>> import calibrant as cal
         >>> state = cal.scale.State.of(cal.Predictions.from_probs([1, 0], [.9, .2]), {"ece": cal.ECE})
@@ -107,7 +137,7 @@ class State:
         rows  n  mce
         all   2  0.2000
         """
-        asked = self.metrics if metrics is None else metrics
+        asked = {name: self.metrics[name] for name in self.results()} if metrics is None else metrics
         return self.table_of(asked, lambda name, group: self.result(asked[name], group))
 
     def table_of(self, names: Iterable[str], result: Callable[[str, str | None], Result]) -> Table:
@@ -127,11 +157,14 @@ class State:
 
     def summary(self, metric: Metric, group: str | None = None) -> Summary:
         """What is kept for a metric, of all rows or of a group."""
-        if not self.groups:
-            raise CalibrationInputError("state", "must have rows", got="none")
+        self._require_rows()
         place = list(readings(self.metrics)).index(self._line(metric))
         groups = self.groups.values() if group is None else [self.groups[group]]
         return sum(summaries[place] for summaries in groups)  # type: ignore[return-value]  # there are some
+
+    def _require_rows(self) -> None:
+        if not self.groups:
+            raise CalibrationInputError("state", "must have rows", got="none")
 
     def _line(self, metric: Metric) -> str:
         """The reading from which a metric follows: its own or, where the state has none, counts in cells."""

@@ -16,7 +16,7 @@ from calibrant.report.quoting import counted
 from calibrant.report.sections.reliability_diagram import HEADER, row
 from calibrant.report.verdict import Verdict
 from calibrant.result import Result
-from calibrant.scale.state import State
+from calibrant.scale.state import Results, State
 from calibrant.text import inert
 
 _CANNOT = (
@@ -34,13 +34,13 @@ def state_report(state: State, name: str, command: str) -> Report:
     >>> state_report(state, "monday.state", "calibrant report monday.state").verdict.sentence
     'ECE 0.1500 over 2 rows (event, 15 equal-width bins).'
     """
-    results, refusals = state.told()
+    results = state.results()
     if not results:
-        raise CalibrationInputError("state", "must tell at least one metric", got="; ".join(refusals.values()))
+        raise CalibrationInputError("state", "must tell at least one metric", got="; ".join(results.refused.values()))
     drawn = _drawn(results)
     groups = [] if state.by is None else [_groups(state, results)]
     first = next(iter(results.values())) if drawn is None else drawn
-    sections = [_numbers(results, refusals), _diagram(drawn), *groups]
+    sections = [_numbers(results), _diagram(drawn), *groups]
     verdict = Verdict(
         f"{first.name} {first.value:.4f} over {counted(state.n, 'row')} ({_asked(first)}).",
         ("A state cannot tell whether that is more than chance.",),
@@ -58,7 +58,7 @@ def state_report(state: State, name: str, command: str) -> Report:
     return Report(page, verdict)
 
 
-def _numbers(results: Mapping[str, Result], refusals: Mapping[str, str]) -> Section:
+def _numbers(results: Results) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for name, result in results.items():
         low, high = result.bounds or (result.value, result.value)
@@ -68,7 +68,7 @@ def _numbers(results: Mapping[str, Result], refusals: Mapping[str, str]) -> Sect
     paragraphs = [
         "Exact values are those of the rows, to the last digit. A range surely holds the value of the rows. It is due "
         "to the order of forecasts within cells, which was not kept; it is not about sampling.",
-        *(f"{name} is not told: {reason}." for name, reason in refusals.items()),
+        *(f"{name} is not told: {reason}." for name, reason in results.refused.items()),
     ]
     return Section("family", "Numbers", paragraphs, (), (grid,))
 

@@ -18,10 +18,12 @@ from calibrant.simulate.calibration_curves import IDENTITY, CalibrationCurve, lo
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.curve_fit import CurveFit, CurveFits, fit_curve
 from calibrant.simulate.detection import Detection, Detections, power
-from calibrant.simulate.grids import BiasGrid, bias_grid, label_noise
+from calibrant.simulate.grid_pictures import bins_picture, fits_picture, grid_picture
+from calibrant.simulate.grids import BiasGrid, bias_grid, error_grid, label_noise
+from calibrant.simulate.induced import Induced
 from calibrant.simulate.model_fit import ModelFit, fit_model
 from calibrant.simulate.model_like_yours import Like, like
-from calibrant.simulate.pictures import bias_picture, picture, power_picture, samples_picture
+from calibrant.simulate.pictures import bias_picture, miss_picture, picture, power_picture, samples_picture
 from calibrant.simulate.published import PUBLISHED, PublishedCurve, PublishedFit
 from calibrant.simulate.sample_size import SamplesNeeded, samples_needed
 from calibrant.simulate.sampling import draw
@@ -44,6 +46,7 @@ __all__ = [
     "Detections",
     "EmpiricalScores",
     "Estimate",
+    "Induced",
     "Like",
     "ModelFit",
     "PublishedCurve",
@@ -56,15 +59,20 @@ __all__ = [
     "bias",
     "bias_grid",
     "bias_picture",
+    "bins_picture",
     "curve_with_error",
     "draw",
+    "error_grid",
     "estimates",
     "fit_curve",
     "fit_model",
     "fit_scores",
+    "fits_picture",
+    "grid_picture",
     "label_noise",
     "like",
     "logistic_curve",
+    "miss_picture",
     "order_of",
     "picture",
     "power",

@@ -156,6 +156,7 @@ def bias(
     *,
     n_jobs: int = 1,
     p: float | None = None,
+    pointwise: bool = False,
     truth: Mapping[str, float] | None = None,
 ) -> Biases:
     r"""How biased are these estimators for a model that is known, when they see n samples?
@@ -163,7 +164,8 @@ def bias(
     .. math:: \widehat{\mathrm{Bias}} = \frac1m \sum_{r=1}^m \widehat e_r - e
 
     Forecasts follow their law `scores`, outcomes the `curve`; every metric sees the same m `replicates`. The truth
-    e is the metric's `true_value` (with `p`, the true L^p error whatever the metric), or what `truth` says by name.
+    e is the metric's `true_value` (with `p`, the true L^p error whatever the metric; `pointwise`, that of a lens of
+    vectors without bins), or what `truth` says by name.
     Any metric will do; binned, swept, debiased and label-binned errors of an event are computed for many replicates at
     once. Results depend on `seed` and n, not on `n_jobs` nor on which other metrics are asked; a curve that is your own
     function must be importable when `n_jobs` is above 1. Memory does not grow with the replicates but for one number
@@ -186,7 +188,11 @@ def bias(
     known = truth or {}
     table = {}
     for name, metric in metrics.items():
-        target = Target(known[name], "given") if name in known else true_value(metric, scores, curve, p=p)
+        target = (
+            Target(known[name], "given")
+            if name in known
+            else true_value(metric, scores, curve, p=p, pointwise=pointwise)
+        )
         table[name] = summarised(name, n, target, values[name])
     return Biases(table)
 

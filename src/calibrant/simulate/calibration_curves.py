@@ -204,6 +204,8 @@ def described(curve: Any) -> dict[str, Any]:
     if isinstance(curve, CalibrationCurve):
         return {"curve": curve.name, "b0": curve.b0, "b1": curve.b1}
     function = getattr(curve, "function", curve)
+    if hasattr(function, "described"):
+        return dict(function.described())
     if dataclasses.is_dataclass(function) and not isinstance(function, type):
         return {"curve": type(function).__name__, **dataclasses.asdict(function)}
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '<')}"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from calibrant import __version__
-from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.simulate.biases import Estimate, check_metrics, estimates, summarised
@@ -18,8 +17,10 @@ from calibrant.simulate.calibration_curves import described
 from calibrant.simulate.classes import SoftmaxScores, Tempered
 from calibrant.simulate.named import to_json
 from calibrant.simulate.sampling import Law, check_law
+from calibrant.simulate.scores import Scores
 from calibrant.simulate.store import FinishedCells
 from calibrant.simulate.targets import true_value
+from calibrant.simulate.truth import curve_with_error
 from calibrant.simulate.wording import plus_minus
 from calibrant.specification.encoding import encode
 from calibrant.specification.naming import fields_of
@@ -76,17 +77,21 @@ def bias_grid(
     replicates: int = 1000,
     seed: int = 0,
     *,
+    gamma: Sequence[float] | None = None,
     n_jobs: int = 1,
     p: float | None = None,
+    pointwise: bool = False,
     folder: str | Path | None = None,
 ) -> BiasGrid:
     """How does bias depend on the number of samples, and of bins?
 
     With `n_bins`, each metric whose binning has a number of bins is asked with each of these, and named so; a sweep,
-    which chooses its own, is asked once. In a `folder`, finished cells are kept: the same call goes on where a former
-    one was stopped, and skips what is done. Each cell equals what `bias` finds for it; `p` is that of `bias`.
+    which chooses its own, is asked once. `gamma` does the same for kd-trees: the share of samples in a cell. In a
+    `folder`, finished cells are kept: the same call goes on where a former one was stopped, and skips what is done.
+    Each cell equals what `bias` finds for it; `p` and `pointwise` are those of `bias`.
 
-    References: Roelofs et al. (2022), figures 4, 6 and 9-15; Nixon et al. (2019), figure 7.
+    References: Roelofs et al. (2022), figures 4, 6 and 9-15; Nixon et al. (2019), figure 7; Kirchenbauer, Oaks & Heim
+    (2022), eqs. 14-16.
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import UNIFORM, bias_grid, power_curve
@@ -95,11 +100,45 @@ def bias_grid(
     ece         +0.0414 ± 0.0056  -0.0010 ± 0.0028
     """
     check_metrics(metrics)
-    asked = metrics if n_bins is None else _binned(metrics, n_bins)
+    asked = metrics if n_bins is None else _binned(metrics, "n_bins", n_bins)
+    asked = asked if gamma is None else _binned(asked, "gamma", gamma)
     if not len(n):
         raise CalibrationInputError("n", "must not be empty", got="none")
-    rows = {size: _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder, p) for size in n}
+    rows = {size: _cells(asked, scores, curve, size, replicates, seed, n_jobs, folder, p, pointwise) for size in n}
     return BiasGrid("n", tuple(n), {(name, size): rows[size][name] for name in asked for size in n})
+
+
+def error_grid(
+    metrics: Mapping[str, Metric],
+    scores: Scores,
+    errors: Sequence[float],
+    n: int = 200,
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    n_jobs: int = 1,
+    p: float = 2,
+    folder: str | Path | None = None,
+) -> BiasGrid:
+    """How does bias depend on how miscalibrated the model is? The same scores, curves s^d of several true errors.
+
+    `errors` are true L^p errors; every metric is compared with the one that it is given, whatever it estimates.
+
+    References: Roelofs et al. (2022), section 5.3 and figure 7.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, error_grid
+    >>> grid = error_grid({"ece": cal.RMSCE}, UNIFORM, [0.0, 0.1], n=200, replicates=50)
+    >>> bool(grid["ece", 0.0].bias > grid["ece", 0.1].bias > 0)
+    True
+    """
+    check_metrics(metrics)
+    if not len(errors):
+        raise CalibrationInputError("errors", "must not be empty", got="none")
+    curves = {error: curve_with_error(scores, error, p) for error in errors}
+    rows = {error: _cells(metrics, scores, curves[error], n, replicates, seed, n_jobs, folder, p) for error in errors}
+    cells = {(name, error): rows[error][name] for name in metrics for error in errors}
+    return BiasGrid(f"true L{p:g} error", tuple(errors), cells)
 
 
 def label_noise(
@@ -141,6 +180,7 @@ def _cells(
     n_jobs: int,
     folder: str | Path | None,
     p: float | None = None,
+    pointwise: bool = False,
 ) -> dict[str, Estimate]:
     """The estimates at one setting: those that a folder has, and the others, which it is given."""
     check_law(scores)
@@ -149,12 +189,13 @@ def _cells(
     cells: dict[str, Estimate] = {}
     if store is not None:
         keys = {name: _cell(metric, scores, curve, n, replicates, seed, p) for name, metric in metrics.items()}
+        keys = {name: key | {"pointwise": True} for name, key in keys.items()} if pointwise else keys
         cells = {name: _restored(name, kept) for name, key in keys.items() if (kept := store.read(key)) is not None}
     missing = {name: metric for name, metric in metrics.items() if name not in cells}
     if missing:
         values = estimates(missing, scores, curve, n, replicates, seed, n_jobs=n_jobs)
         for name, metric in missing.items():
-            cells[name] = summarised(name, n, true_value(metric, scores, curve, p=p), values[name])
+            cells[name] = summarised(name, n, true_value(metric, scores, curve, p=p, pointwise=pointwise), values[name])
             if store is not None:
                 store.write(keys[name], vars(cells[name]))
     return cells
@@ -175,18 +216,17 @@ def _restored(name: str, kept: dict[str, Any]) -> Estimate:
     return Estimate(**{**kept, **numbers, "name": name})
 
 
-def _binned(metrics: Mapping[str, Metric], n_bins: Sequence[int]) -> dict[str, Metric]:
-    """Each metric with each number of bins; as it is where its binning has none to choose."""
+def _binned(metrics: Mapping[str, Metric], field: str, settings: Sequence[float]) -> dict[str, Metric]:
+    """Each metric with each setting of its binning; as it is where its binning has none to choose."""
     asked: dict[str, Metric] = {}
     for name, metric in metrics.items():
         binning = fields_of(metric).get("binning")
-        if "n_bins" not in fields_of(binning):
+        if field not in fields_of(binning):
             asked[name] = metric
             continue
-        for bins in n_bins:
-            whole(bins, "n_bins", 1)
-            changed = dataclasses.replace(binning, n_bins=bins)  # type: ignore[type-var]
-            asked[f"{name} {bins}"] = metric.replace(binning=changed)
+        for setting in settings:
+            changed = dataclasses.replace(binning, **{field: setting})  # type: ignore[type-var]
+            asked[f"{name} {setting:g}"] = metric.replace(binning=changed)
     return asked
 
 

@@ -12,6 +12,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE, RMSCE
 from calibrant.simulate.biases import Biases, bias
+from calibrant.simulate.calibration_curves import CalibrationCurve
 from calibrant.simulate.curve_fit import CurveFits, fit_curve
 from calibrant.simulate.outcomes import outcomes_of
 from calibrant.simulate.score_fit import ScoreFit, fit_scores
@@ -49,6 +50,12 @@ class ModelFit:
     def reproduces(self) -> bool:
         """Whether the observed errors might be simulated ones."""
         return all(abs(distance) <= FAR for distance in self.distances.values())
+
+    @property
+    def drawn(self) -> tuple[Scores, CalibrationCurve, float, float]:
+        """What a picture shows: the law, the curve, a binned error as observed and as simulated."""
+        name = "L2" if "L2" in self.observed else next(iter(self.observed))
+        return self.law, self.curves.curve, self.observed[name], self.simulated[name].mean
 
     def __str__(self) -> str:
         best, check = self.curves.best, f"{'' if self.reproduces else 'NOT '}reproduced"

@@ -9,12 +9,10 @@ import numpy as np
 
 from calibrant.simulate.biases import Estimate
 from calibrant.simulate.detection import Detection
+from calibrant.simulate.drawing import draw_series, legend_below, panels_of, size_axis
 from calibrant.simulate.grids import BiasGrid
 from calibrant.simulate.model_like_yours import Like
 from calibrant.simulate.sample_size import SamplesNeeded
-
-MARKERS = "osD^vPX*"
-"""One for each series, so that none is told by its colour alone."""
 
 
 def picture(comparison: Like) -> Any:
@@ -28,18 +26,18 @@ def picture(comparison: Like) -> Any:
     >>> [ax.get_title() for ax in picture(mine).axes]
     ['fitted calibration curve', 'estimators at n = 100']
     """
-    figure, (left, right) = _panels(2)
+    figure, (left, right) = panels_of(2)
     scores = np.linspace(0, 1, 400)[1:-1]
     curve = comparison.fit.curves.curve
     left.plot([0, 1], [0, 1], color="grey", linewidth=1, label="calibrated")
     left.plot(scores, curve(scores), color="C0", label=f"fitted: {curve.formula}")
     left.set(xlabel="predicted probability s", ylabel="observed frequency", xlim=(0, 1), ylim=(0, 1))
     left.set_title("fitted calibration curve")
-    _legend(left)
+    legend_below(left)
     _rows(right, list(comparison.biases.values()))
     right.plot(list(comparison.observed.values()), range(len(comparison.biases)), "x", color="C1", label="observed")
     right.set_title(f"estimators at n = {comparison.n:,}")
-    _legend(right)
+    legend_below(right)
     return figure
 
 
@@ -54,7 +52,7 @@ def bias_picture(grid: BiasGrid) -> Any:
     >>> bias_picture(grid).axes[0].get_ylabel()
     'bias: mean less true error'
     """
-    figure, (panel,) = _panels(1)
+    figure, (panel,) = panels_of(1)
     if len(grid.values) == 1:
         estimates = [grid[name, grid.values[0]] for name in grid.names]
         _rows(panel, estimates)
@@ -64,11 +62,11 @@ def bias_picture(grid: BiasGrid) -> Any:
         for place, name in enumerate(grid.names):
             estimates = [grid[name, value] for value in grid.values]
             biases, errors = zip(*((estimate.bias, 2 * estimate.mc_error) for estimate in estimates), strict=True)
-            _line(panel, place, name, grid.values, biases, errors)
-        _sizes(panel, grid.values, grid.over)
+            draw_series(panel, place, name, grid.values, biases, errors)
+        size_axis(panel, grid.values, grid.over)
         panel.set(ylabel="bias: mean less true error")
         panel.set_title("bias of estimators (bars: two Monte Carlo errors)")
-    _legend(panel)
+    legend_below(panel)
     return figure
 
 
@@ -84,17 +82,43 @@ def power_picture(detections: Sequence[Detection]) -> Any:
     >>> power_picture([run["ece"] for run in runs]).axes[0].get_xlabel()
     'n'
     """
-    figure, (panel,) = _panels(1)
+    figure, (panel,) = panels_of(1)
     level = detections[0].level
     for place, name in enumerate(dict.fromkeys(detection.name for detection in detections)):
         own = [detection for detection in detections if detection.name == name]
         sizes, powers, errors = zip(*((each.n, each.power, 2 * each.mc_error) for each in own), strict=True)
-        _line(panel, place, name, sizes, powers, errors)
+        draw_series(panel, place, name, sizes, powers, errors)
     panel.axhline(level, color="grey", linewidth=1, linestyle="--", label=f"a calibrated model: {level:g}")
-    _sizes(panel, [detection.n for detection in detections], "n")
+    size_axis(panel, [detection.n for detection in detections], "n")
     panel.set(ylabel="power: share of data sets noticed", ylim=(0, 1.02))
     panel.set_title("power to notice miscalibration (bars: two Monte Carlo errors)")
-    _legend(panel)
+    legend_below(panel)
+    return figure
+
+
+def miss_picture(detections: Mapping[float, Sequence[Detection]]) -> Any:
+    """How often miscalibration goes unnoticed, by the true error: a line a metric and number of samples.
+
+    The keys are true errors, with the detections at each. Bars are two Monte Carlo errors. Returns a matplotlib figure.
+
+    References: Roelofs et al. (2022), figure 8.
+
+    >>> import calibrant as cal
+    >>> from calibrant.simulate import UNIFORM, curve_with_error, miss_picture, power
+    >>> curves = {error: curve_with_error(UNIFORM, error) for error in (0.02, 0.1)}
+    >>> runs = {error: power({"ece": cal.ECE}, UNIFORM, curve, n=100, replicates=20) for error, curve in curves.items()}
+    >>> miss_picture({error: list(run.values()) for error, run in runs.items()}).axes[0].get_xlabel()
+    'true calibration error'
+    """
+    figure, (panel,) = panels_of(1)
+    every = [detection for at in detections.values() for detection in at]
+    for place, (name, n) in enumerate(dict.fromkeys((detection.name, detection.n) for detection in every)):
+        own = [(error, each) for error, at in detections.items() for each in at if (each.name, each.n) == (name, n)]
+        misses, errors = zip(*((each.type_two, 2 * each.mc_error) for _, each in own), strict=True)
+        draw_series(panel, place, f"{name}, n = {n:,}", [error for error, _ in own], misses, errors)
+    panel.set(xlabel="true calibration error", ylabel="share of data sets not noticed", ylim=(0, 1.02))
+    panel.set_title(f"misses at level {every[0].level:g} (bars: two Monte Carlo errors)")
+    legend_below(panel)
     return figure
 
 
@@ -109,44 +133,24 @@ def samples_picture(needed: Mapping[str, SamplesNeeded]) -> Any:
     >>> samples_picture(needed).axes[0].get_xlabel()
     'n'
     """
-    figure, (panel,) = _panels(1)
+    figure, (panel,) = panels_of(1)
     for place, (name, answer) in enumerate(needed.items()):
         sizes, powers, errors = zip(
             *((each.n, each.power, 2 * each.mc_error) for each in answer.detections), strict=True
         )
         label = f"{name}: {answer.n:,} ({answer.low:,} to {answer.high:,})"
-        _line(panel, place, label, sizes, powers, errors, joined=False)
+        draw_series(panel, place, label, sizes, powers, errors, joined=False)
         panel.axvspan(answer.low, answer.high, color=f"C{place}", alpha=0.15, linewidth=0)
         panel.axvline(answer.n, color=f"C{place}", linewidth=1)
     first = next(iter(needed.values()))
     panel.axhline(first.wanted, color="grey", linewidth=1, linestyle="--", label=f"wanted power {first.wanted:g}")
-    _sizes(panel, [answer.n for answer in needed.values()], "n")
+    size_axis(panel, [answer.n for answer in needed.values()], "n")
     panel.set(ylabel="power: share of data sets noticed")
     panel.set_title(
         f"samples to notice a true L{first.p:g} error of {first.error:g} ({first.confidence:.0%} intervals)"
     )
-    _legend(panel)
+    legend_below(panel)
     return figure
-
-
-def _panels(count: int) -> tuple[Any, list[Any]]:
-    """A figure with panels side by side, two spines and a faint grid each."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5 * count + 1.5, 4), layout="constrained")
-    panels = list(figure.subplots(1, count, squeeze=False)[0])
-    for panel in panels:
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(color="0.92", linewidth=0.7)
-        panel.set_axisbelow(True)
-    return figure, panels
-
-
-def _legend(panel: Any) -> None:
-    """What is what, below the panel, so that it covers no data."""
-    longest = max(map(len, panel.get_legend_handles_labels()[1]))
-    columns = max(1, min(3, 75 // (longest + 8)))  # of the letters that fit below a panel
-    panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns, columnspacing=1.2)
 
 
 def _rows(panel: Any, estimates: Sequence[Estimate]) -> None:
@@ -158,23 +162,3 @@ def _rows(panel: Any, estimates: Sequence[Estimate]) -> None:
     panel.set_yticks(places, [f"{each.name}\n({each.target})" for each in estimates])
     panel.set_ylim(len(estimates) - 0.4, -0.6)
     panel.set_xlabel("calibration error")
-
-
-def _line(panel: Any, place: int, label: str, x: Any, y: Any, errors: Any, *, joined: bool = True) -> None:
-    """One series with bars."""
-    style = {"color": f"C{place}", "marker": MARKERS[place % len(MARKERS)], "markersize": 5, "capsize": 2}
-    panel.errorbar(x, y, yerr=errors, label=label, linestyle="-" if joined else "none", **style)
-
-
-def _sizes(panel: Any, values: Sequence[float], over: str) -> None:
-    """An axis of numbers of samples: each has its tick, at equal distances for equal factors."""
-    from matplotlib.ticker import NullFormatter
-
-    if min(values) > 0 and np.isfinite(values).all():
-        panel.set_xscale("log")
-    ticks = sorted(set(values))
-    if len(ticks) == 1:
-        panel.set_xlim(ticks[0] / 2, 2 * ticks[0])
-    panel.set_xticks(ticks, [f"{value:,g}" for value in ticks])
-    panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set_xlabel(over)

@@ -43,6 +43,11 @@ class PublishedFit:
         """The best curve."""
         return self.curves[0].curve
 
+    @property
+    def drawn(self) -> tuple[BetaScores, CalibrationCurve, float, float]:
+        """What a picture shows: the law, the curve, the binned error as observed and as simulated."""
+        return self.scores, self.curve, self.observed, self.simulated
+
 
 class _Published(Mapping[str, PublishedFit]):
     """The published fits by name, made when first asked for."""

@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.bins import Bins
 from calibrant.door.arrays import Array
 from calibrant.door.class_kinds import redrawn_labels
 from calibrant.errors.mean_score import OfScores
+from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.draws import check_seed
-from calibrant.kernels.totals import Floats
+from calibrant.kernels.totals import Floats, Totals
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.simulate.calibration_curves import as_curve
 from calibrant.simulate.classes import SoftmaxScores, true_rows
 from calibrant.simulate.sampling import Law, check_law
 from calibrant.simulate.truth import true_calibration_error
+from calibrant.specification.facts import facts_of
 
 POINTS = 1 << 17
 """Forecasts of an event at which a metric's limit is taken."""
@@ -38,7 +41,9 @@ class Target:
     words: str
 
 
-def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0, *, p: float | None = None) -> Target:
+def true_value(
+    metric: Metric, scores: Law, curve: Any, seed: int = 0, *, p: float | None = None, pointwise: bool = False
+) -> Target:
     """What would this metric be for this model if data were endless, and its bins no matter?
 
     Of an event, a metric that estimates an L^p calibration error (`order_of`) has `true_calibration_error` as its
@@ -47,7 +52,12 @@ def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0, *, p: flo
     refuses soft labels, they are drawn; a debiased square tends to the plain one; a mean score is averaged over
     the labels.) `seed` makes the draw repeatable. With `p`, the target is the true L^p error, whatever the metric.
 
-    References: Roelofs et al. (2022), eq. 1; Nixon et al. (2019), figures 7-8.
+    `pointwise` asks for the error itself, of classes and a lens of vectors: the mean distance between each forecast and
+    the true distribution given it, without any bins. It is known where the truth follows what the lens shows: of
+    `Full()`, and of any lens with `Induced(lens, curve)`. The limit at fixed bins is never above it.
+
+    References: Roelofs et al. (2022), eq. 1; Nixon et al. (2019), figures 7-8; Kirchenbauer, Oaks & Heim (2022),
+    eqs. 12-16.
 
     >>> import calibrant as cal
     >>> from calibrant.simulate import UNIFORM, SoftmaxScores, Tempered, power_curve, true_value
@@ -59,11 +69,33 @@ def true_value(metric: Metric, scores: Law, curve: Any, seed: int = 0, *, p: flo
     """
     check_law(scores)
     check_seed(seed)
+    if pointwise:
+        return Target(_without_bins(metric, scores, curve, seed), "pointwise error")
     wanted = p or (None if isinstance(scores, SoftmaxScores) else order_of(metric))
     if wanted is not None:
         return Target(true_calibration_error(scores, curve, wanted), f"L{wanted:g} error")  # type: ignore[arg-type]
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     return Target(_limit(metric, *_known(metric, scores, curve, rng), rng), "its limit")
+
+
+def _without_bins(metric: Metric, scores: Law, curve: Any, seed: int) -> float:
+    """The metric of a large draw with known chances in which every row is a bin of its own."""
+    lens = metric.lens if isinstance(metric, OfBins) else None
+    shown = facts_of(lens)
+    follows = (shown.as_given and shown.alone is None) or lens == getattr(curve, "lens", None)
+    if not isinstance(metric, OfBins) or not isinstance(scores, SoftmaxScores) or not follows:
+        raise CalibrationInputError(
+            "pointwise",
+            "needs a binned error of classes whose truth follows what its lens shows",
+            got=f"{metric.name}, {curve!r}"[:80],
+            hint="use Full(), or Induced(lens, curve) with the lens of the metric; of an event, pass p",
+        )
+    values = scores.draw(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))), ROWS)
+    view = metric.view(Predictions.from_probs(true_rows(curve, values), values, copy=False))
+    rows = view.rows_of(0)
+    outputs, truth = (Totals.of(part[rows, 0][None].astype(np.float64)) for part in (view.outputs, view.truth_rows))
+    size = Totals.whole(np.ones((1, len(rows)), np.int64))
+    return metric.of_bins(Bins(view.about, size, outputs, truth, np.array([len(rows)]))).value
 
 
 def order_of(metric: Metric) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.specification import catalogue, strict_json
 from calibrant.specification.facts import SLOTS, facts_of
-from calibrant.specification.naming import fields_of, is_selection, qualified
+from calibrant.specification.naming import is_selection, qualified, written_fields
 
 
 def encode(piece: Any) -> Any:
@@ -27,7 +27,7 @@ def encode(piece: Any) -> Any:
     if is_selection(piece):
         return _encode_selection(piece.written())
     if dataclasses.is_dataclass(piece) and not isinstance(piece, type):
-        fields = {name: encode(value) for name, value in fields_of(piece).items()}
+        fields = {name: encode(value) for name, value in written_fields(piece).items()}
         return {"piece": _written_name(type(piece)), **_apart_from_tags(fields)}
     if callable(piece):
         if not hasattr(piece, "__name__"):

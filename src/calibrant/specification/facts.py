@@ -119,6 +119,8 @@ class Facts:
     """Of a lens: the lens that leaves out its outputs, where forecasts are logits of classes and labels are hard."""
     alone: Callable[[int], object] | None = None
     """Of a lens with several questions: the lens that asks one of them."""
+    coordinates: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
+    """Of a lens of vectors: given the names of the classes, how its coordinates are called."""
 
     fixed: bool = False
     """Of a binning: whether an answer's bin is the same whatever the other answers are."""

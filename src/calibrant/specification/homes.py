@@ -18,6 +18,12 @@ OF_ONE_ESTIMATOR = {
     "errors.risk": ("excess_risk", "mean_generalised_risk", "mean_risk"),
     "errors.roc": ("area_under_roc",),
     "errors.statistic": ("observed_over_expected", "skill"),
+    "explanation.edge_rules": (
+        *("between_values", "middles", "numpy_linspace", "percentiles", "quotients"),
+        *("reached_by_division", "reached_by_product", "row_groups", "torch_linspace"),
+    ),
+    "explanation.library_bins": ("LibraryBins", "mean_of_filled", "mean_or_zero"),
+    "explanation.mesh_smooth": ("MeshSmoothError",),
 }
 """Those that never were public, and what `refine` gives."""
 HOMES = {name: module for homes in (MOVED, OF_ONE_ESTIMATOR) for module, names in homes.items() for name in names}

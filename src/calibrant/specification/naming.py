@@ -24,6 +24,30 @@ def fields_of(piece: object) -> dict[str, Any]:
     return {field.name: getattr(piece, field.name) for field in dataclasses.fields(piece)}
 
 
+def later(default: Any) -> Any:
+    """A field that a piece did not have once: where it is the default it is not written, as it was not then.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class halves:
+    ...     at: float
+    ...     closed: str = later("left")
+    >>> written_fields(halves(0.5)), written_fields(halves(0.5, "right"))
+    ({'at': 0.5}, {'at': 0.5, 'closed': 'right'})
+    """
+    return dataclasses.field(default=default, metadata={"later": True})
+
+
+def written_fields(piece: Any) -> dict[str, Any]:
+    """The choices of a piece that are written: all but those that came later and are the default."""
+    fields = {field.name: field for field in dataclasses.fields(piece)} if fields_of(piece) else {}
+    return {
+        name: value
+        for name, value in fields_of(piece).items()
+        if not (fields[name].metadata.get("later") and value == fields[name].default)
+    }
+
+
 def spelled(piece: Any, *, short: bool = False) -> str:
     """A piece as Python would make it; functions by their names; if `short`, without choices that are the default.
 
@@ -68,7 +92,7 @@ def identity(piece: Any) -> str:
         return str(piece.written()["select"])  # one of a name of its own
     if not dataclasses.is_dataclass(piece):
         return f"{_name_of(type(piece))} {_token(piece)}"  # what it holds is its own affair
-    fields = (f"{field}={identity(value)}" for field, value in fields_of(piece).items())
+    fields = (f"{field}={identity(value)}" for field, value in written_fields(piece).items())
     return f"{_name_of(type(piece))}({', '.join(fields)})"
 
 

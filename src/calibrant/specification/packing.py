@@ -14,26 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.specification.bit_packing import TOGETHER, as_bits, from_bits
 from calibrant.specification.strict_json import MALFORMED
 
 MAGIC = b"calibrant summary\x00"
 """How the bytes begin: what they are, and in the last byte the version of their format."""
-WHOLE = ("u1", "i1", "u2", "i2", "u4", "i4", "i8")
-"""Types of whole numbers as they are written: the first that holds them all. In memory they are int64."""
+WHOLE = {"u": np.int64, "i": np.int64, "b": np.bool_}
+"""Whole numbers as they are written, in bits: from 0 on, of both signs (0, -1, 1, -2, ... counted up), or 0 and 1."""
 REAL = ("f4", "f8")
 SMALLEST = 1 << 24
 """Shapes without entries may still span so much; others no more than the bytes there are."""
 _LENGTH, _DIGEST = 8, 32
+_REST = (1 << 63) - 1
 
 
 def packed(thing: Any, magic: bytes = MAGIC) -> bytes:
     """Magic, length of the header, header in JSON, arrays, SHA-256 of all before it."""
-    arrays: list[NDArray[Any]] = []
+    arrays: list[bytes] = []
     try:
         header = json.dumps(_written(thing, arrays), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as reason:
         raise CalibrationInputError("summary", "must hold arrays, totals, numbers and text", got=str(reason)) from None
-    body = b"".join([magic, len(header).to_bytes(_LENGTH, "little"), header, *(array.tobytes() for array in arrays)])
+    body = b"".join([magic, len(header).to_bytes(_LENGTH, "little"), header, *arrays])
     return body + hashlib.sha256(body).digest()
 
 
@@ -94,26 +96,37 @@ def misshapen(thing: Any, axes: Mapping[str, str]) -> Iterator[str]:
             yield name
 
 
-def _written(value: Any, arrays: list[NDArray[Any]]) -> Any:
+def plain_fields(thing: Any) -> dict[str, Any]:
+    """The fields of a dataclass, by name.
+
+    >>> from calibrant.kernels.precision import Precision
+    >>> plain_fields(Precision(24))
+    {'bits': 24, 'summed': False}
+    """
+    return {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+
+
+def _written(value: Any, arrays: list[bytes]) -> Any:
     """A value as JSON holds it; arrays are put aside, and only their types and shapes stay."""
     if isinstance(value, np.ndarray):
-        arrays.append(_plain(value))
-        return {"array": arrays[-1].dtype.str[1:], "shape": list(value.shape)}
+        letters, data = _plain(value)
+        arrays.append(data)
+        return {"array": letters, "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
-        fields = {field.name: _written(getattr(value, field.name), arrays) for field in dataclasses.fields(value)}
-        return {type(value).__name__: fields}
+        fields = value.stored() if hasattr(value, "stored") else plain_fields(value)
+        return {type(value).__name__: {name: _written(each, arrays) for name, each in fields.items()}}
     return [_written(each, arrays) for each in value] if isinstance(value, tuple) else value
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """An array in the one form of its content: little-endian, without -0.0, whole numbers in the narrowest type."""
-    if array.dtype.kind in "iu":
-        low, high = int(array.min(initial=0)), int(array.max(initial=0))
-        fitting = (each for each in WHOLE if np.iinfo(each).min <= low and high <= np.iinfo(each).max)
-        return array.astype(f"<{next(fitting)}", order="C")
+def _plain(array: NDArray[Any]) -> tuple[str, bytes]:
+    """The type and the bytes of an array in the one form of its content: little-endian, without -0.0."""
     if array.dtype.kind == "f":
         array = np.where(array == array, array + array.dtype.type(0), array.dtype.type(np.nan))
-    return array.astype(array.dtype.newbyteorder("<"), order="C")
+        return array.dtype.str[1:], array.astype(array.dtype.newbyteorder("<"), order="C").tobytes()
+    whole = array.astype(np.int64).ravel()
+    if whole.min(initial=0) < 0:
+        return "i", as_bits(((whole << 1) ^ (whole >> 63)).view(np.uint64))
+    return "b" if array.dtype.kind == "b" else "u", as_bits(whole.view(np.uint64))
 
 
 class _Unpacking:
@@ -142,22 +155,26 @@ class _Unpacking:
         for field, value in values.items():
             if not _fits(value, hints[field]):
                 raise TypeError(f"{field} of {name}")
-        return kind(**values)
+        return kind.restored(values) if hasattr(kind, "restored") else kind(**values)
 
     def _array(self, letters: str, shape: list[int]) -> NDArray[Any]:
-        if letters not in (*WHOLE, *REAL, "b1") or len(shape) > 3 or any(type(length) is not int for length in shape):
+        if letters not in (*WHOLE, *REAL) or len(shape) > 3 or any(type(length) is not int for length in shape):
             raise TypeError(f"an array of {letters}")
-        written = np.dtype(letters).newbyteorder("<")
-        size = math.prod(shape)
-        start, self.place = self.place, self.place + size * written.itemsize
-        span = math.prod(length or 1 for length in shape)
-        if min(shape, default=0) < 0 or self.place > len(self.body):
+        size, span = math.prod(shape), math.prod(length or 1 for length in shape)
+        if min(shape, default=0) < 0 or size > TOGETHER * len(self.body):
             raise ValueError("an array that is longer than the bytes")
-        if span > max(SMALLEST, len(self.body)):
+        if span > max(SMALLEST, TOGETHER * len(self.body)):
             raise ValueError("an empty array of a shape that no data have")
-        array = np.frombuffer(self.body, "u1" if letters == "b1" else written, size, start).reshape(shape)
-        memory = np.int64 if letters in WHOLE else bool if letters == "b1" else written.newbyteorder("=")
-        return array.astype(memory)
+        if letters in WHOLE:
+            numbers, self.place = from_bits(self.body, self.place, size)
+            whole = numbers.view(np.int64)
+            whole = (whole >> 1) & _REST ^ -(whole & 1) if letters == "i" else whole
+            return whole.astype(WHOLE[letters]).reshape(shape)
+        written = np.dtype(letters).newbyteorder("<")
+        start, self.place = self.place, self.place + size * written.itemsize
+        if self.place > len(self.body):
+            raise ValueError("an array that is longer than the bytes")
+        return np.frombuffer(self.body, written, size, start).reshape(shape).astype(written.newbyteorder("="))
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -209,7 +209,13 @@ def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, 
         means, sds = _spread(some, figure.up)
         hatch = ("", "////", "....")[looks[name] // 7 % 3]
         style: dict[str, Any] = {"color": _colour(looks[name]), "edgecolor": "white", "linewidth": 0.3, "hatch": hatch}
-        panel.bar(at, means, width, yerr=sds, label=_words(name), error_kw={"linewidth": 0.7}, **style)
+        there, places_at = ~np.isnan(means), np.array(at)
+        bars = places_at[there], means[there], width
+        panel.bar(*bars, yerr=sds[there], label=_words(name), error_kw={"linewidth": 0.7}, **style)
+        empty = places_at[~there]  # a bar of 0 and none at all would look alike
+        panel.plot(empty, np.zeros(len(empty)), "x", color=_colour(looks[name]), markersize=3)
+    if any(np.isnan(_spread(some, figure.up)[0]).any() for some in series.values()):
+        panel.text(1, 1, "x: no samples", transform=panel.transAxes, ha="right", va="bottom", fontsize=7)
     panel.set_xticks(range(len(places)), labels=[_words(place) for place in places], rotation=45, ha="right")
     _dress(panel, "" if figure.across == "method" else figure.across, figure.up)
 

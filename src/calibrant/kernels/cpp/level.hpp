@@ -1,5 +1,6 @@
 // The functions that Python calls; every level of instructions is a library with all of them.
 #pragma once
+#include "cells.hpp"
 #include "cuts.hpp"
 #include "logits.hpp"
 #include "pairs.hpp"
@@ -152,6 +153,18 @@ KERNEL(table_sums)(MATRIX, const Whole* ranks, const Whole* came, Whole* sums) {
 KERNEL(rising)(const Whole* ranks, const Whole* came, Whole m, Whole* corners, Whole* count) {
     *count = rising(ranks, came, m, corners);
     return 0;
+}
+
+KERNEL(cell_totals)(MATRIX, const std::uint8_t* hits, const double* lasts, Whole count, Whole* totals, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        cell_totals(GIVEN.of<decltype(type)>(), hits, lasts, count, totals, threads);
+    });
+}
+
+KERNEL(cell_numbers)(MATRIX, const double* lasts, Whole count, Whole* numbers, Whole threads) {
+    return in_type(wide, [&](auto type) {
+        cell_numbers(GIVEN.of<decltype(type)>(), lasts, count, numbers, threads);
+    });
 }
 
 KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,

@@ -19,13 +19,13 @@ def choices_section(subject: Subject) -> Section:
     """ECE against the number of bins, with the spread that resampling gives it."""
     dependence, resamples = _dependence(subject)
     rows = [
-        (int(setting), value, sd, *(Quoted(float(count), amount(count)) for count in size), "yes" if steady else "no")
+        (int(setting), value, sd, *(Quoted(float(count), amount(count)) for count in size), steady)
         for setting, value, sd, size, steady in zip(
             dependence.settings,
             dependence.values.tolist(),
             dependence.sds.tolist(),
             dependence.bin_sizes,
-            dependence.stable,
+            dependence.verdicts,
             strict=True,
         )
     ]
@@ -50,7 +50,8 @@ def choices_section(subject: Subject) -> Section:
     header = ("bins", "ECE", "sd", "smallest bin", "median bin", "largest bin", "stable")
     caption = (
         f"{subject.size}; the band is one standard deviation over {resamples} resamples either way. Stable: "
-        "within one standard deviation of the neighbouring settings. Bin sizes are of bins that hold samples."
+        "within one standard deviation of both neighbouring settings; the first and the last setting are not judged. "
+        "Bin sizes are of bins that hold samples."
     )
     figure = PageFigure("choices-figure", picture, caption, PageTable(header, rows, "ECE by number of bins"))
     return Section("choices", "Sensitivity to the number of bins", (_said(values, dependence),), (figure,))
@@ -73,7 +74,7 @@ def _said(values: list[float], dependence: Sensitivity) -> str:
     """How far apart the settings are, and whether that matters."""
     low, high = min(values), max(values)
     tried = ", ".join(str(setting) for setting in SETTINGS)
-    apart = "no farther apart" if all(dependence.stable) else "in part farther apart"
+    apart = "no farther apart" if dependence.stable[1:-1].all() else "in part farther apart"
     return (
         f"Nobody asked for 15 bins. On the same forecasts, ECE with {tried} bins lies "
         f"between {low:.4f} and {high:.4f}; neighbouring settings are "

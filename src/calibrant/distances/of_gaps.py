@@ -1,10 +1,10 @@
-"""Distances: how far apart forecast and truth are in a pool. Each maps `Bins` to one number per bin, (v, b)."""
+"""Distances of gaps: how far the mean forecast of a pool lies from the mean outcome."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,20 +12,15 @@ from numpy.typing import ArrayLike
 
 from calibrant.binning.bounds import Gaps
 from calibrant.bins import Bins
-from calibrant.checks import interval, numbers, order
+from calibrant.checks import flag, numbers, order
+from calibrant.distances.distance import error_of, require_event
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
-
-Distance = Callable[[Bins], Floats]
-
-
-def _error(high: float, order: float | None) -> Facts:
-    """What is known of a distance that is 0 where forecast and truth agree, and above 0 elsewhere."""
-    return Facts("distance", low=0.0, high=high, sides=1, calibrated=0.0, order=order, lower_is_better=True)
+from calibrant.specification.naming import later
 
 
-@declare(dataclasses.replace(_error(1.0, 1.0), words=""))
+@declare(dataclasses.replace(error_of(1.0, 1.0), words=""))
 def tvd(bins: Bins) -> Floats:
     r"""Total variation distance: half the summed absolute gaps; for an event, the absolute gap.
 
@@ -39,7 +34,7 @@ def tvd(bins: Bins) -> Floats:
     return gaps if bins.shape[2] == 1 else gaps / 2
 
 
-@declare(_error(2.0, 2.0))
+@declare(error_of(2.0, 2.0))
 def squared(bins: Bins) -> Floats:
     r"""Squared Euclidean gap :math:`\sum_j (\bar p_{bj} - \bar y_{bj})^2`.
 
@@ -61,7 +56,7 @@ def signed(bins: Bins) -> Floats:
     >>> round(cal.MCS([1, 0], [.9, .9]).value, 10)
     0.4
     """
-    _require_event(bins, "signed")
+    require_event(bins, "signed")
     return bins.gap[:, :, 0]
 
 
@@ -77,7 +72,7 @@ def _debiased_within(gaps: Gaps) -> tuple[Floats, Floats]:
     return low, np.where(several, np.where(single, np.maximum(high, 0.0), high), 0.0)
 
 
-@declare(dataclasses.replace(_error(2.0, 2.0), low=-math.inf, tends_to=squared, within=_debiased_within))
+@declare(dataclasses.replace(error_of(2.0, 2.0), low=-math.inf, tends_to=squared, within=_debiased_within))
 def debiased_squared(bins: Bins) -> Floats:
     r"""Squared gap of each bin less its sampling bias; may be negative.
 
@@ -118,7 +113,7 @@ class power:  # noqa: N801 - a distance reads as a function
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return _error(2.0, self.p)
+        return error_of(2.0, self.p)
 
     def __call__(self, bins: Bins) -> Floats:
         return np.power(np.abs(bins.gap), self.p).sum(axis=2)
@@ -142,7 +137,7 @@ class lp:  # noqa: N801
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return _error(2.0, 1.0)
+        return error_of(2.0, 1.0)
 
     def __call__(self, bins: Bins) -> Floats:
         return np.power(np.power(np.abs(bins.gap), self.p).sum(axis=2), 1 / self.p)
@@ -170,7 +165,7 @@ class weighted:  # noqa: N801
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return _error(math.sqrt(2.0 * max(self.w)), None)
+        return error_of(math.sqrt(2.0 * max(self.w)), None)
 
     def __call__(self, bins: Bins) -> Floats:
         _require_coordinates(bins, len(self.w), "weighted")
@@ -181,7 +176,11 @@ class weighted:  # noqa: N801
 class mahalanobis:  # noqa: N801
     r"""Generalised Mahalanobis distance :math:`\sqrt{g M g^\top}` of the gap g; M symmetric, positive semi-definite.
 
-    References: Kirchenbauer, Oaks & Heim (2022), section 4.1.
+    With `semidefinite=False` any square matrix is taken, such as costs of confusions by hand. That is no metric any
+    more: a bin whose form is negative counts 0, though its gap is not 0. Of a matrix that is not symmetric the mean
+    with its transpose decides.
+
+    References: Kirchenbauer, Oaks & Heim (2022), eq. 11 and appendix A.2.
 
     >>> import calibrant as cal
     >>> metric = cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(1), distance=cal.mahalanobis([[1, 0], [0, 3]]))
@@ -190,99 +189,25 @@ class mahalanobis:  # noqa: N801
     """
 
     M: tuple[tuple[float, ...], ...]
+    semidefinite: bool = later(True)
 
-    def __init__(self, M: ArrayLike) -> None:  # noqa: N803 - the paper's letter
+    def __init__(self, M: ArrayLike, semidefinite: bool = True) -> None:  # noqa: N803 - the paper's letter
+        flag(semidefinite, "semidefinite")
         matrix = _square(M)
-        if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-12 * max(1.0, np.abs(matrix).max())):
-            raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not")
-        smallest = np.linalg.eigvalsh(matrix).min()
-        if smallest < -1e-12 * max(1.0, np.abs(matrix).max()):
-            raise CalibrationInputError(
-                "mahalanobis", "needs a positive semi-definite matrix", got=f"the eigenvalue {smallest:.3g}"
-            )
+        if semidefinite:
+            _require_metric(matrix)
         object.__setattr__(self, "M", tuple(tuple(float(entry) for entry in row) for row in matrix))
+        object.__setattr__(self, "semidefinite", bool(semidefinite))
 
     @property
     def facts(self) -> Facts:
         """What is known of it."""
-        return _error(math.inf, None)
+        return error_of(math.inf, None)
 
     def __call__(self, bins: Bins) -> Floats:
         _require_coordinates(bins, len(self.M), "mahalanobis")
         form = np.einsum("vbi,ij,vbj->vb", bins.gap, np.array(self.M), bins.gap)
-        return np.sqrt(np.maximum(form, 0.0))  # rounding can leave a tiny negative
-
-
-@dataclass(frozen=True)
-class inter_interval:  # noqa: N801
-    r"""How far the mean label lies outside [low, high]: :math:`\max(0, l - \bar y_b, \bar y_b - h)`.
-
-    The forecast itself plays no role: what counts is whether samples shown as "likely" are likely.
-
-    References: Kirchenbauer, Oaks & Heim (2022), eq. 7.
-
-    >>> import calibrant as cal
-    >>> metric = cal.BinnedError(binning=cal.EqualWidth(1), distance=cal.inter_interval(0, .33))
-    >>> round(metric([1, 0, 1, 1], [.1, .2, .25, .3]).value, 10)
-    0.42
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        interval(self.low, self.high, "inter_interval")
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        facts = _error(max(self.low, 1.0 - self.high), None)
-        return dataclasses.replace(facts, calibrated=math.nan, interval=(self.low, self.high), within=self._between)
-
-    def _between(self, gaps: Gaps) -> tuple[Floats, Floats]:
-        """Outside on either side, the distance rises with that from the interval."""
-        least = np.maximum(0.0, np.maximum(self.low - gaps.often, gaps.rarely - self.high))
-        return least, np.maximum(0.0, np.maximum(self.low - gaps.rarely, gaps.often - self.high))
-
-    def __call__(self, bins: Bins) -> Floats:
-        _require_event(bins, "inter_interval")
-        rate = bins.frequency[:, :, 0]
-        return np.nan_to_num(np.maximum(0.0, np.maximum(self.low - rate, rate - self.high)))
-
-
-@dataclass(frozen=True)
-class interval_tvd:  # noqa: N801
-    r"""The TVD where the mean label lies outside [low, high], else 0; never less than `inter_interval`.
-
-    That bound holds for bins whose forecasts lie in [low, high].
-
-    >>> import calibrant as cal
-    >>> metric = cal.BinnedError(binning=cal.EqualWidth(1), distance=cal.interval_tvd(0, .33))
-    >>> round(metric([1, 0, 1, 1], [.1, .2, .25, .3]).value, 10)
-    0.5375
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        interval(self.low, self.high, "interval_tvd")
-
-    @property
-    def facts(self) -> Facts:
-        """What is known of it."""
-        return dataclasses.replace(_error(1.0, None), calibrated=math.nan, within=self._between)
-
-    def _between(self, gaps: Gaps) -> tuple[Floats, Floats]:
-        """The size of the gap where the frequency is surely outside, 0 where it is surely inside."""
-        outside = (gaps.often < self.low) | (gaps.rarely > self.high)
-        inside = (gaps.rarely >= self.low) & (gaps.often <= self.high)
-        return np.where(outside, gaps.least, 0.0), np.where(inside, 0.0, gaps.most)
-
-    def __call__(self, bins: Bins) -> Floats:
-        _require_event(bins, "interval_tvd")
-        rate = bins.frequency[:, :, 0]
-        return np.where((rate >= self.low) & (rate <= self.high), 0.0, tvd(bins))
+        return np.sqrt(np.maximum(form, 0.0))  # rounding can leave a tiny negative, too
 
 
 def _square(values: ArrayLike) -> Floats:
@@ -300,14 +225,16 @@ def _square(values: ArrayLike) -> Floats:
     return matrix.astype(np.float64)
 
 
-def _require_event(bins: Bins, distance: str) -> None:
-    if bins.shape[2] != 1:
-        raise CalibrationInputError(
-            distance,
-            "needs a lens with one coordinate per question",
-            got=f"{bins.about.question} with {bins.shape[2]}",
-            hint="use a scalar lens such as TopLabel(), or a distance of vectors such as tvd",
-        )
+def _require_metric(matrix: Floats) -> None:
+    """Refuse a matrix that makes no metric."""
+    hint = "pass semidefinite=False to take it as it is"
+    slack = 1e-12 * max(1.0, np.abs(matrix).max())
+    if not np.allclose(matrix, matrix.T, rtol=0, atol=slack):
+        raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not", hint=hint)
+    smallest = np.linalg.eigvalsh(matrix).min()
+    if smallest < -slack:
+        got = f"the eigenvalue {smallest:.3g}"
+        raise CalibrationInputError("mahalanobis", "needs a positive semi-definite matrix", got=got, hint=hint)
 
 
 def _require_coordinates(bins: Bins, count: int, distance: str) -> None:

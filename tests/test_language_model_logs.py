@@ -1,0 +1,183 @@
+"""Logs of language models: those that the tools themselves wrote, and what could be wrong with them."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant import CalibrationInputError
+from calibrant.files import read
+
+LOGS = Path(__file__).parent / "written_by_others"
+ACCURACY = json.loads((LOGS / "accuracy.json").read_text())
+
+
+def records():
+    return [json.loads(line) for line in (LOGS / "samples_sums.jsonl").read_text().splitlines()]
+
+
+def written(folder, lines):
+    path = folder / "samples_sums.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def samples():
+    return json.loads((LOGS / "inspect.json").read_text())["samples"]
+
+
+def as_log(folder, changed):
+    path = folder / "inspect.json"
+    path.write_text(json.dumps({"eval": {}, "samples": changed}))
+    return path
+
+
+# lm-evaluation-harness
+
+
+def test_the_likelihoods_of_the_choices_are_logits():
+    predictions = read(LOGS / "samples_sums.jsonl")
+    known = records()
+    assert (predictions.kind, len(predictions)) == ("classes", len(known))
+    assert predictions.values.tolist() == [[float(pair[0]) for pair in each["filtered_resps"]] for each in known]
+    assert predictions.labels.tolist() == [each["doc"]["answer"] for each in known]
+    assert cal.ACCURACY(predictions).value == pytest.approx(ACCURACY["harness"], abs=1e-15)
+    assert predictions.columns["subject"].tolist() == [each["doc"]["subject"] for each in known]
+    assert any("softmax of the choices' log-likelihoods" in note for note in cal.ECE(predictions).notes)
+
+
+def test_questions_that_were_asked_again_count_once_and_other_filters_not_at_all(tmp_path):
+    lines = records()
+    again = {**lines[3], "filtered_resps": [["-9", "False"]] * 3 + [["-1", "True"]]}
+    other = {**lines[4], "filter": "strict", "filtered_resps": [["-5", "False"]] * 4}
+    predictions = read(written(tmp_path, [*lines, again, other]))
+    assert len(predictions) == len(lines)
+    assert predictions.values[3].tolist() == [-9, -9, -9, -1]
+    assert predictions.values[4].tolist() == read(LOGS / "samples_sums.jsonl").values[4].tolist()
+
+
+@pytest.mark.parametrize(("target", "label"), [(2, 2), ("2", 2), ("[2]", 2), ([2], 2), ("C", 2), (" C", 2)])
+def test_the_right_choice_is_a_number_a_list_or_a_text(tmp_path, target, label):
+    lines = [{**each, "target": target} for each in records()]
+    assert set(read(written(tmp_path, lines)).labels.tolist()) == {label}
+
+
+def test_questions_of_unlike_choices_have_a_confidence(tmp_path):
+    lines = records()
+    lines[0]["filtered_resps"] = [["-1", "False"], ["-2", "False"], ["-3", "True"]]
+    lines[0]["target"], lines[1]["target"] = "0", "[0, 1, 2, 3]"
+    predictions = read(written(tmp_path, lines))
+    assert predictions.kind == "confidence"
+    assert predictions.labels[:2].tolist() == [1, 1]
+    weights = np.exp([-1.0, -2.0, -3.0])
+    assert predictions.values[0] == pytest.approx(weights[0] / weights.sum(), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"filtered_resps": ["the sum is 4"]}, "must have the log-likelihood of every choice"),
+        ({"filtered_resps": [["-1", "False"]]}, "must have the log-likelihood of every choice"),
+        ({"filtered_resps": [["x", "False"], ["-1", "False"]]}, "must have the log-likelihood of every choice"),
+        ({"filtered_resps": [[], []]}, "must have the log-likelihood of every choice"),
+        ({"target": "7"}, "must name one of 4 choices in target, got '7' at doc_id 5"),
+        ({"target": "all of them"}, "must name one of 4 choices in target"),
+        ({"target": []}, "must name one of 4 choices in target"),
+    ],
+)
+def test_what_is_no_question_with_choices_is_refused(tmp_path, change, message):
+    lines = records()
+    lines[5] |= change
+    with pytest.raises(CalibrationInputError, match=message):
+        read(written(tmp_path, lines))
+
+
+# Inspect
+
+
+@pytest.mark.parametrize("name", ["inspect.eval", "inspect.json"])
+def test_answers_have_the_probability_of_their_token(name):
+    predictions = read(LOGS / name)
+    known = samples()
+    tokens = [each["output"]["choices"][0]["logprobs"]["content"][-1]["logprob"] for each in known]
+    np.testing.assert_allclose(predictions.values, np.exp(tokens), rtol=1e-15)
+    assert cal.ACCURACY(predictions).value == pytest.approx(ACCURACY["inspect"], abs=1e-15)
+    assert predictions.columns["subject"].tolist() == [each["metadata"]["subject"] for each in known]
+    assert any("probability of the answer's token" in note for note in cal.ECE(predictions).notes)
+
+
+def test_a_confidence_that_a_scorer_noted_comes_first(tmp_path):
+    changed = samples()
+    for place, each in enumerate(changed):
+        each["scores"]["choice"]["metadata"] = {"confidence": place / 20}
+    predictions = read(as_log(tmp_path, changed))
+    assert predictions.values.tolist() == [place / 20 for place in range(len(changed))]
+
+
+def test_answers_that_are_no_token_have_the_probability_of_all_tokens(tmp_path):
+    changed = samples()
+    for each in changed:
+        each["scores"]["choice"]["answer"] = "a longer text"
+    predictions = read(as_log(tmp_path, changed))
+    contents = [each["output"]["choices"][0]["logprobs"]["content"] for each in changed]
+    np.testing.assert_allclose(predictions.values, [np.exp(sum(t["logprob"] for t in each)) for each in contents])
+
+
+def test_no_answer_is_missing(tmp_path):
+    changed = samples()
+    changed[0]["scores"]["choice"]["value"] = "N"
+    path = as_log(tmp_path, changed)
+    assert len(read(path, missing="drop")) == len(changed) - 1
+    assert read(path, missing="wrong").labels[0] == 0
+    with pytest.raises(CalibrationInputError, match="missing"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        [],
+        [{"id": 1}],
+        [{"id": 1, "scores": 3}],
+        [{"id": 1, "scores": {"choice": {"value": "C"}}, "output": {"choices": 3}}],
+        [{"scores": {"choice": {"value": [1]}}, "output": {"choices": [{"logprobs": {"content": [{"token": "A"}]}}]}}],
+        [{"scores": {"a": {"value": 7, "metadata": {"confidence": 0.5}}}}],
+        [{"scores": {"a": {"value": "C", "metadata": {"confidence": 0.5}}}, "epoch": "x"}],
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path, changed):
+    with pytest.raises(CalibrationInputError):
+        read(as_log(tmp_path, changed))
+
+
+def test_damage_of_an_archive_is_noticed(tmp_path):
+    content = (LOGS / "inspect.eval").read_bytes()
+    path, whole = tmp_path / "inspect.eval", read(LOGS / "inspect.eval").values.tolist()
+    with zipfile.ZipFile(LOGS / "inspect.eval") as archive:
+        member = next(each for each in archive.infolist() if each.filename.startswith("samples/"))
+    start = member.header_offset + 30 + len(member.filename)
+    for place in (*range(start, start + member.compress_size, 37), 0, len(content) // 2, len(content) - 30):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
+        try:
+            assert read(path).values.tolist() == whole
+        except CalibrationInputError:
+            continue
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(CalibrationInputError):
+        read(path)
+
+
+# JSON
+
+
+def test_a_list_of_objects_is_read(tmp_path):
+    rows = [{"y_true": 1, "score": 0.9}, {"y_true": 0, "score": 0.2}]
+    for text in (json.dumps(rows), json.dumps(rows, indent=2), "\n".join(map(json.dumps, rows))):
+        (tmp_path / "a.json").write_text(text)
+        assert read(tmp_path / "a.json").values.tolist() == [0.9, 0.2]
+    (tmp_path / "a.json").write_text("[1, 2]")
+    with pytest.raises(CalibrationInputError, match="must be a list of objects"):
+        read(tmp_path / "a.json")
