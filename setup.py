@@ -14,8 +14,8 @@ from setuptools.command.build_ext import build_ext
 FOLDER = "src/calibrant/kernels/cpp"
 LEVELS = {
     "plain": [],
-    "avx2": ["-mavx2"],
-    "avx512": ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512"],
+    "avx2": ["-mavx2", "-mfma"],
+    "avx512": ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512"],
 }
 """Instructions of each library; the best that the machine has is loaded."""
 FLAGS = ["-std=c++17", "-O3", "-g0", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-psabi", "-pthread"]

@@ -333,3 +333,26 @@ def test_tied_forecasts_get_a_fresh_shuffle_for_other_labels():
         not np.array_equal(unbiased_blocks(seed=a)._blocks(sample[0]), unbiased_blocks(seed=b)._blocks(sample[0]))
         for a, b in itertools.combinations(range(3), 2)
     )
+
+
+def test_pairs_are_compared_in_parts_that_add_up(monkeypatch):
+    rng = np.random.default_rng(8)
+    p, labels = rng.dirichlet(np.ones(5), 300), rng.integers(0, 5, 300)
+    metric = KernelError(kernel=exponential(0.3), estimator=biased)
+    whole = metric(labels, p).value
+    monkeypatch.setattr("calibrant.errors.similarity.AT_ONCE", 20_000)
+    assert metric(labels, p).value == pytest.approx(whole, rel=1e-13)
+    with cal.kernels.using("numpy"):
+        assert metric(labels, p).value == pytest.approx(whole, rel=1e-12)
+
+
+def test_what_takes_over_a_minute_is_told_first(monkeypatch):
+    rng = np.random.default_rng(8)
+    p, labels = rng.dirichlet(np.ones(5), 300), rng.integers(0, 5, 300)
+    clock = iter(range(0, 10_000, 20))  # every look at it is 20 s later
+    monkeypatch.setattr("calibrant.errors.similarity.time.monotonic", lambda: next(clock))
+    metric = KernelError(kernel=exponential(0.3), estimator=biased)
+    metric(labels, p)  # in one part
+    monkeypatch.setattr("calibrant.errors.similarity.AT_ONCE", 20_000)
+    with pytest.warns(cal.CalibrationWarning, match=r"all pairs of 300 samples takes about \d+ minutes; KernelError"):
+        metric(labels, p)

@@ -311,7 +311,14 @@ def of_points_and_scales(rng):
 
 def of_residuals(rng):
     for a, b, shape, scale in of_points_and_scales(rng):
-        yield a, b[: len(a)] - a, rng.integers(1, 4, len(a)), shape, scale
+        yield a, b[: len(a)] - a, rng.integers(1, 4, len(a)), shape, scale, 0, len(a)
+    for m, d in ((1, 2), (3, 2), (37, 3), (70, 9), (66, 40)):
+        points, counts = rng.dirichlet(np.ones(d), m), rng.integers(1, 4, m)
+        points[1:] = np.where(rng.random((m - 1, 1)) < 0.2, points[:1], points[1:])  # some are equal
+        residuals = np.eye(d)[rng.integers(0, d, m)] - points
+        for shape in ("exponential", "gaussian"):
+            for begin, end in ((0, m), (0, m // 2), (m // 2, m)):
+                yield points, residuals, counts, shape, 0.3, begin, end
 
 
 CALLS = {

@@ -24,6 +24,20 @@ WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130]
 SPECIAL = [0.0, -0.0, 1.0, 0.5, 5e-324, 1e-310, 1e-40, 2.0**-53, 3 * 2.0**-54, 1 - 2.0**-53, 2.0**-29, 2.0**-30, 1 / 15]
 
 
+@pytest.fixture(autouse=True)
+def fused(monkeypatch):
+    """What is fused is tested where it takes long, too."""
+    monkeypatch.setattr(native, "fuses", lambda: True)
+
+
+def test_without_an_instruction_that_fuses_exponentials_are_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(native, "fuses", lambda: False)
+    z = np.random.default_rng(0).normal(0, 5, (20, 30))
+    same(native.logits_survey(z), plain.logits_survey(z))
+    same(native.softmax(z, *native.normalisers(z)), plain.softmax(z, *plain.normalisers(z)))
+    same(native.tempered(z, np.arange(20), 0.7), plain.tempered(z, np.arange(20), 0.7))
+
+
 @pytest.fixture(params=LEVELS)
 def level(request, monkeypatch):
     """Let one level serve."""
@@ -86,6 +100,41 @@ def test_long_columns_are_counted_as_numpy_counts_them(level, n):
             assert native.event_scores(large[:, 0], targets, False) == plain.event_scores(large[:, 0], targets, False)
 
 
+@pytest.mark.parametrize("width", [9, 131])
+def test_cuts_of_long_columns_are_those_of_sorted_ones(level, width):
+    rng = np.random.default_rng(width)
+    for dtype in (np.float32, np.float64):
+        p, targets = values(rng, 1500, width, dtype), rng.integers(-1, width, 1500)
+        p[:, 0], p[:, 1], p[:, 2] = 0.25, rng.choice([0.9, 0.90001, 0.90002], 1500), p[:, 2] * 2.0**-30
+        targets[: len(targets) // 3] = 1
+        for count in (1, 15, 300):
+            cuts = np.arange(count + 1) * 1500 // count
+            same(native.column_cuts(p, targets, cuts), plain.column_cuts(p, targets, cuts))
+            same(
+                native.column_cuts(p[::2, 1:4], targets[::2], cuts // 2),
+                plain.column_cuts(p[::2, 1:4], targets[::2], cuts // 2),
+            )
+
+
+def test_every_level_gives_the_same_floats_in_large_matrices(monkeypatch):
+    rng = np.random.default_rng(0)
+    z, labels = rng.normal(0, 5, (4300, 1003)).astype(np.float32), rng.integers(0, 1003, 4300)
+    z[5, :4] = -1e30, 1e30, 80.0, -1e30
+    assert z.size > 1 << 22  # float32 exponentials
+    p = rng.dirichlet(np.ones(43), 70)
+    residuals, counts = np.eye(43)[rng.integers(0, 43, 70)] - p, np.ones(70, np.int64)
+    results = []
+    for loaded in map(compiled.library, LEVELS):
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
+            pairs = [native.pair_sums(p, residuals, counts, shape, 0.2, 0, 70) for shape in ("exponential", "gaussian")]
+            results.append((*native.tempered(z, labels, 0.8), *native.logits_survey(z)[2:], np.array(pairs)))
+    for other in results[1:]:
+        same(results[0], other)
+    for mine, theirs in zip(results[0][:3], plain.tempered(z, labels, 0.8), strict=True):
+        assert np.allclose(mine, theirs, rtol=1e-5, atol=1e-5)  # both in float32
+
+
 def test_cells_are_counted_as_numpy_counts_them(level):
     rng = np.random.default_rng(0)
     lasts = cells.lasts()
@@ -108,11 +157,11 @@ def test_every_level_gives_the_same_floats(width, monkeypatch):
         labels, hits = rng.integers(0, width, 30), rng.integers(-1, 1, 999)
         found = []
         for loaded in map(compiled.library, LEVELS):
-            monkeypatch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
-            top, rest = native.normalisers(z)
-            softmax, slopes = native.softmax(z, top, rest), native.tempered(z, labels, 0.7)
-            found.append((top, rest, softmax, *slopes, np.array(native.event_scores(p, hits, True))))
-            monkeypatch.undo()
+            with monkeypatch.context() as patch:
+                patch.setattr(compiled, "library", lambda name=None, loaded=loaded: loaded)
+                top, rest = native.normalisers(z)
+                softmax, slopes = native.softmax(z, top, rest), native.tempered(z, labels, 0.7)
+                found.append((top, rest, softmax, *slopes, np.array(native.event_scores(p, hits, True))))
         for other in found[1:]:
             same(found[0], other)
 

@@ -248,3 +248,19 @@ def test_brier_scores_of_blocks_are_those_of_the_whole(monkeypatch):
     expected = kernels.brier(p, labels)
     monkeypatch.setattr(plain, "BLOCK", 20)
     assert np.array_equal(kernels.brier(p, labels), expected)
+
+
+@pytest.mark.parametrize("k", [2, 3, 70, 200])
+def test_scores_of_logits_need_no_matrix_of_probabilities(k, monkeypatch):
+    rng = np.random.default_rng(k)
+    z, labels = rng.normal(0, 3, (50, k)).astype(np.float32), rng.integers(0, k, 50)
+    p = np.exp(z.astype(float)) / np.exp(z.astype(float)).sum(axis=1, keepdims=True)
+    truth = np.eye(k)[labels]
+    predictions = cal.Predictions.from_logits(labels, z)
+    full = cal.brier_score(cal.Full()(predictions))[:, 0]
+    assert np.abs(full - np.square(p - truth).sum(axis=1)).max() < 1e-12
+    monkeypatch.setattr("calibrant.kernels.softmax", None, raising=False)  # who asks for the matrix fails
+    assert cal.BRIER(predictions).value == pytest.approx(full.mean(), rel=1e-14)
+    assert cal.LOG_LOSS(predictions).value == pytest.approx(-np.log(p[truth > 0]).mean(), rel=1e-12)
+    weighted = cal.Predictions.from_logits(labels, z, sample_weight=np.full(50, 2.0))
+    assert cal.BRIER(weighted).value == cal.BRIER(predictions).value

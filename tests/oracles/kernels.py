@@ -313,11 +313,13 @@ def similarities(a, b, shape, scale):
     return np.array(each).reshape(len(a), len(b))
 
 
-def pair_sums(points, residuals, counts, shape, scale):
+def pair_sums(points, residuals, counts, shape, scale, begin, end):
     alike = similarities(points, points, shape, scale)
     pairs, selves = [], []
     for i in range(len(points)):
         for j in range(len(points)):
+            if not begin <= min(i, j) < end:
+                continue
             term = alike[i, j] * math.fsum(x * y for x, y in zip(residuals[i], residuals[j], strict=True))
             pairs.append(counts[i] * counts[j] * term)
             if i == j:

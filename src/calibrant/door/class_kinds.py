@@ -137,7 +137,7 @@ class Classes(OneOfSeveral):
 
     def logs_of_all(self) -> Softmax | None:
         """Logarithms of the softmax."""
-        return Softmax(partial(read_only, self.values), self._normalisers) if self.logits else None
+        return Softmax(partial(read_only, self.values), self._survey[1:]) if self.logits else None  # type: ignore[arg-type]
 
     def logs_apart(self, classes: Ints) -> Logs | None:
         """Some classes of each row one by one, and the rest as one."""

@@ -104,31 +104,43 @@ class Softmax:
 
     make: Callable[[], Array]
     """What makes the logits (n, d), when they are asked for."""
-    known: tuple[Floats, Floats] | None = None
-    """The normalisers of the logits, where they are known."""
+    known: tuple[Floats, Floats, Floats] | None = None
+    """Of each row the largest logit, and the sums of exp(z - largest) and of its square over the other classes."""
 
     def of_truth(self, targets: Ints) -> Floats:
         """The true logit less the log-sum-exp of its row."""
-        logits, top, rest = self._parts
+        logits, top, rest, _ = self._parts
         if not isinstance(logits, np.ndarray):
             return kernels.beside(logits).true_log_softmax(logits, top, rest, targets)
-        rows, question, coordinate = _places(targets, logits.shape[1])
-        logs = np.zeros((len(logits), 1))
-        with np.errstate(over="ignore"):
-            logs[rows, question] = (logits[rows, coordinate] - top[rows]) - np.log1p(rest[rows])
-        return logs
+        happened = targets >= 0
+        return np.where(happened, self._true(targets * happened) - np.log1p(rest), 0.0)[:, None]
+
+    def squared_errors(self, targets: Ints) -> Floats:
+        """Squares of the outputs less the truth, summed: the sum of all squares, but for the entry that happened."""
+        _, _, rest, squares = self._parts
+        happened = targets >= 0
+        whole = 1.0 + rest
+        true = np.exp(self._true(targets * happened)) / whole
+        others = np.maximum((1.0 + squares) / np.square(whole) - np.square(true * happened), 0.0)
+        return (others + np.square(1.0 - true) * happened)[:, None]
 
     def complete(self) -> tuple[Floats, Floats]:
         """The whole distribution."""
-        logits, top, rest = self._parts
+        logits, top, rest, _ = self._parts
         with np.errstate(over="ignore"):
             logs = (logits - top[:, None]) - np.log1p(rest)[:, None]
         return kernels.softmax(logits, top, rest)[:, None, :], logs[:, None, :]
 
     @cached_property
-    def _parts(self) -> tuple[Array, Floats, Floats]:
+    def _parts(self) -> tuple[Array, Floats, Floats, Floats]:
         logits = self.make()
-        return logits, *(self.known or kernels.normalisers(logits))
+        return logits, *(self.known or kernels.beside(logits).logits_survey(logits)[3:])
+
+    def _true(self, places: Ints) -> Floats:
+        """The logit at a place of each row, less the largest one."""
+        logits, top, _, _ = self._parts
+        with np.errstate(over="ignore"):
+            return logits[np.arange(len(places)), places] - top
 
 
 def sigmoid(logits: Array) -> Floats:

@@ -119,7 +119,8 @@ class Asking(Metric[S]):
         **options: Unpack[DoorOptions],
     ) -> S:
         """What must be kept of predictions, or of labels and probabilities; summaries add."""
-        views = self.views(checked(y_true, y_proba, options, self.summarise), self.block)
+        predictions = checked(y_true, y_proba, options, self.summarise)
+        views = self.views(predictions, self.block, self.summarised_by(predictions))
         summary = self.summarise_view(next(views))
         for view in views:  # one block in memory at a time
             summary = summary + self.summarise_view(view)
@@ -141,25 +142,30 @@ class Asking(Metric[S]):
             about.require(self.reads, "summary", f"must be one of {self.name}")
         return summary
 
-    def views(self, predictions: Predictions, block: int | None) -> Iterator[View]:
-        """What the lens sees of the selected samples, in blocks of at most so many forecasts."""
+    def summarised_by(self, predictions: Predictions) -> Lens:
+        """The lens whose views are summarised: the metric's own, or one that leaves out what no summary needs."""
+        return self.lens
+
+    def views(self, predictions: Predictions, block: int | None, lens: Lens | None = None) -> Iterator[View]:
+        """What the metric's lens, or another one, sees of the selected samples, in blocks of so many forecasts."""
+        lens = self.lens if lens is None else lens
         selected = predictions if facts_of(self.select).takes_all else predictions[self.select(predictions)]
         reads = self.reads
         named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
         if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names
             reads += ((CLASSES, ", ".join(map(repr, predictions.classes))),)
-        for part in [selected] if block is None or self._is_lean(predictions) else selected.blocks(block):
-            view = self.lens(part)
+        for part in [selected] if block is None or self._is_lean(predictions, lens) else selected.blocks(block):
+            view = lens(part)
             yield dataclasses.replace(view, about=dataclasses.replace(view.about, reads=reads))
 
     lean: ClassVar[bool] = False
     """Whether hard labels without weights are summarised without an array as large as the outputs."""
 
-    def _is_lean(self, predictions: Predictions) -> bool:
+    def _is_lean(self, predictions: Predictions, lens: Lens) -> bool:
         """Whether a view of all samples is small beside the forecasts of all classes."""
         plain = predictions.labels is not None and predictions.weight is None and not predictions.logits
-        as_given = plain and self.lean and facts_of(self.lens).as_given
-        return predictions.n_classes > 0 and (as_given or facts_of(self.lens).narrow)
+        as_given = plain and self.lean and facts_of(lens).as_given
+        return predictions.n_classes > 0 and (as_given or facts_of(lens).narrow)
 
     def view(self, predictions: Predictions) -> View:
         """What the lens sees of the selected samples, all at once."""

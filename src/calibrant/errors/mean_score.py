@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from calibrant.binning.contract import STREAM
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
+from calibrant.door.logs import Softmax
 from calibrant.errors.asking import Asking
 from calibrant.errors.bounding import bounded, tied, unavailable, within_of
 from calibrant.errors.isotonic import logarithmic_within, quadratic_within
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Totals
 from calibrant.lenses import Lens, TopLabel
+from calibrant.predictions import Predictions
 from calibrant.result import Result
 from calibrant.selections import Selection, everything
 from calibrant.specification.catalogue import find
@@ -105,6 +107,13 @@ class MeanScore(OfScores[Scores]):
         """The score."""
         return "score", identity(self.score)
 
+    def summarised_by(self, predictions: Predictions) -> Lens:
+        """The lens; of logits without its outputs, where it can leave them out and the score needs none."""
+        alone, forecasts = facts_of(self.lens).logs_alone, predictions.forecasts
+        of_logs = facts_of(self.score).of_logs and forecasts.logits and isinstance(forecasts.values, np.ndarray)
+        wanted = alone is not None and of_logs and predictions.labels is not None and not forecasts.of_events
+        return cast(Lens, alone) if wanted else self.lens
+
     def scores(self, view: View) -> Array:
         """The score of each answer (n, v)."""
         scores = np.asarray(self.score(view), np.float64)
@@ -122,8 +131,9 @@ class MeanScore(OfScores[Scores]):
             if summary is not None:
                 return summary
         of_event = facts_of(self.score).of_event
-        if here and of_event is not None and view.is_plain_events and view.v == 1 and view.logits is None:
-            hi, lo, infinite = of_event(view.outputs[:, 0, 0], view.targets)  # type: ignore[arg-type]
+        events = _events(view, facts_of(self.score).of_truth) if here and of_event is not None else None
+        if events is not None:
+            hi, lo, infinite = of_event(*events)  # type: ignore[misc, arg-type]
             counts = (Totals.whole(np.array([count])) for count in (len(view.outputs), infinite))
             return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)
         scores = self.scores(view)
@@ -171,6 +181,18 @@ class MeanScore(OfScores[Scores]):
         return "" if self.name != type(self).__name__ else spoken(self.score)
 
 
+def _events(view: View, of_truth: bool) -> tuple[Array, Array] | None:
+    """Outputs and targets of one event a row: the one question, or of hard labels what came true; None for others."""
+    alike = view.keep is None and view.group is None and view.weight is None and view.logits is None
+    if not (alike and view.v == 1 and view.targets.ndim == 1):
+        return None
+    if view.d == 1:
+        return view.outputs[:, 0, 0], view.targets
+    if not of_truth or view.d == 0 or (view.targets < 0).any():
+        return None
+    return np.take_along_axis(view.outputs[:, 0], view.targets[:, None], axis=1)[:, 0], np.zeros_like(view.targets)
+
+
 def _summed_beside(view: View, scores: Array) -> Scores | None:
     """Scores (n, v) that are on a device, summed there; None where the host must say what is wrong, or sum them."""
     sums = None if isinstance(scores, np.ndarray) else kernels.beside(scores).score_totals(scores)
@@ -198,21 +220,23 @@ _BRIER = _score(2.0, lower_is_better=True, within=quadratic_within)
 _LOGARITHMIC = _score(math.inf, lower_is_better=True, within=logarithmic_within)
 
 
-@declare(dataclasses.replace(_BRIER, of_event=_squares, lean=True))
+@declare(dataclasses.replace(_BRIER, of_event=_squares, lean=True, of_logs=True))
 def brier_score(view: View) -> Array:
     r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
 
     For an event, :math:`(p - y)^2`. Each square is rounded once, to a multiple of 2^-52, and these are added exactly:
-    no order of classes changes a bit.
+    no order of classes changes a bit. Of the softmax of logits it follows from the sums of its row, in floats.
 
     >>> import calibrant as cal
     >>> round(cal.BRIER([1, 0], [.9, .2]).value, 10), round(cal.BRIER([1], [[.1, .9]]).value, 10)
     (0.025, 0.02)
     """
+    if isinstance(view.logits, Softmax) and isinstance(view.outputs, np.ndarray) and view.targets.ndim == 1:
+        return view.logits.squared_errors(view.targets)
     return kernels.beside(view.outputs).brier(view.outputs, view.targets)
 
 
-@declare(dataclasses.replace(_LOGARITHMIC, of_event=_logarithms, lean=True))
+@declare(dataclasses.replace(_LOGARITHMIC, of_event=_logarithms, lean=True, of_truth=True, of_logs=True))
 def log_score(view: View) -> Array:
     r"""Minus the logarithm of the probability given to the truth: :math:`-\sum_j t_j \ln o_j`.
 

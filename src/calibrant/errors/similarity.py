@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+import time
+import warnings
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +16,9 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.checks import number
+from calibrant.exceptions import CalibrationWarning
 from calibrant.kernels.pairs import tiled_sums, weighed
+from calibrant.kernels.progress import shown
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.specification.facts import Facts
 from calibrant.views import View
@@ -22,6 +27,8 @@ Kernel = Callable[[Floats, Floats], Floats]
 """Points (m, d) and (l, d) to their similarities (m, l), positive definite and at most 1."""
 FITTED_ON = 1000
 """At most so many samples make the median distance."""
+AT_ONCE = 10**10
+"""Coordinates of pairs that are compared before progress is told."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,31 @@ class Residuals:
         return weighed(kernel(self.points, self.points), self.residuals, self.residuals)
 
     def sums(self, kernel: Kernel) -> tuple[float, float]:
-        """The sums of h over all n^2 ordered pairs, and over the n samples paired with themselves."""
+        """The sums of h over all n^2 ordered pairs, and over the n samples paired with themselves.
+
+        Progress is shown on a terminal; a warning tells beforehand what will take over a minute.
+        """
+        parts, started = self._parts(), time.monotonic()
+        sums = []
+        for begin, end in shown(parts, len(parts), "comparing pairs of samples"):
+            sums.append(self._sums(kernel, begin, end))
+            seconds = (time.monotonic() - started) * len(parts)
+            if len(sums) == 1 and len(parts) > 1 and seconds > 60:
+                words = f"comparing all pairs of {len(self.points):,} samples takes about {seconds / 60:.0f} minutes"
+                hint = "KernelError(estimator=unbiased_blocks()) compares fewer"
+                warnings.warn(f"{words}; {hint}", CalibrationWarning, stacklevel=2)
+        pairs, selves = zip(*sums, strict=True)
+        return math.fsum(pairs), math.fsum(selves)
+
+    def _sums(self, kernel: Kernel, begin: int, end: int) -> tuple[float, float]:
         if isinstance(kernel, Radial):
-            return kernels.pair_sums(self.points, self.residuals, self.counts, kernel.shape, kernel.scale or 1.0)
-        return tiled_sums(self.points, self.residuals, self.counts, kernel)
+            shape = kernel.shape, kernel.scale or 1.0
+            return kernels.pair_sums(self.points, self.residuals, self.counts, *shape, begin, end)
+        return tiled_sums(self.points, self.residuals, self.counts, kernel, begin, end)
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """Stretches of rows whose pairs with the rows behind them are about as many, some seconds of work each."""
+        n, d = self.points.shape
+        count = max(1, round(n * n * d / 2 / AT_ONCE))
+        ends = np.rint(n * (1 - np.sqrt(1 - np.arange(count + 1) / count))).astype(int).tolist()
+        return [(begin, end) for begin, end in itertools.pairwise(ends) if begin < end]

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.checks import is_number, is_whole
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.progress import shown
+from calibrant.kernels.progress import shown
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 

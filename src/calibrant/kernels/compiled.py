@@ -41,6 +41,16 @@ def level_of(loaded: ctypes.CDLL) -> str:
     return Path(loaded._name).stem
 
 
+def fuses() -> bool:
+    """Whether the library multiplies and adds in one instruction; without it, exponentials would take long.
+
+    >>> library("plain") is None or fuses() in (True, False)
+    True
+    """
+    loaded = library()
+    return loaded is not None and bool(loaded.calibrant_fuses())
+
+
 def call(name: str, *arguments: Any) -> None:
     """Call a kernel of the library with arrays and numbers; it runs without Python's lock.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels import numpy as plain
-from calibrant.kernels.compiled import call, matrix, threads_for
+from calibrant.kernels.compiled import call, fuses, matrix, threads_for
 from calibrant.kernels.numpy import (
     apart,
     distances,
@@ -230,7 +230,7 @@ def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, I
     rows, *shape = matrix(values)
     cells = values.shape[1], len(cuts)
     wholes, ends = np.empty((6, *cells), np.int64), np.empty((2, *cells))
-    threads = min(threads_for(values.size), -(-values.shape[1] // 32))
+    threads = min(threads_for(values.size), -(-values.shape[1] // 128))
     call("column_cuts", rows, *shape, _whole(targets), _whole(cuts), len(cuts), wholes, ends, threads)
     return *wholes, *ends
 
@@ -255,6 +255,8 @@ def _summed(values: Array, rows: Ints, *, square: bool) -> Limbs:
 
 def logits_survey(logits: Array) -> tuple[float, float, Ints, Floats, Floats, Floats]:
     """As `numpy.logits_survey`."""
+    if not fuses():
+        return plain.logits_survey(logits)
     values, *shape = matrix(logits)
     extremes, top = np.empty(2), np.empty(len(values), np.int64)
     largest, rest, squares = np.empty((3, len(values)))
@@ -271,6 +273,8 @@ def normalisers(logits: Array) -> tuple[Floats, Floats]:
 
 def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
     """As `numpy.softmax`."""
+    if not fuses():
+        return plain.softmax(logits, top, rest)
     values, *shape = matrix(logits)
     shares = np.empty(values.shape)
     sums = np.ascontiguousarray(top), np.ascontiguousarray(rest)
@@ -280,6 +284,8 @@ def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
 
 def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
     """As `numpy.tempered`."""
+    if not fuses():
+        return plain.tempered(logits, labels, inverse, slopes=slopes)
     values, *shape = matrix(logits)
     narrow = values.dtype == np.float32 and values.size > 1 << 22
     loss, first, second = derivatives = np.empty((3, len(values)))
@@ -297,14 +303,17 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
     return loss, first, second
 
 
-def pair_sums(points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float) -> tuple[float, float]:
+def pair_sums(
+    points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float, begin: int, end: int
+) -> tuple[float, float]:
     """As `numpy.pair_sums`."""
+    if not fuses():
+        return plain.pair_sums(points, residuals, counts, shape, scale, begin, end)
     values, *size = matrix(np.ascontiguousarray(points, np.float64))
-    sums, selves = np.empty((2, len(values)))
-    heavy = residuals if (counts == 1).all() else residuals * counts[:, None]
-    arrays = np.ascontiguousarray(heavy, np.float64), np.ascontiguousarray(counts, np.float64)
-    threads = threads_for(len(values) * values.size)
-    call("pair_sums", values, *size, *arrays, float(scale), shape == "gaussian", sums, selves, threads)
+    sums, selves = np.empty((2, end - begin))
+    arrays = np.ascontiguousarray(residuals, np.float64), np.ascontiguousarray(counts, np.float64)
+    threads = threads_for((end - begin) * values.size)
+    call("pair_sums", values, *size, *arrays, float(scale), shape == "gaussian", begin, end, sums, selves, threads)
     return math.fsum(sums.tolist()), math.fsum(selves.tolist())
 
 

@@ -28,23 +28,34 @@ def similarities(a: Floats, b: Floats, shape: str, scale: float) -> Floats:
     return np.exp(-np.square(scaled) / 2 if shape == "gaussian" else -scaled)
 
 
-def pair_sums(points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float) -> tuple[float, float]:
-    """Sums of similarity(i, j) <residual i, residual j> over all ordered pairs, and over samples with themselves."""
-    return tiled_sums(points, residuals, counts, partial(similarities, shape=shape, scale=scale))
+def pair_sums(
+    points: Floats, residuals: Floats, counts: Ints, shape: str, scale: float, begin: int, end: int
+) -> tuple[float, float]:
+    """Sums of similarity(i, j) <residual i, residual j> over ordered pairs, and over samples with themselves.
+
+    Of the pairs, those whose first row in order, whichever it is, lies from begin to before end.
+    """
+    return tiled_sums(points, residuals, counts, partial(similarities, shape=shape, scale=scale), begin, end)
 
 
 def tiled_sums(
-    points: Floats, residuals: Floats, counts: Ints, similarity: Callable[[Floats, Floats], Floats]
+    points: Floats,
+    residuals: Floats,
+    counts: Ints,
+    similarity: Callable[[Floats, Floats], Floats],
+    begin: int,
+    end: int,
 ) -> tuple[float, float]:
     """As `pair_sums`, of any similarity."""
     heavy = residuals * counts[:, None]
-    tiles = [slice(start, start + TILE) for start in range(0, len(points), TILE)]
     pairs, selves = [], []
-    for index, tile in enumerate(tiles):
+    for start in range(begin, end, TILE):
+        tile = slice(start, min(start + TILE, end))
         terms = weighed(similarity(points[tile], points[tile]), heavy[tile], heavy[tile])
         pairs.append(terms.sum())
         selves.append((terms.diagonal() / counts[tile]).sum())
-        for other in tiles[index + 1 :]:  # terms are symmetric
+        for behind in range(tile.stop, len(points), TILE):  # terms are symmetric
+            other = slice(behind, behind + TILE)
             pairs.append(2 * weighed(similarity(points[tile], points[other]), heavy[tile], heavy[other]).sum())
     return math.fsum(pairs), math.fsum(selves)
 

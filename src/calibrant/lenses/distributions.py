@@ -16,8 +16,21 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Ints
 from calibrant.lenses.lens import each_view, group_sums, view_of
 from calibrant.predictions import Predictions
-from calibrant.specification.facts import Facts
+from calibrant.specification.facts import Facts, declare
 from calibrant.views import View
+
+
+@declare(Facts("lens", narrow=True))
+def without_outputs(predictions: Predictions) -> View:
+    """What `Full()` sees of logits and hard labels, without the outputs: (n, 1, 0), and their logarithms.
+
+    >>> import calibrant as cal
+    >>> without_outputs(cal.Predictions.from_logits([1], [[0., 800.]])).logs.of_truth(np.array([1])).tolist()
+    [[0.0]]
+    """
+    outputs, labels = np.empty((len(predictions), 1, 0)), predictions.labels
+    assert labels is not None
+    return view_of(predictions, outputs, labels, str(Full()), predictions.forecasts.logs_of_all())
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class Full:
         outcomes="all",
         asks_event=True,
         as_given=True,
+        logs_alone=without_outputs,
         coordinates=lambda classes: classes,
     )
 

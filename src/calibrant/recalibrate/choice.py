@@ -15,8 +15,8 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import clusters, linked
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
-from calibrant.inference.progress import shown
 from calibrant.inference.skewness import student
+from calibrant.kernels.progress import shown
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.lenses.distributions import Full
 from calibrant.metric import Metric

@@ -13,7 +13,7 @@ from calibrant.door.arrays import Array, as_array
 from calibrant.door.options import LabelOptions, refuse_unknown
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.inference.draws import check_seed
-from calibrant.inference.progress import shown
+from calibrant.kernels.progress import shown
 from calibrant.kernels.totals import Ints
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.fitting.lessons import Lesson, as_lesson

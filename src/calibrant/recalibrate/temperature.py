@@ -25,8 +25,8 @@ COLDEST, HOTTEST = 1e-3, 1e3
 """Temperatures that are looked at."""
 GRID = np.arange(50, 200) / 100
 """Temperatures among which the calibration error is minimised."""
-_FIRST = 4096
-"""Rows of the sample on which the search in a large matrix starts."""
+_FIRST = 512, 4096
+"""Rows of the samples on which the search in a large matrix starts, one after the other."""
 
 Moments = Callable[[float], tuple[float, float, float]]
 """A mean log loss and its first two derivatives, at an inverse temperature."""
@@ -89,15 +89,16 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
     (1.442695041, True)
     """
     beside, moments, start = kernels.beside(logits), _moments(logits, labels, weight), 1.0
-    predicted = logits.argmax(axis=1)
-    rows = np.arange(len(labels))
-    separable = bool((logits[rows, labels] >= logits[rows, predicted])[weight > 0].all())
-    flat = separable and bool((logits[rows, predicted] <= logits.min(axis=1))[weight > 0].all())
+    predicted, largest = beside.row_survey(logits)[4:]
+    separable = bool((logits[np.arange(len(labels)), labels] >= largest)[weight > 0].all())
+    flat = separable and bool((largest <= logits.min(axis=1))[weight > 0].all())
     if separable and not flat:
         start = 1 / COLDEST
-    elif len(logits) >= 4 * _FIRST:
-        some = slice(None, None, len(logits) // _FIRST)
-        start, _ = _descend(_moments(logits[some], labels[some], weight[some]), start, 1e-3)
+    elif len(logits) >= 4 * _FIRST[-1]:
+        for count in _FIRST:
+            some = slice(None, None, len(logits) // count)
+            end, _ = _descend(_moments(logits[some], labels[some], weight[some]), start, 1e-3)
+            start = end if COLDEST < 1 / end < HOTTEST else 1.0  # a few rows may all be right
     inverse, tried = (start, 0) if separable else _descend(moments, start, _tolerance(logits))
     at_bound, message = _bound(inverse, separable, moments)
     accuracy = float(weight @ (predicted == labels) / weight.sum())

@@ -11,7 +11,7 @@ import calibrant
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
 from calibrant.inference.draws import check_seed, clusters
-from calibrant.inference.progress import shown
+from calibrant.kernels.progress import shown
 from calibrant.predictions import Predictions
 from calibrant.report.charts import planes
 from calibrant.report.page import Page, PageTable, Section

@@ -74,6 +74,10 @@ class Facts:
     """Of a score: its exact sum over outputs and targets of one event, in two limbs, and how many were infinite."""
     lean: bool = False
     """Of a score: whether, of hard labels, it is computed without an array as large as the outputs."""
+    of_truth: bool = False
+    """Of a score: whether, of hard labels, it is that of the event that came true, at the probability it was given."""
+    of_logs: bool = False
+    """Of a score: whether, of hard labels and the softmax of logits, it follows from the view's logarithms alone."""
     additive: bool = False
     """Whether the value is a mean over samples of what each of them shows by itself."""
     influence: Callable[[Never], tuple[float, Floats]] | None = None
@@ -111,6 +115,8 @@ class Facts:
     """Of a lens: whether it takes one output of each row, so that its view is small however many classes there are."""
     as_given: bool = False
     """Of a lens: whether its outputs are the probabilities that were given, as they lie: its view costs nothing."""
+    logs_alone: Callable[[Never], object] | None = None
+    """Of a lens: the lens that leaves out its outputs, where forecasts are logits of classes and labels are hard."""
     alone: Callable[[int], object] | None = None
     """Of a lens with several questions: the lens that asks one of them."""
     coordinates: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None

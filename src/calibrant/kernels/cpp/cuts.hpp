@@ -13,118 +13,233 @@ struct Cut {
     double at = 0, last = 0;
 };
 
+// Values of at least 0 are in the order of their bits, which are their keys; without its sign, -0.0 is 0.0.
+template <class T> inline typename Key<T>::Bits key_of(T value) { return packed(value, false) >> 1; }
+template <class K> using Value = typename std::conditional<sizeof(K) == 4, float, double>::type;
+template <class K> inline Value<K> value_of(K key) { return unpacked<Value<K>>(K(key << 1)); }
+
+// How many keys share their leading bits, and the sum of their units.
+template <class K> struct Bucket {
+    static constexpr int SHIFT = 47;
+    static constexpr Whole COUNT = 1 << 15, MANY = 1 << 16;
+    Bits sum = 0;  // less 2^64 as often as need be
+    Bits keys = 0;
+
+    static constexpr bool exact(Whole) { return true; }
+    void add(K key) { sum += Bits(unit(value_of(key))), ++keys; }
+    Whole count() const { return Whole(keys); }
+    // Units of a bucket differ by a 32nd of 2^52 at most: those of many keys are known but for less than 2^64.
+    Large units(Whole place) const {
+        Large least = Large(keys) * Large(unit(value_of(K(place) << SHIFT)));
+        return least + (sum - Bits(least));
+    }
+};
+
+// Keys of float32 share their exponent: the sum of their significands tells that of units, from 2^-29 on.
+template <> struct Bucket<std::uint32_t> {
+    static constexpr int SHIFT = 18;
+    static constexpr Whole COUNT = 1 << 12, MANY = 1 << 19;
+    Bits both = 0;  // keys above 2^44, significands below
+
+    static constexpr bool exact(Whole place) { return place >> 5 >= 127 - 29; }
+    void add(std::uint32_t key) { both += (Bits(1) << 44) + ((key & 0x7FFFFF) | 0x800000); }
+    Whole count() const { return Whole(both >> 44); }
+    Large units(Whole place) const { return Large(both & ((Bits(1) << 44) - 1)) << ((place >> 5) - (127 - 29)); }
+};
+
 template <class K> class Column {
-    static constexpr int SHIFT = sizeof(K) == 4 ? 19 : 48;  // keys of 1 are below 4,096 and 32,768 buckets
-    static constexpr Whole BUCKETS = sizeof(K) == 4 ? 1 << 12 : 1 << 15;
+    typedef Bucket<K> Shared;
     static constexpr Whole FEW = 1024;
-    typedef typename std::conditional<sizeof(K) == 4, float, double>::type T;
-    static constexpr Whole MANY = 1 << 16;
-    struct Bucket {       // of up to MANY keys
-        Bits units = 0;   // less 2^64 as often as need be
-        Bits counts = 0;  // hits above 2^32, all below
-    };
     struct Total {
         Large units = 0;
         Whole count = 0, hits = 0;
-
-        // Units of a bucket differ by a 32nd of 2^52 at most: those of many keys are known but for less than 2^64.
-        void add(const Bucket& bucket, Whole place) {
-            Whole more = Whole(bucket.counts & 0xFFFFFFFF);
-            Large least = Large(more) * Large(unit(unpacked<T>(K(place) << SHIFT)));
-            units += least + (bucket.units - Bits(least));
-            count += more, hits += Whole(bucket.counts >> 32);
-        }
     };
-    struct Opened {  // a bucket that holds a cut: its keys in order, and what lies before it
-        Whole first, hits;
-        Large units;
-        std::vector<K> keys;
+    struct Opened {  // a bucket that holds a cut: its keys and those of its hits, and what lies before it
+        Whole first = 0, hits = 0, cuts = 0;
+        Large units = 0;
+        std::vector<K> keys, hit_keys;
+        bool sorted = false;
     };
 
   public:
-    // Keys of values with their hits in the lowest bit; ranks that increase.
-    void find(const K* keys, Whole n, const Whole* cuts, Whole count, Cut* found) {
+    // Keys of values, and of those that are hits; ranks that increase.
+    void find(const K* keys, Whole n, const std::vector<K>& hits, const Whole* cuts, Whole count, Cut* found) {
         opened_.clear();
-        if (n <= FEW)
-            opened_.push_back({0, 0, 0, std::vector<K>(keys, keys + n)});
-        else
-            open(keys, n, cuts, count);
-        for (Opened& each : opened_) std::sort(each.keys.begin(), each.keys.end());
+        if (n <= FEW) {
+            opened_.push_back(Opened());
+            opened_[0].keys.assign(keys, keys + n);
+            opened_[0].hit_keys = hits;
+            opened_[0].cuts = count;
+        } else {
+            total(keys, n, hits);
+            open(cuts, count, n);
+            gather(keys, n, &Opened::keys);
+            gather(hits.data(), Whole(hits.size()), &Opened::hit_keys);
+        }
         for (Whole place = 0; place < count; ++place) found[place] = cut(cuts[place], n);
     }
 
   private:
-    std::vector<Bucket> buckets_;
+    std::vector<Shared> buckets_;
     std::vector<Total> totals_;
     std::vector<std::int32_t> home_;
+    std::vector<std::uint8_t> open_;
     std::vector<Opened> opened_;
+    std::vector<K> gathered_, spare_;
 
-    static Whole bucket_of(K key) { return std::min<Whole>(Whole(key >> SHIFT), BUCKETS - 1); }
+    static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT) & (Shared::COUNT - 1); }  // 1 is below the last
 
-    void open(const K* keys, Whole n, const Whole* cuts, Whole count) {
-        totals_.assign(BUCKETS, Total());
-        home_.assign(BUCKETS, -1);
-        for (Whole start = 0; start < n; start += MANY) {
-            buckets_.assign(BUCKETS, Bucket());
-            for (Whole i = start; i < std::min(n, start + MANY); ++i) {
-                Bucket& bucket = buckets_[bucket_of(keys[i])];
-                bucket.units += Bits(unit(unpacked<T>(keys[i])));
-                bucket.counts += (Bits(keys[i] & 1) << 32) + 1;
+    void total(const K* keys, Whole n, const std::vector<K>& hits) {
+        totals_.assign(Shared::COUNT, Total());
+        for (Whole start = 0; start < n; start += Shared::MANY) {
+            Whole stop = std::min(n, start + Shared::MANY);
+            buckets_.assign(Shared::COUNT, Shared());
+            Shared* buckets = buckets_.data();
+            _Pragma("GCC unroll 4") for (Whole i = start; i < stop; ++i) buckets[bucket_of(keys[i])].add(keys[i]);
+            bool rough = false;
+            for (Whole place = 0; place < Shared::COUNT; ++place) {
+                Whole count = buckets_[place].count();
+                if (!count) continue;
+                totals_[place].count += count;
+                if (Shared::exact(place))
+                    totals_[place].units += buckets_[place].units(place);
+                else
+                    rough = true;
             }
-            for (Whole place = 0; place < BUCKETS; ++place)
-                if (buckets_[place].counts) totals_[place].add(buckets_[place], place);
+            for (Whole i = start; i < stop && rough; ++i)
+                if (!Shared::exact(bucket_of(keys[i])))
+                    totals_[bucket_of(keys[i])].units += Large(unit(value_of(keys[i])));
         }
-        Opened before{0, 0, 0, {}};
-        for (Whole place = 0; place < BUCKETS; ++place) {
+        for (K key : hits) ++totals_[bucket_of(key)].hits;
+    }
+
+    void open(const Whole* cuts, Whole count, Whole n) {
+        home_.assign(Shared::COUNT, -1);
+        open_.assign(Shared::COUNT, 0);
+        Total before;
+        for (Whole place = 0; place < Shared::COUNT; ++place) {
             const Total& total = totals_[place];
-            Whole end = before.first + total.count;
-            if (total.count && held(cuts, count, n, before.first, end)) {
-                home_[place] = std::int32_t(opened_.size());
-                opened_.push_back(before);
-                opened_.back().keys.reserve(total.count);
+            Whole end = before.count + total.count;
+            Whole held = total.count ? cuts_held(cuts, count, n, before.count, end) : 0;
+            if (held) {
+                home_[place] = std::int32_t(opened_.size()), open_[place] = 1;
+                opened_.push_back(Opened());
+                Opened& last = opened_.back();
+                last.first = before.count, last.hits = before.hits, last.units = before.units, last.cuts = held;
+                last.keys.resize(total.count), last.hit_keys.resize(total.hits);
             }
-            before.first = end, before.hits += total.hits, before.units += total.units;
-        }
-        for (Whole i = 0; i < n; ++i) {
-            std::int32_t home = home_[bucket_of(keys[i])];
-            if (home >= 0) opened_[home].keys.push_back(keys[i]);
+            before.count = end, before.hits += total.hits, before.units += total.units;
         }
     }
 
-    // Whether a cut needs to know a rank from first to end: its own, or the one before it.
-    static bool held(const Whole* cuts, Whole count, Whole n, Whole first, Whole end) {
-        for (const Whole* cut = std::lower_bound(cuts, cuts + count, first); cut < cuts + count; ++cut) {
-            if (*cut > end) return false;
-            if ((*cut < end || *cut == n) || *cut - 1 >= first) return true;
+    // How many cuts need to know a rank from first to end: their own, or the one before it.
+    static Whole cuts_held(const Whole* cuts, Whole count, Whole n, Whole first, Whole end) {
+        Whole held = 0;
+        for (const Whole* cut = std::lower_bound(cuts, cuts + count, first); cut < cuts + count && *cut <= end; ++cut)
+            held += *cut < end || *cut == n || *cut - 1 >= first;
+        return held;
+    }
+
+    // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
+    void gather(const K* keys, Whole n, std::vector<K> Opened::* into) {
+        gathered_.resize(n + 1);
+        K* gathered = gathered_.data();
+        const std::uint8_t* open = open_.data();
+        Whole count = 0;
+        _Pragma("GCC unroll 4") for (Whole i = 0; i < n; ++i) {
+            gathered[count] = keys[i];
+            count += open[bucket_of(keys[i])];
         }
-        return false;
+        std::vector<K*> next;
+        for (Opened& each : opened_) next.push_back((each.*into).data());
+        for (Whole i = 0; i < count; ++i) *next[home_[bucket_of(gathered[i])]]++ = gathered[i];
     }
 
-    const Opened& holder(Whole rank) const {
-        std::size_t place = 0;
-        while (place + 1 < opened_.size() && opened_[place + 1].first <= rank) ++place;
-        return opened_[place];
+    Opened& holder(Whole rank) {
+        auto behind = [](Whole rank, const Opened& opened) { return rank < opened.first; };
+        return *(std::upper_bound(opened_.begin(), opened_.end(), rank, behind) - 1);
     }
 
-    Cut cut(Whole rank, Whole n) const {
+    // The key of a rank; keys of buckets that hold several cuts are put in order.
+    K key_at(Opened& home, Whole rank) {
+        auto at = home.keys.begin() + (rank - home.first);
+        if (home.cuts > 2 && !home.sorted) {
+            spare_.resize(home.keys.size());
+            K* ordered = in_order(home.keys.data(), spare_.data(), Whole(home.keys.size()));
+            if (ordered != home.keys.data()) home.keys.swap(spare_), at = home.keys.begin() + (rank - home.first);
+            home.sorted = true;
+        } else if (!home.sorted) {
+            std::nth_element(home.keys.begin(), at, home.keys.end());
+        }
+        return *at;
+    }
+
+    Cut cut(Whole rank, Whole n) {
         Cut cut;
         if (!n) return cut;
-        Whole last = std::max<Whole>(rank - 1, 0), at = std::min(rank, n - 1);
-        const Opened &home = holder(at), &before = holder(last);
-        K key = home.keys[at - home.first] >> 1;
-        auto begin = home.keys.begin(), end = home.keys.end();
-        auto low = std::lower_bound(begin, end, K(key << 1)), high = std::upper_bound(begin, end, K((key << 1) | 1));
+        Opened& home = holder(std::min(rank, n - 1));
+        const K key = key_at(home, std::min(rank, n - 1));
+        K largest = 0;
+        Whole below = 0;
         cut.units = home.units, cut.before = home.hits;
-        for (auto each = begin; each < begin + (rank - home.first); ++each) cut.units += Large(unit(unpacked<T>(*each)));
-        for (auto each = begin; each < low; ++each) cut.before += Whole(*each & 1);
-        for (auto each = low; each < high; ++each) cut.hits += Whole(*each & 1);
-        cut.inside = rank - (home.first + (low - begin)), cut.size = high - low;
-        cut.at = unpacked<T>(key << 1), cut.last = unpacked<T>(before.keys[last - before.first]);
+        for (K each : home.keys) {
+            if (each < key) cut.units += Large(unit(value_of(each))), ++below, largest = std::max(largest, each);
+            cut.size += each == key;
+        }
+        for (K each : home.hit_keys) cut.before += each < key, cut.hits += each == key;
+        cut.inside = rank - (home.first + below);
+        cut.units += Large(cut.inside) * Large(unit(value_of(key)));
+        if (!below && !cut.inside && rank) {
+            const Opened& before = holder(rank - 1);
+            largest = *std::max_element(before.keys.begin(), before.keys.end());
+        }
+        cut.at = value_of(key), cut.last = value_of(cut.inside || !rank ? key : largest);
         return cut;
     }
 };
 
-constexpr Whole PANEL = 32;  // columns that are turned at once: two lines of the cache for float32
+constexpr Whole PANEL = 128;  // columns that are turned at once
+constexpr Whole SQUARE = 8;
+
+// A square of keys, turned: blocks beside the diagonal change places, those of one, of two, of four.
+inline void turn_square(const float* from, Whole stride, std::uint32_t* into, Whole n) {
+    typedef std::uint32_t Row __attribute__((vector_size(4 * SQUARE)));
+    Row rows[SQUARE];
+    for (Whole i = 0; i < SQUARE; ++i) std::memcpy(&rows[i], from + i * stride, sizeof rows[i]);
+    const Row first[3] = {{0, 8, 2, 10, 4, 12, 6, 14}, {0, 1, 8, 9, 4, 5, 12, 13}, {0, 1, 2, 3, 8, 9, 10, 11}};
+    const Row second[3] = {{1, 9, 3, 11, 5, 13, 7, 15}, {2, 3, 10, 11, 6, 7, 14, 15}, {4, 5, 6, 7, 12, 13, 14, 15}};
+    _Pragma("GCC unroll 3") for (int stage = 0; stage < 3; ++stage)
+        _Pragma("GCC unroll 8") for (Whole i = 0; i < SQUARE; ++i) {
+            if (i & (1 << stage)) continue;
+            Row above = rows[i], below = rows[i + (1 << stage)];
+            rows[i] = __builtin_shuffle(above, below, first[stage]);
+            rows[i + (1 << stage)] = __builtin_shuffle(above, below, second[stage]);
+        }
+    for (Whole c = 0; c < SQUARE; ++c) {
+        rows[c] &= 0x7FFFFFFF;  // as key_of does
+        std::memcpy(into + c * n, &rows[c], sizeof rows[c]);
+    }
+}
+inline void turn_square(const double* from, Whole stride, std::uint64_t* into, Whole n) {
+    for (Whole c = 0; c < SQUARE; ++c)
+        for (Whole i = 0; i < SQUARE; ++i) into[c * n + i] = key_of(from[i * stride + c]);
+}
+
+// Keys of some columns, one column behind the other.
+template <class T> void turn(Matrix<T> values, Whole first, Whole width, typename Key<T>::Bits* into) {
+    constexpr Whole ahead = 2 * SQUARE;
+    Whole n = values.n, i = 0, c = 0;
+    for (; i + SQUARE <= n; i += SQUARE) {
+        for (Whole next = i + ahead; next < std::min(n, i + ahead + SQUARE); ++next)
+            for (c = 0; c < width; c += Whole(64 / sizeof(T))) __builtin_prefetch(values.row(next) + first + c);
+        for (c = 0; c + SQUARE <= width; c += SQUARE)
+            turn_square(values.row(i) + first + c, values.stride, into + c * n + i, n);
+        for (; c < width; ++c)
+            for (Whole row = i; row < i + SQUARE; ++row) into[c * n + row] = key_of(values.row(row)[first + c]);
+    }
+    for (; i < n; ++i)
+        for (c = 0; c < width; ++c) into[c * n + i] = key_of(values.row(i)[first + c]);
+}
 
 // Six rows of whole numbers for each column and cut: two limbs of the sum, then the group of ties; and two of values.
 template <class T>
@@ -132,19 +247,22 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
                  Whole threads) {
     typedef typename Key<T>::Bits K;
     Whole n = values.n, v = values.width, panels = (v + PANEL - 1) / PANEL, cells = v * count;
-    std::vector<std::vector<K>> keys(threads, std::vector<K>(std::min(PANEL, v) * n));
+    std::vector<std::unique_ptr<K[]>> keys;
+    for (Whole share = 0; share < threads; ++share) keys.emplace_back(new K[std::min(PANEL, v) * n + 1]);
     in_shares(panels, threads, [&](Whole share, Whole begin, Whole end) {
         Column<K> column;
         std::vector<Cut> found(count);
-        K* turned = keys[share].data();
+        std::vector<std::vector<K>> hits(PANEL);
+        K* turned = keys[share].get();
         for (Whole first = begin * PANEL; first < std::min(end * PANEL, v); first += PANEL) {
             Whole width = std::min(PANEL, v - first);
+            turn(values, first, width, turned);
+            for (std::vector<K>& each : hits) each.clear();
             for (Whole i = 0; i < n; ++i)
-                for (Whole c = 0; c < width; ++c) turned[c * n + i] = packed(values.row(i)[first + c], false);
-            for (Whole i = 0; i < n; ++i)
-                if (targets[i] >= first && targets[i] < first + width) turned[(targets[i] - first) * n + i] |= 1;
+                if (targets[i] >= first && targets[i] < first + width)
+                    hits[targets[i] - first].push_back(turned[(targets[i] - first) * n + i]);
             for (Whole c = 0; c < width; ++c) {
-                column.find(turned + c * n, n, cuts, count, found.data());
+                column.find(turned + c * n, n, hits[c], cuts, count, found.data());
                 for (Whole place = 0; place < count; ++place) {
                     const Cut& cut = found[place];
                     Whole cell = (first + c) * count + place;

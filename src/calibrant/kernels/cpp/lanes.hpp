@@ -11,6 +11,9 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -171,39 +174,110 @@ inline Naturals units_and_one(Doubles p) { return same_bits<Naturals>(p + 1.0); 
 
 constexpr double MAGIC = 6755399441055744.0;  // 1.5 * 2^52: whole numbers stand in the lowest bits of sums with it
 constexpr Whole MAGIC_BITS = 0x4338000000000000;
-constexpr double LN2 = 0.6931471805599453;
-
-// exp(x) of x from -708 to 709, to some 1e-15: 2^k times a polynomial of what is left, fitted on its range.
-inline Doubles raised_inside(Doubles x) {
-    Doubles shifted = x * 1.4426950408889634 + MAGIC;
-    Doubles r = x - (shifted - MAGIC) * LN2, r2 = r * r, r4 = r2 * r2;
-    Doubles a = (r * 1.0000000000000067 + 1.0) + (r * 0.16666666666554314 + 0.5000000000000006) * r2;
-    Doubles b = (r * 0.008333333385699212 + 0.041666666666573066) +
-                (r * 0.00019841170230570286 + 0.001388888893251478) * r2;
-    Doubles c = (r * 2.764019739169484e-06 + 2.480150431378554e-05) + r2 * 2.7626371065696354e-07;
-    Doubles power = a + (b + c * r4) * r4;
-    return same_bits<Doubles>(same_bits<Naturals>(power) + moved_up<52>(same_bits<Naturals>(shifted)));
+// a * b + c, rounded once: the machine's own instruction, or slowly the same bits.
+inline Doubles fused(Doubles a, Doubles b, Doubles c) {
+#if defined(__AVX512F__)
+    EACH(a.part[i] = _mm512_fmadd_pd(a.part[i], b.part[i], c.part[i]))
+#elif defined(__FMA__)
+    EACH(a.part[i] = _mm256_fmadd_pd(a.part[i], b.part[i], c.part[i]))
+#else
+    double sums[8];
+    for (int lane = 0; lane < 8; ++lane) sums[lane] = __builtin_fma(a[lane], b[lane], c[lane]);
+    a = Doubles::at(sums);
+#endif
+    return a;
 }
 
-// The same, and 0 below -708.
+inline Floats fused(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+    EACH(a.part[i] = _mm512_fmadd_ps(a.part[i], b.part[i], c.part[i]))
+#elif defined(__FMA__)
+    EACH(a.part[i] = _mm256_fmadd_ps(a.part[i], b.part[i], c.part[i]))
+#else
+    float sums[16];
+    for (int lane = 0; lane < 16; ++lane) sums[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+    a = Floats::at(sums);
+#endif
+    return a;
+}
+
+// The bits of 2^(j / 16), less j where it stands in a power of two of sixteenths.
+alignas(64) constexpr Bits ROOTS[16] = {
+    0x3ff0000000000000, 0x3fefb5586cf9890f, 0x3fef72b83c7d517b, 0x3fef387a6e756238,
+    0x3fef06fe0a31b715, 0x3feedea64c123422, 0x3feebfdad5362a27, 0x3feeab07dd485429,
+    0x3feea09e667f3bcd, 0x3feea11473eb0187, 0x3feeace5422aa0db, 0x3feec49182a3f090,
+    0x3feee89f995ad3ad, 0x3fef199bdd85529c, 0x3fef5818dcfba487, 0x3fefa4afa2a490da,
+};
+
+inline Naturals roots_at(Naturals places) {
+#if defined(__AVX512F__)
+    const Naturals low = Naturals::at(ROOTS), high = Naturals::at(ROOTS + 8);
+    EACH(places.part[i] = (Naturals::Vector)_mm512_permutex2var_epi64((__m512i)low.part[i], (__m512i)places.part[i],
+                                                                      (__m512i)high.part[i]))
+#elif defined(__AVX2__)
+    places = places & Bits(15);
+    EACH(places.part[i] = (Naturals::Vector)_mm256_i64gather_epi64(reinterpret_cast<const long long*>(ROOTS),
+                                                                   (__m256i)places.part[i], 8))
+#else
+    Bits roots[8];
+    for (int lane = 0; lane < 8; ++lane) roots[lane] = ROOTS[places[lane] & 15];
+    places = Naturals::at(roots);
+#endif
+    return places;
+}
+
+// A statement for each of several packs: steps of one exponential wait for each other, those of several do not.
+#define ALONGSIDE(statement)                     \
+    _Pragma("GCC unroll 8") for (int i = 0; i < count; ++i) { \
+        statement;                               \
+    }
+
+// Powers of what is left of x, less the powers of 2^(1 / 16), fitted on its range: to 1e-14, or to the last bit.
+constexpr double BRIEF[] = {1.0,                    0.04332169878499658,    0.0009383847926296646,
+                            1.3550807778387664e-05, 1.4676387238435006e-07, 1.2716049516906705e-09};
+constexpr double LONG[] = {1.0,
+                           0.04332169878499661,
+                           0.0009383847928089873,
+                           1.355080777749983e-05,
+                           1.4676100321837672e-07,
+                           1.2716085030349987e-09,
+                           9.181334960907254e-12};
+
+// exp(x) of x from -708 to 709: 2^(k / 16) from a table, times a polynomial of what is left.
+template <int count, int terms> inline void raise_inside(Doubles (&x)[count], const double (&powers)[terms]) {
+    const Doubles sixteenths = 23.083120654223414;
+    Doubles shifted[count], power[count];
+    ALONGSIDE(shifted[i] = fused(x[i], sixteenths, Doubles(MAGIC)))
+    ALONGSIDE(x[i] = fused(x[i], sixteenths, Doubles(MAGIC) - shifted[i]))
+    ALONGSIDE(power[i] = powers[terms - 1])
+    _Pragma("GCC unroll 8") for (int term = terms - 2; term >= 0; --term)
+        ALONGSIDE(power[i] = fused(power[i], x[i], powers[term]))
+    ALONGSIDE(Naturals k = same_bits<Naturals>(shifted[i]);
+              x[i] = same_bits<Doubles>(roots_at(k) + moved_up<48>(k)) * power[i])
+}
+
+constexpr double LEAST = -708.0;
+
+// The same to some 1e-16, and 0 below -708.
 inline Doubles raised(Doubles x) {
-    const Doubles least = -708.0;
-    Wholes inside = x > least;
-    Doubles power = raised_inside(chosen(inside, x, least));
-    return same_bits<Doubles>(same_bits<Wholes>(power) & inside);
+    Wholes inside = x > Doubles(LEAST);
+    Doubles power[1] = {chosen(inside, x, Doubles(LEAST))};
+    raise_inside(power, LONG);
+    return same_bits<Doubles>(same_bits<Wholes>(power[0]) & inside);
 }
 
-// As above in float32, to some 1e-7; 0 below -87.
-inline Floats raised(Floats x) {
-    const Floats least = -87.0f;
-    Ints inside = x > least;
-    x = chosen(inside, x, least);
-    Floats shifted = x * 1.44269504f + 12582912.0f;
-    Floats k = shifted - 12582912.0f, r = (x - k * 0.693359375f) - k * -2.12194440e-4f, r2 = r * r;
-    Floats high = (r * 0.0083751348f + 0.041666353f) + r2 * 0.0013941119f;
-    Floats power = (r * 1.0f + 1.0f) + ((r * 0.16666415f + 0.5f) + high * r2) * r2;
-    ShortNaturals bits = same_bits<ShortNaturals>(power) + moved_up<23>(same_bits<ShortNaturals>(shifted));
-    return same_bits<Floats>(same_bits<Ints>(bits) & inside);
+// 2^(x * scale) in float32 of products from -126 to 126, to some 1e-7.
+template <int count> inline void raise_inside(Floats (&x)[count], Floats scale) {
+    const Floats magic = 12582912.0f;  // 1.5 * 2^23
+    constexpr float powers[] = {1.0f, 0.693147182f, 0.240226507f, 0.0555035695f, 0.00961808302f, 0.00133908633f, 0.000154531634f};
+    Floats shifted[count], power[count];
+    ALONGSIDE(shifted[i] = fused(x[i], scale, magic))
+    ALONGSIDE(x[i] = fused(x[i], scale, magic - shifted[i]))
+    ALONGSIDE(power[i] = powers[6])
+    _Pragma("GCC unroll 8") for (int term = 5; term >= 0; --term)
+        ALONGSIDE(power[i] = fused(power[i], x[i], Floats(powers[term])))
+    ALONGSIDE(x[i] = same_bits<Floats>(same_bits<ShortNaturals>(power[i]) +
+                                       moved_up<23>(same_bits<ShortNaturals>(shifted[i]))))
 }
 
 // ln(x) of normal x above 0, to some 1e-16: 2 atanh((m - 1) / (m + 1)) of the significand, and its power of two.

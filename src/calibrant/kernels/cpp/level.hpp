@@ -39,6 +39,15 @@ template <class Work> int in_type(Whole wide, Work work) {
 #define GIVEN (Given{first, n, width, stride, wide})
 #define EDGES const double *inner, Whole edges, Whole right, double grain
 
+// Whether a product and a sum are one instruction; without it, what is fused takes long.
+KERNEL(fuses)() {
+#if defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 KERNEL(survey)(MATRIX, double* extremes, Whole* top, void* largest, Whole threads) {
     return in_type(wide, [&](auto type) {
         typedef decltype(type) T;
@@ -165,13 +174,16 @@ KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count
     });
 }
 
-KERNEL(pair_sums)(MATRIX, const double* residuals, const double* counts, double scale, Whole squared, double* sums,
-                  double* selves, Whole threads) {
+KERNEL(pair_sums)(MATRIX, const double* residuals, const double* counts, double scale, Whole squared, Whole begin,
+                  Whole end, double* sums, double* selves, Whole threads) {
     return in_type(wide, [&](auto) {
-        auto points = GIVEN.of<double>();
+        std::vector<Whole> truth(n);
+        Sample sample{GIVEN.of<double>(), residuals, counts, truth.data()};
         if (squared)
-            pair_sums<true>(points, residuals, counts, scale, sums, selves, threads);
+            pair_sums(sample, Terms<true>(sample, scale), begin, end, sums, selves, threads);
+        else if (one_true(sample.points, residuals, truth.data(), threads))
+            pair_sums(sample, SharedTerms(sample, scale), begin, end, sums, selves, threads);
         else
-            pair_sums<false>(points, residuals, counts, scale, sums, selves, threads);
+            pair_sums(sample, Terms<false>(sample, scale), begin, end, sums, selves, threads);
     });
 }

@@ -14,39 +14,41 @@ template <class T> inline Doubles eight_of(const T* row, Whole j, Whole width) {
 }
 
 // The sums of exp(z - top) and of its square over all classes but the top one.
-struct Beside {
-    Doubles sum[2] = {0.0, 0.0}, square[2] = {0.0, 0.0};
-
-    void add(int half, Doubles e) {
-        sum[half] += e;
-        square[half] += e * e;
-    }
-};
-
-template <class T> void sums_beside_top(const T* row, Whole width, Whole top, double& rest, double& squares) {
+template <class T>
+void sums_beside_top(const T* row, Whole width, Whole top, bool near, double& rest, double& squares) {
+    constexpr int count = 8;
+    constexpr Whole step = 8 * count;
     const Doubles largest = double(row[top]);
-    Whole full = width / 16 * 16, home = top / 16 * 16;
-    Beside sums;
-    auto add = [&](Whole begin, Whole end) {
-        for (Whole j = begin; j < end; j += 16)
-            for (int half = 0; half < 2; ++half) sums.add(half, raised(eight(row + j + 8 * half) - largest));
-    };
-    auto add_part = [&](Whole j) {
-        for (int half = 0; half < 2 && j + 8 * half < width; ++half) {
-            Whole first = j + 8 * half;
-            Doubles e = raised(eight_of(row, first, width) - largest);
-            if (top >= first && top < first + 8) e.set(int(top - first), 0.0);
-            sums.add(half, e);
+    Doubles sum[2] = {0.0, 0.0}, square[2] = {0.0, 0.0};
+    T last[step];
+    for (Whole j = 0; j < width; j += step) {
+        const T* from = row + j;
+        Whole end = std::min(step, width - j), left_out = top - j;
+        if (end < step) {
+            std::fill(std::copy(from, row + width, last), last + step, row[top]);
+            from = last;
         }
-    };
-    add(0, std::min(home, full));
-    if (home < full) {
-        add_part(home);
-        add(home + 16, full);
+        Doubles e[count];
+        ALONGSIDE(e[i] = eight(from + 8 * i) - largest)
+        if (!near)
+            ALONGSIDE(e[i] = raised(e[i]))
+        else if (sizeof(T) == sizeof(float))
+            raise_inside(e, BRIEF);  // its logits are rounded more
+        else
+            raise_inside(e, LONG);
+        bool inside = left_out >= 0 && left_out < step;
+        if (inside || end < step) {
+            double each[step];
+            ALONGSIDE(e[i].store(each + 8 * i))
+            if (inside) each[left_out] = 0.0;
+            std::fill(each + end, each + step, 0.0);
+            ALONGSIDE(e[i] = Doubles::at(each + 8 * i))
+        }
+        ALONGSIDE(sum[i % 2] += e[i])
+        ALONGSIDE(square[i % 2] = fused(e[i], e[i], square[i % 2]))
     }
-    if (full < width) add_part(full);
-    rest = added(sums.sum[0] + sums.sum[1]);
-    squares = added(sums.square[0] + sums.square[1]);
+    rest = added(sum[0] + sum[1]);
+    squares = added(square[0] + square[1]);
 }
 
 template <class T>
@@ -56,10 +58,11 @@ void survey_logits(Matrix<T> logits, double* extremes, Whole* top, double* large
     in_shares(logits.n, threads, [&](Whole share, Whole begin, Whole end) {
         Extremes<T> part;
         for (Whole i = begin; i < end; ++i) {
-            T most;
-            survey_row(logits.row(i), logits.width, part, top[i], most);
+            const T* row = logits.row(i);
+            T least, most;
+            survey_row(row, logits.width, part, top[i], least, most);
             largest[i] = most;
-            sums_beside_top(logits.row(i), logits.width, top[i], rest[i], squares[i]);
+            sums_beside_top(row, logits.width, top[i], double(least) - double(most) > LEAST, rest[i], squares[i]);
         }
         parts[share] = part;
     });
@@ -104,52 +107,60 @@ struct Moments {
     double logarithm, mean, square;
 };
 
-template <class T> Moments moments_of(const T* row, Whole width, double top, double inverse, bool slopes) {
-    Doubles total[2] = {0.0, 0.0}, first[2] = {0.0, 0.0}, second[2] = {0.0, 0.0};
-    const Doubles nothing = -std::numeric_limits<double>::infinity();
-    for (Whole j = 0; j < width; j += 16) {
-        for (int half = 0; half < 2 && j + 8 * half < width; ++half) {
-            Doubles u = eight_of(row, j + 8 * half, width) - top;
-            u = chosen(u > nothing, u, Doubles(-1e300));  // beyond the end, or too far below: e * u is 0
-            Doubles e = raised(u * inverse);
-            total[half] += e;
-            if (!slopes) continue;
-            first[half] += e * u;
-            second[half] += e * u * u;
-        }
-    }
-    double sum = added(total[0] + total[1]);
-    return {std::log(sum), added(first[0] + first[1]) / sum, added(second[0] + second[1]) / sum};
+inline Floats loaded(const float* from, Floats) { return Floats::at(from); }
+template <class T> inline Doubles loaded(const T* from, Doubles) { return eight(from); }
+
+template <int count> inline void raise(Floats (&x)[count], float inverse) {
+    raise_inside(x, Floats(inverse * 1.44269504f));
+}
+template <int count> inline void raise(Doubles (&x)[count], double inverse) {
+    ALONGSIDE(x[i] = x[i] * inverse)
+    raise_inside(x, LONG);
 }
 
-// As above in float32, sums of a row too.
-inline Moments narrow_moments_of(const float* row, Whole width, float top, float inverse, bool slopes) {
-    Floats total[2] = {0.0f, 0.0f}, first[2] = {0.0f, 0.0f}, second[2] = {0.0f, 0.0f};
-    Whole j = 0;
-    for (; j + 32 <= width; j += 32) {
-        for (int half = 0; half < 2; ++half) {
-            Floats u = Floats::at(row + j + 16 * half) - top, e = raised(u * inverse);
-            total[half] += e;
-            if (!slopes) continue;
-            e = e * u;
-            first[half] += e;
-            second[half] += e * u;
+// In packs P of float32 or float64; below `lowest`, a product of z - top and inverse adds nothing.
+template <class P, class T>
+Moments moments_of(const T* row, Whole width, T top, double inverse, double lowest, bool slopes) {
+    typedef decltype(P{}[0]) E;
+    constexpr int count = 4;
+    constexpr Whole step = count * P::count;
+    const P least = E(lowest / inverse), largest = E(top);
+    P total[count], first[count], second[count];
+    ALONGSIDE(total[i] = first[i] = second[i] = E(0))
+    T last[step];
+    for (Whole j = 0; j < width; j += step) {
+        const T* from = row + j;
+        if (j + step > width) {
+            std::fill(std::copy(from, row + width, last), last + step, top);
+            from = last;
         }
+        P u[count], e[count];
+        ALONGSIDE(u[i] = loaded(from + i * P::count, P()) - largest)
+        ALONGSIDE(e[i] = u[i] = chosen(u[i] > least, u[i], least))
+        raise(e, E(inverse));
+        if (j + step > width) {
+            E each[step];
+            ALONGSIDE(e[i].store(each + i * P::count))
+            std::fill(each + (width - j), each + step, E(0));
+            ALONGSIDE(e[i] = P::at(each + i * P::count))
+        }
+        ALONGSIDE(total[i] += e[i])
+        if (!slopes) continue;
+        ALONGSIDE(e[i] = e[i] * u[i])
+        ALONGSIDE(first[i] += e[i])
+        ALONGSIDE(second[i] = fused(e[i], u[i], second[i]))
     }
-    double sum = added(total[0] + total[1]), one = added(first[0] + first[1]), two = added(second[0] + second[1]);
-    for (; j < width; ++j) {
-        double u = row[j] - top, e = std::exp(u * inverse);
-        sum += e, one += e * u, two += e * u * u;
-    }
-    return {std::log(sum), one / sum, two / sum};
+    const auto sum_of = [](P(&sums)[count]) { return added((sums[0] + sums[1]) + (sums[2] + sums[3])); };
+    double sum = sum_of(total);
+    return {std::log(sum), sum_of(first) / sum, sum_of(second) / sum};
 }
 
 inline Moments moments_in(const double* row, Whole width, double top, double inverse, bool slopes, bool) {
-    return moments_of(row, width, top, inverse, slopes);
+    return moments_of<Doubles>(row, width, top, inverse, LEAST, slopes);
 }
 inline Moments moments_in(const float* row, Whole width, float top, double inverse, bool slopes, bool narrow) {
-    return narrow ? narrow_moments_of(row, width, top, float(inverse), slopes)
-                  : moments_of(row, width, top, inverse, slopes);
+    return narrow ? moments_of<Floats>(row, width, top, inverse, -87.0, slopes)
+                  : moments_of<Doubles>(row, width, top, inverse, LEAST, slopes);
 }
 
 template <class T>

@@ -3,7 +3,7 @@
 
 KERNEL(runs)(int level) {
 #if defined(__x86_64__)
-    if (level == 1) return __builtin_cpu_supports("avx2");
+    if (level == 1) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (level == 2)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

@@ -15,7 +15,8 @@ template <class T> struct Extremes {
     }
 };
 
-template <class T> void survey_row(const T* row, Whole width, Extremes<T>& all, Whole& top, T& largest) {
+template <class T>
+void survey_row(const T* row, Whole width, Extremes<T>& all, Whole& top, T& smallest, T& largest) {
     typedef typename Mask<T>::Pack Places;
     typedef decltype(Places{}[0]) Place;
     constexpr Whole L = Pack<T>::count;
@@ -34,8 +35,8 @@ template <class T> void survey_row(const T* row, Whole width, Extremes<T>& all, 
             step = step + Place(1);
         }
     }
-    T smallest = infinity, total = 0;
-    largest = -infinity, top = 0;
+    T total = 0;
+    smallest = infinity, largest = -infinity, top = 0;
     for (Whole lane = 0; lane < L && j; ++lane) {
         smallest = std::min<T>(smallest, low[lane]);
         total += sum[0][lane] + sum[1][lane];
@@ -59,7 +60,8 @@ void survey(Matrix<T> values, double* extremes, Whole* top, T* largest, Whole th
     std::vector<Extremes<T>> parts(threads);
     in_shares(values.n, threads, [&](Whole share, Whole begin, Whole end) {
         Extremes<T> part;
-        for (Whole i = begin; i < end; ++i) survey_row(values.row(i), values.width, part, top[i], largest[i]);
+        T least;
+        for (Whole i = begin; i < end; ++i) survey_row(values.row(i), values.width, part, top[i], least, largest[i]);
         parts[share] = part;
     });
     Extremes<T> all;

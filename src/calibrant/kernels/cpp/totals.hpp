@@ -33,6 +33,18 @@ template <class T> class Edges {
         return code;
     }
 
+    // Of so many values that lie side by side, by comparing them with every edge: for few edges.
+    void codes(const T* values, typename Mask<T>::Pack& codes) const {
+        typedef typename Mask<T>::Pack Places;
+        const Pack<T> x = Pack<T>::at(values);
+        codes = decltype(Places{}[0])(0);
+        for (std::size_t place = 0; place + 1 < edges_.size(); ++place) {
+            const Pack<T> edge = edges_[place];
+            codes = codes - (right_ ? x > edge : x >= edge);  // what is true is -1
+        }
+    }
+    bool few() const { return edges_.size() <= 32 && !grain_; }
+
     Whole bins() const { return Whole(edges_.size()); }
     T first() const { return edges_[0]; }
     bool plain() const { return !grain_; }
@@ -98,19 +110,28 @@ void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edge
         Bits units;
         Bits counts;  // hits above 2^32, all below
     };
+    constexpr Whole L = Pack<T>::count;
+    const bool side_by_side = outputs.stride == 1 && edges.few();
     Whole bins = edges.bins();
     std::vector<Cell> table(4 * bins);
     for (Whole start = begin; start < end; start += TOGETHER) {
         Whole stop = std::min(end, start + TOGETHER), i = start;
-        auto add = [&](Whole turn, Whole row) {
-            T value = *outputs.row(row);
-            Cell& cell = table[4 * edges.code(value) + turn];
-            cell.units += Bits(unit(value));
+        auto add = [&](Whole turn, Whole row, Whole code, Bits units) {
+            Cell& cell = table[4 * code + turn];
+            cell.units += units;
             cell.counts += (Bits(~Whole(targets[row])) >> 63 << 32) + 1;  // the sign, for a branch would guess wrongly
         };
-        for (; i + 4 <= stop; i += 4)
-            for (int turn = 0; turn < 4; ++turn) add(turn, i + turn);
-        for (; i < stop; ++i) add(0, i);
+        for (; side_by_side && i + L <= stop; i += L) {
+            typename Mask<T>::Pack code;
+            Bits units[L];
+            edges.codes(outputs.row(i), code);
+            for (Whole lane = 0; lane < L; lane += 8)
+                (units_and_one(eight(outputs.row(i) + lane)) - Bits(ONE)).store(units + lane);
+            decltype(code[0]) codes[L];
+            code.store(codes);
+            for (Whole lane = 0; lane < L; ++lane) add(lane % 4, i + lane, Whole(codes[lane]), units[lane]);
+        }
+        for (; i < stop; ++i) add(i % 4, i, edges.code(*outputs.row(i)), Bits(unit(*outputs.row(i))));
         for (Whole place = 0; place < 4 * bins; ++place) {
             Cell& cell = table[place];
             if (!cell.counts) continue;
