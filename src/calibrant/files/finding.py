@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.checks import is_whole, number
-from calibrant.door.arrays import MISSING, Array, absent
+from calibrant.door.arrays import Array, absent
 from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.options import OPTIONS, LabelOptions, changed
 from calibrant.door.samples import refuse_other_names
