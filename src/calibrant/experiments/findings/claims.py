@@ -1,0 +1,214 @@
+"""Claims: sentences of the literature that data can contradict, and what data say about them.
+
+A claim names the margins that its sentence says are above 0, each a mean over seeds with its standard error, and the
+data under which the sentence is false. How often its rule says "holds" of such data is what the rule is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+LEVEL = 0.05
+"""How often, at most, a rule may say that a claim holds which does not."""
+HOLDS, CONTRADICTED, UNDECIDED, UNTESTABLE = "holds", "contradicted", "undecided", "not testable here"
+VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED, UNTESTABLE)
+
+Data = TypeVar("Data")
+
+
+class UntestableError(Exception):
+    """These data cannot say anything about a claim, and why."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one part of a claim is true: above 0 where it is, below 0 where it is not.
+
+    A mean over independent seeds, its standard error and the degrees of freedom of a t test.
+
+    >>> margin = Difference.of("EW less EM", [1.0, 2.0, 3.0])
+    >>> print(margin)
+    EW less EM +2.00 ± 0.58
+    >>> round(margin.p_above, 3), round(margin.p_below, 3)
+    (0.037, 0.963)
+    """
+
+    name: str
+    mean: float
+    error: float
+    df: float
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> Difference:
+        """The margin of one value a seed; nan values are left out."""
+        array = np.asarray(values, np.float64)
+        kept = array[~np.isnan(array)]
+        if not len(kept):
+            return cls(name, math.nan, math.nan, math.nan)
+        error = float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan
+        return cls(name, float(kept.mean()), error, len(kept) - 1)
+
+    @classmethod
+    def between(cls, name: str, values: Any, others: Any) -> Difference:
+        """The mean of values less that of others that are of other seeds (Welch's t test).
+
+        >>> print(Difference.between("a less b", [2.0, 4.0], [1.0, 1.0, 1.0]))
+        a less b +2.00 ± 1.00
+        """
+        first, second = (cls.of(name, each) for each in (values, others))
+        variances = first.error**2, second.error**2
+        total = sum(variances)
+        parts = sum(each**2 / df for each, df in zip(variances, (first.df, second.df), strict=True) if df > 0)
+        df = total**2 / parts if parts > 0 else first.df + second.df
+        return cls(name, first.mean - second.mean, math.sqrt(total), df)
+
+    @property
+    def p_above(self) -> float:
+        """The p-value of the test that the margin is not above 0."""
+        return _upper_tail(self.mean, self.error, self.df)
+
+    @property
+    def p_below(self) -> float:
+        """The p-value of the test that the margin is not below 0."""
+        return _upper_tail(-self.mean, self.error, self.df)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.mean:+.2f} ± {self.error:.2f}"
+
+
+def _upper_tail(mean: float, error: float, df: float) -> float:
+    """Of Student's t; 1 where nothing can be said."""
+    from scipy.special import stdtr  # type: ignore[import-untyped]
+
+    if not error >= 0 or math.isnan(mean):
+        return 1.0
+    if error == 0:
+        return 0.0 if mean > 0 else 1.0
+    return float(stdtr(df, -mean / error))
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What data say about a claim: a word, the margins behind it, and why nothing can be said."""
+
+    word: str
+    margins: tuple[Difference, ...] = ()
+    needed: int = 0
+    """How many margins must be above 0 for the claim to hold."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.word == UNTESTABLE:
+            return self.reason
+        if len(self.margins) == 1:
+            return str(self.margins[0])
+        above = sum(margin.p_above <= LEVEL for margin in self.margins)
+        below = sum(margin.p_below <= LEVEL for margin in self.margins)
+        ranked = sorted(self.margins, key=lambda margin: (margin.p_above, -margin.mean))
+        counts = f"{above} of {len(self.margins)} clearly above 0 ({self.needed} needed), {below} clearly below"
+        return f"{counts}; the least: {ranked[-1]}"
+
+
+def judged(margins: Sequence[Difference], share: float = 1.0) -> Judgement:
+    r"""Whether at least a share of the margins is above 0: it holds, is contradicted, or stays undecided.
+
+    With m margins of which k must be above 0, it holds where the k-th smallest p-value times m - k + 1 is at most
+    `LEVEL`, and is contradicted where the same is shown of "at least m - k + 1 margins are below 0". If fewer than k
+    margins are above 0, the first happens with probability at most `LEVEL`, however the margins depend on each other.
+
+    References: Benjamini & Heller (2008), *Screening for partial conjunction hypotheses*, Biometrics 64.
+
+    >>> clear, open, against = Difference("a", 2.0, 0.1, 9), Difference("b", 0.1, 0.1, 9), Difference("c", -2.0, 0.1, 9)
+    >>> judged([clear, clear]).word, judged([clear, open]).word, judged([clear, against]).word
+    ('holds', 'undecided', 'contradicted')
+    >>> judged([clear, clear, clear, against], share=0.75).word
+    'holds'
+    """
+    if not margins:
+        return Judgement(UNTESTABLE, reason="there is nothing to compare")
+    needed = max(1, math.ceil(share * len(margins) - 1e-9))
+    word = UNDECIDED
+    if _partial([margin.p_above for margin in margins], needed) <= LEVEL:
+        word = HOLDS
+    elif _partial([margin.p_below for margin in margins], len(margins) - needed + 1) <= LEVEL:
+        word = CONTRADICTED
+    return Judgement(word, tuple(margins), needed)
+
+
+def _partial(pvalues: Sequence[float], needed: int) -> float:
+    """The p-value of the test that fewer than so many of the alternatives are true."""
+    return (len(pvalues) - needed + 1) * sorted(pvalues)[needed - 1]
+
+
+@dataclass(frozen=True)
+class Claim(Generic[Data]):
+    """A sentence of a paper in its sense, where it stands, what must be above 0, and data under which it is false.
+
+    `margins` computes the margins from data and may raise :class:`UntestableError`; at least a `share` of them must be
+    above 0. `false` makes, from a seed, data under which the sentence is not true; `false_words` says what they are.
+
+    >>> import numpy as np
+    >>> claim = Claim(
+    ...     words="the mean is above 0", source="nowhere", rule="a t test", unit="points",
+    ...     margins=lambda values: [Difference.of("mean", values)],
+    ...     false=lambda seed: np.random.default_rng(seed).normal(size=10), false_words="the mean is 0",
+    ... )
+    >>> claim.verdict(np.random.default_rng(0).normal(1.0, size=10)).word
+    'holds'
+    >>> claim.passes(200) <= 0.1
+    True
+    """
+
+    words: str
+    source: str
+    rule: str
+    margins: Callable[[Data], Sequence[Difference]]
+    false: Callable[[int], Data]
+    false_words: str
+    share: float = 1.0
+    unit: str = "points"
+
+    def verdict(self, data: Data) -> Judgement:
+        """What data say about the claim."""
+        try:
+            return judged(self.margins(data), self.share)
+        except UntestableError as reason:
+            return Judgement(UNTESTABLE, reason=str(reason))
+
+    def passes(self, repetitions: int, seed: int = 0) -> float:
+        """The share of so many data sets under which the claim is false of which the rule says that it holds."""
+        words = [self.verdict(self.false(seed + number)).word for number in range(repetitions)]
+        return words.count(HOLDS) / repetitions
+
+
+@dataclass(frozen=True)
+class OutOfReach:
+    """A claim that a study cannot test, and why; it is counted, so that no page leaves out what it did not try.
+
+    >>> OutOfReach("transformers are under-confident", "a paper", "none was trained").verdict(None).word
+    'not testable here'
+    """
+
+    words: str
+    source: str
+    reason: str
+
+    def verdict(self, data: object) -> Judgement:
+        """That nothing can be said."""
+        return Judgement(UNTESTABLE, reason=self.reason)
+
+
+def counted(verdicts: Iterable[Judgement]) -> str:
+    """How many claims have each verdict, in words.
+
+    >>> counted([judged([Difference("a", 2.0, 0.1, 9)]), Judgement(UNTESTABLE)])
+    '1 holds, 0 contradicted, 0 undecided, 1 not testable here'
+    """
+    counts = Counter(verdict.word for verdict in verdicts)
+    return ", ".join(f"{counts[word]} {word}" for word in VERDICTS)
