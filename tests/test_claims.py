@@ -8,9 +8,19 @@ import numpy as np
 import pytest
 
 from calibrant.experiments.findings.claims import (
-    CONTRADICTED, HOLDS, LEVEL, UNDECIDED, UNTESTABLE, Claim, Difference, Judgement, OutOfReach, UntestableError,
-    counted, judged,
-)  # fmt: skip
+    CONTRADICTED,
+    HOLDS,
+    LEVEL,
+    UNDECIDED,
+    UNTESTABLE,
+    Claim,
+    Difference,
+    Judgement,
+    OutOfReach,
+    UntestableError,
+    counted,
+    judged,
+)
 
 stats = pytest.importorskip("scipy.stats")
 SCRIPTS = Path(__file__).parents[1] / "scripts"

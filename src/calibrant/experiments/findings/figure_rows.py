@@ -298,9 +298,7 @@ def _answers(evidence: Evidence, variant: Variant) -> Iterator[Any]:
 
 def _hierarchy(evidence: Evidence) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """The levels of the data set's classes that are neither one group nor the classes themselves."""
-    every = evidence.variants()
-    levels = evidence.outcome(every[0].trials[0]).hierarchy if every else {}
-    return {level: members for level, members in levels.items() if 1 < len(members) < _classes(evidence)}
+    return {level: members for level, members in evidence.hierarchy.items() if 1 < len(members) < _classes(evidence)}
 
 
 def _names(evidence: Evidence) -> tuple[str, ...]:

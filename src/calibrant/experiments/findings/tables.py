@@ -22,7 +22,8 @@ def accuracy(evidence: Evidence) -> Sheet:
         for variant in variants
     }
     rows = [(label, *(cells.get((model, label), "-") for model in models)) for label in labels]
-    return Sheet("accuracy", f"Accuracy, {evidence.study.data.name}", ("method", *models), tuple(rows))
+    data = "given predictions" if evidence.study.data is None else evidence.study.data.name
+    return Sheet("accuracy", f"Accuracy, {data}", ("method", *models), tuple(rows))
 
 
 def metrics(evidence: Evidence) -> Sheet:

@@ -99,11 +99,11 @@ def run(folder: str | Path, options: Options, *, jobs: int = 1, shown: Callable[
 
     The first interruption stops after the epoch, with a checkpoint; the second at once.
     """
-    import torch  # noqa: F401 - what is missing is said before any trial begins
-
     study, store = reopen(folder, lease=options.lease)
-    for trial in study.trials()[:1]:
-        dataset(trial.data, options.data)  # what is missing is said before any trial begins
+    for trial in [trial for trial in study.trials() if trial.predictions is None][:1]:
+        import torch  # noqa: F401 - what is missing is said before any trial begins
+
+        dataset(trial.data, options.data)
     with watched(store, shown), polite() as stop:
         if jobs == 1:
             work(study, store, options, stop.is_set)
