@@ -28,8 +28,8 @@ def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Ite
     yield ""
     yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
     yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that at level {LEVEL:g}, is'
-    yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard errors'
-    yield "over seeds, compared within seeds."
+    yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard'
+    yield "errors over seeds, compared within seeds."
     yield ""
     rows = []
     for claim, judgement in judgements.items():

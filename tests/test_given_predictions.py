@@ -88,13 +88,22 @@ def test_its_numbers_are_those_of_the_files(evidence):
     assert evidence.values(base, "wsmcs") == pytest.approx([WSMCS(predictions).value])
 
 
-def test_figures_1_to_6_and_the_table_of_miscalibration_are_drawn(evidence, tmp_path):
+def test_figures_1_to_6_are_drawn(evidence, tmp_path):
     pytest.importorskip("matplotlib")
     paths = save_figures(evidence, tmp_path, FIGURES_1_TO_6)
     assert {path.stem for path in paths} == set(FIGURES_1_TO_6)
-    (table,) = tables_of(evidence, ["miscalibration"])
-    assert {"ECE %", "wsMCS", "accuracy %"} <= set(table.header)
-    assert len(table.rows) == 6
+
+
+def test_table_1_has_the_base_and_every_method_side_by_side(evidence):
+    (table,) = tables_of(evidence, ["side_by_side"])
+    first, second = table.records()
+    assert (first["model"], second["model"]) == ("first", "second network")
+    for method, label in (("", "base"), ("temperature", "temperature"), ("cwmcs", "cwmcs")):
+        variant = next(each for each in evidence.variants("second network") if each.method == method)
+        for name, spelled, factor in (("ECE %", "ece", 100), ("wsECE %", "wsece", 100), ("wsMCS", "wsmcs", 1)):
+            values = factor * evidence.values(variant, spelled)
+            assert second[f"{name}, {label}"].mean == pytest.approx(values.mean())
+            assert second[f"{name}, {label}"].n == 2
 
 
 def test_probabilities_stay_what_they_are(folder):
@@ -185,7 +194,9 @@ def pets(tmp_path):
 
 
 def test_test_rows_can_be_halved(pets):
-    usual, halved = (load("csv:pets.csv", root=pets, **how) for how in ({}, {"validation": 0.5, "validation_of": "test"}))
+    usual, halved = (
+        load("csv:pets.csv", root=pets, **how) for how in ({}, {"validation": 0.5, "validation_of": "test"})
+    )
     assert (len(usual.train), len(usual.validation), len(usual.test)) == (72, 8, 20)
     assert (len(halved.train), len(halved.validation), len(halved.test)) == (80, 10, 10)
 

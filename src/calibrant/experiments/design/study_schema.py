@@ -28,7 +28,10 @@ from calibrant.experiments.design.study_parts import (
 )
 from calibrant.experiments.training.trials import BASE, Trial
 
-TABLES = ("accuracy", "metrics", "post_processing", "miscalibration", "ece_by_method", "strengths", "per_class")
+TABLES = (
+    "accuracy", "metrics", "post_processing", "miscalibration", "side_by_side", "ece_by_method", "strengths",
+    "per_class",
+)  # fmt: skip
 """The tables that a study may ask for; :mod:`calibrant.experiments.findings.tables` makes them."""
 FIGURES = (
     "top_k", "ranked_confidence", "top_k_accuracy", "entropy", "groups", "hierarchy", "group_confidence",

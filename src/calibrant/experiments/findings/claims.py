@@ -168,7 +168,7 @@ class Claim(Generic[Data]):
     words: str
     source: str
     rule: str
-    margins: Callable[[Data], Sequence[Difference]]
+    margins: Callable[[Data], Iterable[Difference]]
     false: Callable[[int], Data]
     false_words: str
     share: float = 1.0
@@ -177,7 +177,7 @@ class Claim(Generic[Data]):
     def verdict(self, data: Data) -> Judgement:
         """What data say about the claim."""
         try:
-            return judged(self.margins(data), self.share)
+            return judged(list(self.margins(data)), self.share)
         except UntestableError as reason:
             return Judgement(UNTESTABLE, reason=str(reason))
 
