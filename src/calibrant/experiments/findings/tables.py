@@ -82,8 +82,8 @@ def side_by_side(evidence: Evidence) -> Sheet:
 
 
 def _three(evidence: Evidence, variant: Variant) -> tuple[Spread, Spread, Spread]:
-    shares = (_percent(evidence, variant, name) for name in ("ece", "wsece"))
-    return *shares, Spread.of(evidence.values(variant, "wsmcs"), digits=3)
+    ece, wsece = (_percent(evidence, variant, name) for name in ("ece", "wsece"))
+    return ece, wsece, Spread.of(evidence.values(variant, "wsmcs"), digits=3)
 
 
 def ece_by_method(evidence: Evidence) -> Sheet:
