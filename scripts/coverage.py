@@ -96,9 +96,9 @@ def page(items: list[dict[str, str]]) -> Iterator[str]:
     counts = Counter(item["state"] for item in items)
     yield "# What of the five documents is here"
     yield ""
-    yield "Written by `scripts/coverage.py` from `coverage.csv`; do not edit. Every definition, algorithm, table, figure"
-    yield "and experiment of the documents, the name that does it (in `calibrant`, or a script) and the test that checks"
-    yield "it. Figures and tables that repeat one another on other networks or data share a line."
+    yield "Written by `scripts/coverage.py` from `coverage.csv`; do not edit. Every definition, algorithm, table,"
+    yield "figure and experiment of the documents, the name that does it (in `calibrant`, or a script) and the test that"
+    yield "checks it. Figures and tables that repeat one another on other networks or data share a line."
     yield "The script stops where a name or a test does not exist."
     yield ""
     yield f"Of {len(items)} items: {', '.join(f'{state} {counts[state]}' for state in STATES)}."

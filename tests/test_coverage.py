@@ -1,4 +1,4 @@
-"""The list of what the five documents hold: names and tests that it names exist, and the page says what the list does."""
+"""The list of what the five documents hold: the names and tests in it exist, and the page says what the list does."""
 
 import importlib.util
 import sys
