@@ -29,8 +29,8 @@ from calibrant.experiments.design.study_parts import (
 from calibrant.experiments.training.trials import BASE, Trial
 
 TABLES = (
-    "accuracy", "metrics", "post_processing", "miscalibration", "side_by_side", "ece_by_method", "strengths",
-    "per_class",
+    "accuracy", "metrics", "post_processing", "miscalibration", "ece_by_method", "strengths", "per_class",
+    "side_by_side",
 )  # fmt: skip
 """The tables that a study may ask for; :mod:`calibrant.experiments.findings.tables` makes them."""
 FIGURES = (

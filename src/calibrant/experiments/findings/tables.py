@@ -142,10 +142,10 @@ TABLES: dict[str, Table] = {
         metrics,
         post_processing,
         miscalibration,
-        side_by_side,
         ece_by_method,
         strengths,
         per_class,
+        side_by_side,
     )
 }
 """Every table by its name."""
