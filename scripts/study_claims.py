@@ -13,6 +13,7 @@ from calibrant.experiments.findings.claims import Claim, OutOfReach
 
 MOST = 0.5
 ALMOST_ALL = 0.8
+OFTEN = 0.25
 KIRCHENBAUER = "Kirchenbauer, Oaks & Heim (2022)"
 NIXON = "Nixon et al. (2019)"
 AO = "Ao, Rueger & Siddharthan (2023)"
@@ -28,6 +29,12 @@ CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
         f"{KIRCHENBAUER}, section 5.1, figure 1",
         "at least nine tenths of the base's top-5 and full error are left, for 80 % of methods and networks",
         rules.little_gain, false_data.shrunk, "all methods leave nine tenths of the base's errors", share=ALMOST_ALL,
+    ),
+    Claim(
+        "ECE is a poor indicator: other errors often order two methods the other way round",
+        f"{KIRCHENBAUER}, sections 1 and 5.1",
+        "top-5, full, SCE, ACE and wsECE: clearly the other way round than ECE for a quarter of all pairs of methods",
+        rules.orders_differ, false_data.same_order, "all errors order the methods alike", share=OFTEN,
     ),
     Claim(
         "Label smoothing is worse than the base by all errors but those of the top label",

@@ -6,9 +6,10 @@ of which only mean and deviation were kept are compared by Welch's test, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from study_records import BASE, Records
@@ -53,6 +54,23 @@ def little_gain(records: Records) -> Iterator[Difference]:
                 values = {**records.values}
                 values[model, BASE, metric] = (1 - LITTLE) * values[model, BASE, metric]
                 yield replace(records, values=values).less(metric, model, method)
+
+
+def orders_differ(records: Records) -> Iterator[Difference]:
+    """For each two methods: another error, the other way round than ECE; as certain as the less certain of both."""
+    for model in records.models:
+        for pair in combinations(records.methods(model), 2):
+            first = records.less("ece", model, *pair)
+            for metric in ("top5_ece", "full_ece", "sce", "ace", "wsece"):
+                other = records.less(metric, model, *pair)
+                yield _reversed(first, other, f"{model}, {metric}, {pair[0]} and {pair[1]}")
+
+
+def _reversed(first: Difference, other: Difference, name: str) -> Difference:
+    """Above 0 where two differences have other signs; its t statistic is the smaller of theirs."""
+    mean = -other.mean * float(np.sign(first.mean))
+    steps = min(abs(first.mean) / first.error, abs(other.mean) / other.error)
+    return Difference(name, mean, abs(mean) / steps if steps else math.inf, min(first.df, other.df))
 
 
 def smoothing_harms(records: Records) -> Iterator[Difference]:
