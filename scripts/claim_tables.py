@@ -29,7 +29,7 @@ def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Ite
     yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
     yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that at level {LEVEL:g}, is'
     yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard'
-    yield "errors over seeds, compared within seeds."
+    yield "errors over seeds, or of what the rule names."
     yield ""
     rows = []
     for claim, judgement in judgements.items():

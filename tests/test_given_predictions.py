@@ -1,6 +1,7 @@
 """Studies of given predictions: files in the place of trainings, groups from the study's file, other splits of data."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -78,6 +79,20 @@ def test_a_study_of_given_predictions_needs_neither_data_nor_training(evidence):
     assert [variant.label for variant in evidence.variants("first")] == ["base", "temperature", "cwmcs"]
     assert [len(variant.trials) for variant in evidence.variants("second network")] == [2, 2, 2]
     assert all(row.state == "done" for row in evidence.rows)
+
+
+def test_torch_is_not_needed(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    runner.open_study(folder / "without", STUDY)
+    assert runner.run(folder / "without", runner.Options(data=str(folder))) == 0
+    assert runner.reopen(folder / "without")[1].counts()["done"] == 3
+
+
+def test_a_file_that_is_not_there_is_named_before_any_trial_begins(tmp_path):
+    runner.open_study(tmp_path / "store", STUDY)
+    with pytest.raises(CalibrationInputError, match=r"first_validation.npz: must be a file .* start from --data"):
+        runner.run(tmp_path / "store", runner.Options(data=str(tmp_path)))
+    assert runner.reopen(tmp_path / "store")[1].counts()["waiting"] == 3
 
 
 def test_its_numbers_are_those_of_the_files(evidence):

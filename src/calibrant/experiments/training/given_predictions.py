@@ -48,6 +48,24 @@ def given_outcome(trial: Trial, root: str | Path | None) -> Outcome:
     return Outcome(trial.to_json(), validation, test, classes, about={"seconds": 0.0})
 
 
+def require_files(trial: Trial, root: str | Path | None) -> None:
+    """Refuse a trial whose files of predictions are not there.
+
+    >>> files = {"test": {"file": "nowhere.npz"}}
+    >>> trial = Trial({}, {"name": "mlp", "predictions": files}, {}, {"kind": "none", "strength": 0.0}, seed=0)
+    >>> require_files(trial, None)
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: nowhere.npz: must be a file of predictions, got nothing there; \
+relative paths start from --data
+    """
+    asked: Mapping[str, Any] = trial.model["predictions"]
+    for part in ("validation", "test"):
+        path = (Path() if root is None else Path(root)) / asked[part]["file"] if part in asked else None
+        if path is not None and not path.is_file():
+            hint = "relative paths start from --data"
+            raise CalibrationInputError(str(path), "must be a file of predictions", got="nothing there", hint=hint)
+
+
 def _read(asked: Mapping[str, Any], folder: Path) -> tuple[Answers, tuple[str, ...]]:
     """The answers in a file, and the names of their classes."""
     path = folder / asked["file"]
