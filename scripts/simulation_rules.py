@@ -179,7 +179,9 @@ def falling_bias(world: Simulation) -> Iterator[Difference]:
 def twelve_points(world: Simulation) -> Iterator[Difference]:
     for law, error in zip(LAWS, world.twelve, strict=True):
         mean = world.values("EW", along(law, error), world.calibrated_sizes[0]).mean(axis=1)
-        yield Difference.of(f"{law}, truth {100 * error:g}: {SIMILAR:g} less |EW - 12|", SIMILAR - size(mean - 12))
+        yield Difference.of(
+            f"{law}, truth {100 * error:g}: {SIMILAR:g} less the distance of EW from 12", SIMILAR - size(mean - 12)
+        )
 
 
 def still_off(world: Simulation) -> Iterator[Difference]:
