@@ -94,7 +94,11 @@ def _upper_tail(mean: float, error: float, df: float) -> float:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What data say about a claim: a word, the differences behind it, and why nothing can be said."""
+    """What data say about a claim: a word, the differences behind it, and why nothing can be said.
+
+    >>> print(judged([Difference("a", 2.0, 0.1, 9), Difference("b", 0.1, 0.1, 9)]))
+    1 of 2 clearly above 0 (2 needed), 0 clearly below; the least: b +0.10 ± 0.10
+    """
 
     word: str
     differences: tuple[Difference, ...] = ()
