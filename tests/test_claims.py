@@ -24,9 +24,12 @@ from calibrant.experiments.findings.claims import (
 
 stats = pytest.importorskip("scipy.stats")
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-SLOW = ("The finer the groups", "It takes over 10,000", "As label noise", "Of a perfectly", "With 5,000")
+SLOW = (
+    "The finer the groups", "It takes over 10,000", "As label noise", "Of a perfectly", "With 5,000", "The preferred",
+    "Below 500", "ACE and TACE come", "EMsweep misses",
+)  # fmt: skip
 """How claims begin whose false data take seconds each."""
-FEW = 8
+FEW = 5
 """False data sets that a rule is tried on here; the pages of the studies print many more."""
 
 
@@ -121,7 +124,7 @@ ALL = [
 
 @pytest.mark.parametrize("claim", ALL)
 def test_no_rule_passes_data_under_which_its_claim_is_false(claim):
-    """At the level of 5 %, 4 or more of 8 pass with probability 4e-4; the seeds are fixed."""
+    """At the level of 5 %, 3 or more of 5 pass with probability 1e-3; the seeds are fixed."""
     assert claim.passes(FEW) < 0.5
 
 
