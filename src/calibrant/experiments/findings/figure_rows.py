@@ -29,7 +29,7 @@ from calibrant.specification import spelling
 
 REFERRED = tuple(step / 20 for step in range(20))
 """Shares of the samples that are left to somebody else."""
-ROWS_KEPT = (0.1, 0.25, 0.5, 1.0)
+ROWS_KEPT = tuple(step / 10 for step in range(1, 11))
 """Shares of the rows of which the spread of an error is shown."""
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 """How fast what lies a hundredth away counts less, where the choice is looked at."""
