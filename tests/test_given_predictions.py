@@ -166,6 +166,20 @@ def test_groups_come_from_the_file(evidence):
     assert record["value"].mean == pytest.approx(figure_rows.between(members)(predictions).value)
 
 
+def test_categories_need_not_adjoin(evidence):
+    study = evidence.study.model_copy(update={"likert_pairs": [[0.0, 0.5], [0.9, 1.0]]})
+    apart = Evidence(study, evidence.store)
+    logits, _, labels = rows(1, 300)
+    confidence = Predictions.from_logits(labels, logits).probabilities.max(axis=1)
+    counts = {
+        record["measure"]: record["value"].mean
+        for record in figure_rows.likert_counts(apart).records()
+        if (record["model"], record["method"]) == ("first", "base")
+    }
+    assert counts == {"[0, 0.5)": (confidence < 0.5).sum(), "[0.9, 1]": (confidence >= 0.9).sum()}
+    assert {"[0, 0.5)", "[0.9, 1]"} <= {record["measure"] for record in figure_rows.likert_errors(apart).records()}
+
+
 def test_groups_must_hold_every_class_once(evidence):
     study = evidence.study.model_copy(update={"groups": {"kind": {"animals": ["cat", "dog"], "machines": ["car"]}}})
     with pytest.raises(CalibrationInputError, match="must hold every class once, got 'bus'"):

@@ -67,6 +67,7 @@ class Study(Strict, BaseModel):
     metrics: Annotated[Metrics, Field(min_length=1)] = ["accuracy", "log_loss", "brier", "ece", "sce", "ace", "tace"]
     over_training: OverTraining = OverTraining()
     likert: Annotated[list[Share], Field(min_length=2)] = [0.0, 0.33, 0.66, 1.0]
+    likert_pairs: list[Annotated[list[Share], Field(min_length=2, max_length=2)]] = []
     top_k: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(different)] = [
         1,
         2,
@@ -109,6 +110,11 @@ class Study(Strict, BaseModel):
         if self.interventions and self.data is None:
             raise ValueError("interventions: must have a network to train, got given predictions alone")
         return self
+
+    @property
+    def categories(self) -> list[float] | list[tuple[float, float]]:
+        """Categories of confidence: pairs, which need not adjoin, where some are named, or else edges."""
+        return [(low, high) for low, high in self.likert_pairs] or self.likert
 
     @property
     def tuning_seeds(self) -> list[int]:
