@@ -176,7 +176,11 @@ class weighted:  # noqa: N801
 class mahalanobis:  # noqa: N801
     r"""Generalised Mahalanobis distance :math:`\sqrt{g M g^\top}` of the gap g; M symmetric, positive semi-definite.
 
-    References: Kirchenbauer, Oaks & Heim (2022), appendix A.2, eq. 11.
+    With `semidefinite=False` any square matrix is taken, such as costs of confusions by hand. That is no metric any
+    more: a bin whose form is negative counts 0, though its gap is not 0. Of a matrix that is not symmetric the mean
+    with its transpose decides.
+
+    References: Kirchenbauer, Oaks & Heim (2022), eq. 11 and appendix A.2.
 
     >>> import calibrant as cal
     >>> metric = cal.BinnedError(lens=cal.Full(), binning=cal.KDTree(1), distance=cal.mahalanobis([[1, 0], [0, 3]]))
