@@ -762,7 +762,7 @@ def test_the_miniature_study_runs_from_the_command_to_tables_and_figures(command
     assert "10 done" in command("status", folder).output
     result = command("table", folder, "-o", tmp_path / "tables")
     assert result.exit_code == 0, result.output
-    assert len(list((tmp_path / "tables").glob("*.md"))) == len(list((tmp_path / "tables").glob("*.csv"))) == 7
+    assert len(list((tmp_path / "tables").glob("*.md"))) == len(list((tmp_path / "tables").glob("*.csv"))) == 8
     accuracy = (tmp_path / "tables" / "accuracy.md").read_text()
     assert "| base | 0.9" in accuracy
     result = command("figure", folder, "top_k", "over_training", "reliability", "-o", tmp_path / "figures")

@@ -132,7 +132,7 @@ def risk_coverage(predictions: Predictions, uncertainty: Score | None = None) ->
     that row order cannot matter. A weighted sample counts as so many; under soft labels an error is the label mass on
     all other classes.
 
-    References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 4.4, by entropy.
+    References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 5.4, by entropy.
 
     >>> import calibrant as cal
     >>> p = cal.Predictions.from_probs([0, 1, 0], [[.9, .1], [.2, .8], [.4, .6]])

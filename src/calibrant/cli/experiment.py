@@ -78,7 +78,7 @@ def check(file: str) -> None:
     study, _ = _read(file)
     trials = study.trials()
     later = (
-        len(study.models)
+        sum(model.predictions is None for model in study.models)
         * sum(len(intervention.strengths) > 1 for intervention in study.interventions)
         * (len(study.seeds) - len(study.tuning_seeds))
     )

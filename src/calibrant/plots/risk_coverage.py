@@ -25,7 +25,7 @@ class RiskCoverageDisplay(OfForecasts):
     states the mean risk over all coverages, `AURC`. Certainty is as in `diagnostics.risk_coverage`. At a coverage of 1
     the risk is the plain error rate.
 
-    References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 4.4.
+    References: Geifman & El-Yaniv (2017); Ao, Rueger & Siddharthan (2023), section 5.4.
 
     >>> from calibrant.plots import RiskCoverageDisplay
     >>> display = RiskCoverageDisplay.from_predictions([0, 1, 0], [[.9, .1], [.2, .8], [.4, .6]])

@@ -35,7 +35,7 @@ class TopKDisplay(OfForecasts):
     `results` are the errors for k = 1, 2, ..; `outputs` the mean k-th largest outputs; `floors`, where there are any,
     the mean errors of a calibrated model with these forecasts, which grow with k too.
 
-    References: Kirchenbauer, Oaks & Heim (2022), figures 2 and 3.
+    References: Kirchenbauer, Oaks & Heim (2022), figures 1 and 2.
 
     >>> from calibrant.plots import TopKDisplay
     >>> display = TopKDisplay.from_predictions([0, 1], [[.7, .2, .1], [.3, .4, .3]], most=2)

@@ -29,7 +29,7 @@ from calibrant.specification import spelling
 
 REFERRED = tuple(step / 20 for step in range(20))
 """Shares of the samples that are left to somebody else."""
-ROWS_KEPT = (0.1, 0.25, 0.5, 1.0)
+ROWS_KEPT = tuple(step / 10 for step in range(1, 11))
 """Shares of the rows of which the spread of an error is shown."""
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 """How fast what lies a hundredth away counts less, where the choice is looked at."""
@@ -129,26 +129,26 @@ def group_confidence(evidence: Evidence) -> Sheet:
 
 def likert_errors(evidence: Evidence) -> Sheet:
     """How far categories of confidence hold what they do not say (Kirchenbauer, Oaks & Heim 2022, fig. 5)."""
-    metrics: dict[str, Metric] = {**likert(evidence.study.likert)}
+    metrics: dict[str, Metric] = {**likert(evidence.study.categories)}
     names = {"ECE, 15 bins": "ece", "full": "full_ece"}
     return _metrics(evidence, "likert_errors", "Errors of categories of confidence", names, metrics)
 
 
 def likert_tvd(evidence: Evidence) -> Sheet:
     """Errors in categories of confidence, also those that leave none (Kirchenbauer, Oaks & Heim 2022, fig. 13)."""
-    names, metrics = {"ECE, 15 bins": "ece", "full": "full_ece"}, within(evidence.study.likert)
+    names, metrics = {"ECE, 15 bins": "ece", "full": "full_ece"}, within(evidence.study.categories)
     return _metrics(evidence, "likert_tvd", "Errors in categories of confidence, total variation", names, metrics)
 
 
-def within(edges: Sequence[float]) -> dict[str, Metric]:
+def within(edges: Sequence[float] | Sequence[tuple[float, float]]) -> dict[str, Metric]:
     """The errors of categories with the total variation distance in the place of the distance of categories."""
     return {name: replace(each, distance=tvd) for name, each in likert(edges).items()}
 
 
 def likert_counts(evidence: Evidence) -> Sheet:
     """How many samples each category of confidence holds (Kirchenbauer, Oaks & Heim 2022, fig. 6)."""
-    edges = evidence.study.likert
-    names = [f"[{low:g}, {high:g}{']' if high >= 1 else ')'}" for low, high in pairwise(edges)]
+    edges = evidence.study.categories
+    names = list(likert(edges))
     rows: list[tuple[Any, ...]] = []
     for variant in evidence.variants():
         counts = [diagnostics.interval_counts(each, edges) for each in _answers(evidence, variant)]
@@ -298,9 +298,7 @@ def _answers(evidence: Evidence, variant: Variant) -> Iterator[Any]:
 
 def _hierarchy(evidence: Evidence) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """The levels of the data set's classes that are neither one group nor the classes themselves."""
-    every = evidence.variants()
-    levels = evidence.outcome(every[0].trials[0]).hierarchy if every else {}
-    return {level: members for level, members in levels.items() if 1 < len(members) < _classes(evidence)}
+    return {level: members for level, members in evidence.hierarchy.items() if 1 < len(members) < _classes(evidence)}
 
 
 def _names(evidence: Evidence) -> tuple[str, ...]:

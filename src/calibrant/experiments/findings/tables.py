@@ -22,7 +22,8 @@ def accuracy(evidence: Evidence) -> Sheet:
         for variant in variants
     }
     rows = [(label, *(cells.get((model, label), "-") for model in models)) for label in labels]
-    return Sheet("accuracy", f"Accuracy, {evidence.study.data.name}", ("method", *models), tuple(rows))
+    data = "given predictions" if evidence.study.data is None else evidence.study.data.name
+    return Sheet("accuracy", f"Accuracy, {data}", ("method", *models), tuple(rows))
 
 
 def metrics(evidence: Evidence) -> Sheet:
@@ -62,6 +63,27 @@ def miscalibration(evidence: Evidence) -> Sheet:
         for variant in evidence.variants()
     ]
     return Sheet("miscalibration", "Over- and under-confidence by true class", header, tuple(rows))
+
+
+def side_by_side(evidence: Evidence) -> Sheet:
+    """Accuracy, and ECE, wsECE (both in percent) and wsMCS before and after every method, a row a model (Ao, Rueger &
+    Siddharthan 2023, table 1)."""
+    rows: list[tuple[object, ...]] = []
+    methods = ["", *evidence.study.post_processing.methods]
+    for model in evidence.study.models:
+        plain = [variant for variant in evidence.variants(model.title) if variant.intervention == "none"]
+        variants = {variant.method: variant for variant in plain}
+        if variants:
+            cells = [_three(evidence, variants[method]) for method in methods]
+            accuracy = _percent(evidence, variants[""], "accuracy")
+            rows.append((model.title, accuracy, *(cell for three in cells for cell in three)))
+    names = [f"{name}, {method or 'base'}" for method in methods for name in ("ECE %", "wsECE %", "wsMCS")]
+    return Sheet("side_by_side", "Before and after every method", ("model", "accuracy %", *names), tuple(rows))
+
+
+def _three(evidence: Evidence, variant: Variant) -> tuple[Spread, Spread, Spread]:
+    ece, wsece = (_percent(evidence, variant, name) for name in ("ece", "wsece"))
+    return ece, wsece, Spread.of(evidence.values(variant, "wsmcs"), digits=3)
 
 
 def ece_by_method(evidence: Evidence) -> Sheet:
@@ -115,7 +137,16 @@ def per_class(evidence: Evidence) -> Sheet:
 
 TABLES: dict[str, Table] = {
     table.__name__: table
-    for table in (accuracy, metrics, post_processing, miscalibration, ece_by_method, strengths, per_class)
+    for table in (
+        accuracy,
+        metrics,
+        post_processing,
+        miscalibration,
+        ece_by_method,
+        strengths,
+        per_class,
+        side_by_side,
+    )
 }
 """Every table by its name."""
 

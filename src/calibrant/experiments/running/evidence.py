@@ -15,6 +15,7 @@ from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.sealed_database import DamagedStoreError
 from calibrant.experiments.running.study_store import DONE, Row, Store
+from calibrant.experiments.training.datasets.dataset import Hierarchy, refuse_overlap
 from calibrant.experiments.training.trials import BASE
 from calibrant.experiments.training.tuning import Candidate, StrengthChoice, choose, lowest_admissible
 from calibrant.kernels.caching import cached_property
@@ -99,6 +100,21 @@ class Evidence:
             for method in self.study.post_processing.methods:
                 variants += [replace(variant, method=method) for variant in after]
         return [variant for variant in variants if variant.trials]
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """Groups of classes by level: those of the study's file, or else those that the data set has."""
+        every = self.variants()
+        if not every:
+            return {}
+        outcome = self.outcome(every[0].trials[0])
+        levels = {
+            level: {name: tuple(classes) for name, classes in groups.items()}
+            for level, groups in self.study.groups.items()
+        }
+        for level, groups in levels.items():
+            refuse_overlap(level, groups, outcome.classes)
+        return levels or outcome.hierarchy
 
     def predictions(self, trial: str, method: str = "", split: str = "test") -> Predictions:
         """A trial's answers, after a method that was fitted on its validation rows."""

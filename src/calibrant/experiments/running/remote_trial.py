@@ -113,6 +113,8 @@ def _unfit(remote: RemoteTrial, trial: Trial) -> str | None:
     """Why this worker can train no trial of the study; None where it can."""
     if calibrant.__version__ != remote.version:
         return f"it has calibrant {calibrant.__version__}; install {remote.version} there"
+    if trial.predictions is not None:
+        return None
     try:
         import torch
     except ImportError:

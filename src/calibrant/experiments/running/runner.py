@@ -22,6 +22,7 @@ from calibrant.experiments.running.evidence import Evidence
 from calibrant.experiments.running.sealed_database import DamagedStoreError
 from calibrant.experiments.running.store_repair import repaired, study_in
 from calibrant.experiments.running.study_store import LEASE, Store, is_full
+from calibrant.experiments.training.given_predictions import require_files
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import write_outcome
 from calibrant.experiments.training.trials import Trial
@@ -99,16 +100,25 @@ def run(folder: str | Path, options: Options, *, jobs: int = 1, shown: Callable[
 
     The first interruption stops after the epoch, with a checkpoint; the second at once.
     """
-    import torch  # noqa: F401 - what is missing is said before any trial begins
-
     study, store = reopen(folder, lease=options.lease)
-    for trial in study.trials()[:1]:
-        dataset(trial.data, options.data)  # what is missing is said before any trial begins
+    _require(study, options)
     with watched(store, shown), polite() as stop:
         if jobs == 1:
             work(study, store, options, stop.is_set)
             return STOPPED if stop.is_set() else 0
         return _several(folder, options, jobs, stop.is_set)
+
+
+def _require(study: Study, options: Options) -> None:
+    """Say what is missing before any trial begins: files of predictions, torch, data."""
+    trials = study.trials()
+    for trial in trials:
+        if trial.predictions is not None:
+            require_files(trial, options.data)
+    for trial in [trial for trial in trials if trial.predictions is None][:1]:
+        import torch  # noqa: F401
+
+        dataset(trial.data, options.data)
 
 
 def _several(folder: str | Path, options: Options, jobs: int, stop: Callable[[], bool]) -> int:

@@ -21,6 +21,7 @@ from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training import checkpoints, datasets, networks
 from calibrant.experiments.training.augmentation import augmented
+from calibrant.experiments.training.given_predictions import given_outcome
 from calibrant.experiments.training.interventions import batch_loss
 from calibrant.experiments.training.optimisers import learning_rate, optimiser, set_rate
 from calibrant.experiments.training.trial_outcomes import Answers, Outcome, Snapshots
@@ -56,10 +57,12 @@ class Surroundings:
 
 
 def train(trial: Trial, around: Surroundings) -> Outcome:
-    """Train one network and keep its answers on validation and test rows.
+    """Train one network and keep its answers on validation and test rows; given predictions are read instead.
 
     Raises :class:`StoppedError` where it was asked to stop, and `CalibrationInputError` where the training diverged.
     """
+    if trial.predictions is not None:
+        return given_outcome(trial, around.root)
     with _settings(trial.training, around.device):
         return _Run(trial, around).outcome()
 

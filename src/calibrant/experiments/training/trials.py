@@ -89,6 +89,11 @@ class Trial:
         return str(self.model.get("label") or self.model["name"])
 
     @property
+    def predictions(self) -> Mapping[str, Any] | None:
+        """The files of predictions that stand in the place of a training, where there are some."""
+        return self.model.get("predictions")
+
+    @property
     def label(self) -> str:
         """The trial in a few words."""
         strong = "" if self.intervention["kind"] == BASE else f" {self.strength:g}"

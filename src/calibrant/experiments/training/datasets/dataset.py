@@ -64,7 +64,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for level, groups in self.hierarchy.items():
-            _refuse_overlap(level, groups, self.classes)
+            refuse_overlap(level, groups, self.classes)
         for split in (self.train, self.validation, self.test):
             _refuse_stray_labels(split.labels, len(self.classes), self.name)
 
@@ -170,7 +170,14 @@ def _counted(pixels: Array) -> tuple[float, float]:
     return float(mean), float(np.sqrt(counts @ (np.arange(256) - mean) ** 2 / counts.sum()))
 
 
-def _refuse_overlap(level: str, groups: Mapping[str, tuple[str, ...]], classes: tuple[str, ...]) -> None:
+def refuse_overlap(level: str, groups: Mapping[str, tuple[str, ...]], classes: tuple[str, ...]) -> None:
+    """Refuse groups that do not hold every class once.
+
+    >>> refuse_overlap("kind", {"pets": ("cat",)}, ("cat", "dog"))
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: hierarchy level 'kind': must hold every class once, got 'dog' missing, \
+twice or new
+    """
     members = [name for group in groups.values() for name in group]
     if sorted(members) != sorted(classes):
         odd = set(members) ^ set(classes) or {name for name in members if members.count(name) > 1}

@@ -47,7 +47,14 @@ _TEST, _VALIDATION, _LIMIT = range(3)
 
 
 def load(
-    name: str, *, root: str | Path | None = None, validation: float = 0.1, seed: int = 0, limit: int | None = None
+    name: str,
+    *,
+    root: str | Path | None = None,
+    validation: float = 0.1,
+    seed: int = 0,
+    limit: int | None = None,
+    validation_of: str = "train",
+    test: float | None = None,
 ) -> Dataset:
     """What rows does a data set train, validate and test on?
 
@@ -58,8 +65,10 @@ def load(
 
     Test rows are the published ones; where there are none, a fifth of each class, the same whatever the seed, so that
     trials are judged on the same rows. Validation rows are the files' own or else that share of the training rows of
-    each class, by the seed. Of the rest at most `limit` rows are kept, in the proportions of the classes; a
-    larger limit keeps all that a smaller one does. Inputs are scaled by what is left to train on alone.
+    each class, by the seed; with `validation_of="test"` they are that share of the test rows. With `test`, that share
+    of all rows is tested on in the place of the published ones. Of the rest at most `limit` rows are kept, in the
+    proportions of the classes; a larger limit keeps all that a smaller one does. Inputs are scaled by what is left to
+    train on alone.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -72,7 +81,10 @@ def load(
     number(validation, "validation", "must be a share of at least 0 and below 1", lambda share: 0 <= share < 1)
     whole(seed, "seed", 0)
     source = _source(name, None if root is None else Path(root))
-    parts = _parts(source, validation, seed)
+    number(
+        0.0 if test is None else test, "test", "must be a share of at least 0 and below 1", lambda share: 0 <= share < 1
+    )
+    parts = _parts(source, validation, seed, validation_of == "test", test)
     if limit is not None:
         parts["train"] = _limited(parts["train"], limit, len(source.classes), seed)
     scale = source.fit(parts["train"].inputs)
@@ -111,16 +123,28 @@ def _path_and_label(place: str, root: Path) -> tuple[Path, str | None]:
     return (root / place, None) if not mark or (root / place).exists() else (root / before, after)
 
 
-def _parts(source: Source, validation: float, seed: int) -> dict[str, LabelledRows]:
+def _parts(
+    source: Source, validation: float, seed: int, of_test: bool, test_share: float | None
+) -> dict[str, LabelledRows]:
     train, held, test = source.parts.train, source.parts.validation, source.parts.test
+    if test_share is not None:
+        train, held, test = _joined(train, held, test), None, None
     if test is None:
-        test, train = _divided(train, TEST_SHARE, seed=0, stage=_TEST)
-    if held is None:
+        test, train = _divided(train, TEST_SHARE if test_share is None else test_share, seed=0, stage=_TEST)
+    if of_test:
+        held, test = _divided(test, validation, seed=seed, stage=_VALIDATION)
+    elif held is None:
         held, train = _divided(train, validation, seed=seed, stage=_VALIDATION)
     for part, rows in (("train", train), ("test", test)):
         if not len(rows):
             raise CalibrationInputError(part, "must have rows", got=0, hint="hold out fewer rows, or bring more")
     return {"train": train, "validation": held, "test": test}
+
+
+def _joined(*parts: LabelledRows | None) -> LabelledRows:
+    there = [part for part in parts if part is not None]
+    inputs, labels = ([getattr(part, name) for part in there] for name in ("inputs", "labels"))
+    return LabelledRows(np.concatenate(inputs), np.concatenate(labels))
 
 
 def _divided(rows: LabelledRows, share: float, *, seed: int, stage: int) -> tuple[LabelledRows, LabelledRows]:

@@ -1,0 +1,57 @@
+"""Tables of claims for the pages of studies: what data say about each, and how each rule fares on false data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from scipy.stats import binom
+
+from calibrant.experiments.findings.claims import HOLDS, LEVEL, Claim, Judgement, OutOfReach, counted
+
+TOO_OFTEN = 0.001
+"""A rule that says "holds" of false data so often that chance would do it this rarely is above its level."""
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """A table, line by line."""
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(str(cell) for cell in row) + " |"
+    yield ""
+
+
+def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Iterator[str]:
+    """Every claim with its place, its verdict and the differences behind it."""
+    yield "## The claims"
+    yield ""
+    yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
+    yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that at level {LEVEL:g}, is'
+    yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard'
+    yield "errors over seeds, or of what the rule names."
+    yield ""
+    rows = []
+    for claim, judgement in judgements.items():
+        unit = claim.unit if isinstance(claim, Claim) else ""
+        words = f"{judgement} ({unit})" if unit else str(judgement)
+        rows.append([claim.words, claim.source, judgement.word, words])
+    yield from markdown(["claim", "where", "verdict", "difference"], rows)
+
+
+def false_table(claims: Iterable[Claim[Any] | OutOfReach], repetitions: int) -> Iterator[str]:
+    """How often each rule says that its claim holds where it is false; a rule above its level ends the program."""
+    yield "## What the rules are worth"
+    yield ""
+    yield f"Each rule was also applied to {repetitions} data sets under which its claim is false, smaller than those"
+    yield f'above. It should say "{HOLDS}" of at most {LEVEL:.0%} of them.'
+    yield ""
+    rows = []
+    for claim in claims:
+        if isinstance(claim, Claim):
+            count = round(claim.passes(repetitions) * repetitions)
+            if binom.sf(count - 1, repetitions, LEVEL) < TOO_OFTEN:
+                raise SystemExit(f"{claim.words}: holds in {count} of {repetitions} data sets under which it is false")
+            print(f"false data: {count} of {repetitions}: {claim.words}", flush=True)
+            rows.append([claim.words, claim.rule, claim.false_words, f"{count} of {repetitions}"])
+    yield from markdown(["claim", "rule: above 0", "false data", f'says "{HOLDS}"'], rows)

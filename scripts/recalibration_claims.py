@@ -1,0 +1,89 @@
+"""Claims that predictions after many recalibration methods can test, each with data under which it is false.
+
+The data are test predictions of several models, after each method. What is best by a metric is chosen on one half of
+the test rows (seed 0) and judged on the other half, so that no choice is judged by the rows that led to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.experiments.findings.claims import Claim, Difference, OutOfReach
+
+Recalibrated = Mapping[str, Mapping[str, cal.Predictions]]
+"""Model -> method -> test predictions."""
+OTHERS = {"log loss": cal.LOG_LOSS, "SCE": cal.SCE, "wsECE": cal.WSECE}
+RESAMPLES = 200
+MOST = 0.5
+SOME = 0.001
+METHODS = 6
+ROWS = 600
+
+
+def choices_differ(data: Recalibrated) -> Iterator[Difference]:
+    """By another metric: the method that is best by ECE less the one that is best by that metric."""
+    for model, methods in data.items():
+        for name, metric in OTHERS.items():
+            yield _regret(f"{model}, {name}", methods, cal.ECE, metric)
+
+
+def sweep_differs(data: Recalibrated) -> Iterator[Difference]:
+    """By the sweep: the method that is best by ECE less the one that is best by the sweep."""
+    for model, methods in data.items():
+        yield _regret(model, methods, cal.ECE, cal.ECE_SWEEP)
+
+
+def _regret(name: str, methods: Mapping[str, cal.Predictions], chosen_by: Any, judged_by: Any) -> Difference:
+    rows = np.random.default_rng(0).permutation(len(next(iter(methods.values()))))
+    first, second = np.sort(rows[: len(rows) // 2]), np.sort(rows[len(rows) // 2 :])
+    best = [min(methods, key=lambda each, by=by: by(methods[each][first]).value) for by in (chosen_by, judged_by)]
+    words = f"{name}: {best[0]} less {best[1]}"
+    if best[0] == best[1]:
+        return Difference(words, 0.0, 0.0, RESAMPLES - 1)
+    compared = cal.compare(judged_by, *(methods[each][second] for each in best), n=RESAMPLES, seed=0)
+    error = (compared.interval.high - compared.interval.low) / (2 * 1.6525)  # a 90 % interval of Student's t, 199
+    return Difference(words, 100 * compared.difference, 100 * error, RESAMPLES - 1)
+
+
+def temperature_overshoots(data: Recalibrated) -> Iterator[Difference]:
+    """MCS after temperature scaling, below 0; its error is that of the test rows."""
+    for model, methods in data.items():
+        after = methods["temperature"]
+        hits = cal.ACCURACY(after).value
+        yield Difference(model, -100 * cal.MCS(after).value, 100 * np.sqrt(hits * (1 - hits) / len(after)), 1000)
+
+
+def equal_methods(seed: int) -> Recalibrated:
+    """Methods that are equally good: each moves calibrated logits a little, at random."""
+    random = np.random.default_rng(seed)
+    logits = 1.5 * random.normal(size=(ROWS, 4))
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = (chances.cumsum(axis=1)[:, :-1] < random.random(ROWS)[:, None]).sum(axis=1)
+    names = ["temperature", *(f"method {place}" for place in range(1, METHODS))]
+    moved = (logits + random.normal(0, 0.3, logits.shape) * (name != "temperature") for name in names)
+    return {"net": {name: cal.Predictions.from_logits(labels, each) for name, each in zip(names, moved, strict=True)}}
+
+
+NO_DIFFERENCE = "methods that move calibrated forecasts at random, all alike"
+CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
+    Claim(
+        "What is best by ECE is not best by other metrics", "Kirchenbauer, Oaks & Heim (2022), section 5.1",
+        "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for most models and metrics",
+        choices_differ, equal_methods, NO_DIFFERENCE, share=MOST, unit="hundredths",
+    ),
+    Claim(
+        "The preferred method changes between ECE and the sweep", "Roelofs et al. (2022), figure 2",
+        "the sweep on other rows: best by ECE less best by the sweep, for at least one model",
+        sweep_differs, equal_methods, NO_DIFFERENCE, share=SOME,
+    ),
+    Claim(
+        "Temperature scaling over-corrects into under-confidence", "Ao, Rueger & Siddharthan (2023), section 5.2",
+        "MCS after it is below 0, for most models", temperature_overshoots, equal_methods,
+        "calibrated forecasts, labels drawn from them", share=MOST,
+    ),
+)  # fmt: skip
+"""Every claim about recalibration."""

@@ -1,0 +1,109 @@
+"""What a study left behind: values by seed, rows of tables and figures, logits; from the CSV files beside its page."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.experiments.findings.claims import Difference, UntestableError
+from calibrant.predictions import Predictions
+
+BASE = "base"
+EQUAL_WIDTH = ("histogram",)
+"""Methods that the stored results have with cells of equal width, which no claim is about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Numbers of a study: values of metrics for each seed, rows of sheets, predictions of a base for each seed."""
+
+    values: Mapping[tuple[str, str, str], Any]
+    """(model, method, metric) -> a value a seed."""
+    sheets: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    predictions: Mapping[str, Sequence[Predictions]] = field(default_factory=dict)
+    """Test predictions of networks without intervention, a seed each."""
+    groups: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    rows: int = 0
+    """Test rows."""
+    classes: int = 0
+
+    @property
+    def models(self) -> list[str]:
+        """The networks, in their order."""
+        return list(dict.fromkeys(model for model, _, _ in self.values))
+
+    def methods(self, model: str) -> list[str]:
+        """Everything that was done to a network."""
+        known = dict.fromkeys(method for name, method, _ in self.values if name == model)
+        return [method for method in known if method not in (BASE, *EQUAL_WIDTH)]
+
+    def named(self, model: str, beginning: str) -> str:
+        """The method of a network whose name begins so; interventions are followed by their strength."""
+        for method in self.methods(model):
+            if method == beginning or method.startswith(f"{beginning} "):
+                return method
+        raise UntestableError(f"{beginning} was not tried")
+
+    def less(self, metric: str, model: str, method: str, other: str = BASE, factor: float = 100.0) -> Difference:
+        """A metric after a method less that after another: of the same seeds where neither was retrained."""
+        name = f"{model}, {metric}, {method} less {other}"
+        first, second = (factor * self.values[model, each, metric] for each in (method, other))
+        if is_retrained(method) or is_retrained(other):
+            return Difference.of("", first).less(Difference.of("", second), name)
+        return Difference.of(name, first - second)
+
+    def cell(self, sheet: str, column: str, factor: float = 100.0, **asked: str) -> Difference:
+        """A mean over seeds in a sheet, with its error."""
+        if sheet not in self.sheets:
+            raise UntestableError(f"the rows of {sheet} were not kept; the study must be run again")
+        rows = [row for row in self.sheets[sheet] if all(row[key] == value for key, value in asked.items())]
+        if not rows:
+            raise UntestableError(f"{sheet} has no row of {', '.join(asked.values())}")
+        row, seeds = rows[0], int(rows[0][f"{column} seeds"])
+        if seeds < 2:
+            raise UntestableError(f"{column} of {', '.join(asked.values())} has a value for {seeds} seeds")
+        mean, error = (factor * float(row[name]) for name in (column, f"{column} sd"))
+        return Difference(", ".join(asked.values()), mean, error / np.sqrt(seeds), seeds - 1)
+
+    def kept(self, sheet: str, column: str) -> list[str]:
+        """The different values of a column of a sheet, in their order."""
+        return list(dict.fromkeys(row[column] for row in self.sheets.get(sheet, ())))
+
+
+def is_retrained(method: str) -> bool:
+    """Whether a method is an intervention: those have a strength behind their name."""
+    return " " in method
+
+
+def read(folder: Path, *, rows: int, classes: Sequence[str], groups: Any = None, prefix: str = "") -> Records:
+    """The records in a folder of CSV files: of so many test rows, of classes that may have groups."""
+    sheets = {
+        path.stem.removeprefix(prefix): _rows(path)
+        for path in sorted(folder.glob(f"{prefix}*.csv"))
+        if path.stem.startswith("more_") == bool(prefix)
+    }
+    several: dict[tuple[str, str, str], list[float]] = {}
+    for row in sheets.get("values", []):
+        several.setdefault((row["model"], row["method"], row["metric"]), []).append(float(row["value"]))
+    predictions = {
+        path.stem.removesuffix("_base"): _predictions(path, classes) for path in folder.glob("*_base.npz") if not prefix
+    }
+    values = {key: np.array(each) for key, each in several.items()}
+    return Records(values, sheets, predictions, groups or {}, rows, len(classes))
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _predictions(path: Path, classes: Sequence[str]) -> list[Predictions]:
+    with np.load(path) as arrays:
+        labels = arrays["test_labels"].astype(np.int64)
+        several = [arrays[name].astype(np.float32) for name in arrays.files if name.startswith("test_logits")]
+    return [Predictions.from_logits(labels, logits, classes=list(classes)) for logits in several]

@@ -1,0 +1,319 @@
+"""What claims about networks say is above 0: differences over seeds, in points unless a claim says otherwise.
+
+Methods that were fitted to the same networks are compared within seeds, retrained networks by Welch's t test; numbers
+of which only mean and deviation were kept are compared by Welch's test, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import numpy as np
+from study_records import BASE, Records
+
+from calibrant.distances import tvd
+from calibrant.experiments.findings import figure_rows
+from calibrant.experiments.findings.claims import Difference, UntestableError
+from calibrant.inference.consistency import Null, consistency
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+from calibrant.recipes import FULL_ECE, TACE, likert
+
+LITTLE = 0.1
+"""An error that falls by less than this share of the base's has improved very little."""
+FEWEST = 20
+"""Samples that a category must hold for anything to be said of it."""
+REDRAWS = 49
+"""Redrawn labels behind a noise floor."""
+MIDDLE = "[0.33, 0.66)"
+REFERRED = ("0.15", "0.2", "0.25", "0.3", "0.35", "0.4")
+"""Shares of samples referred to experts between which the paper sees the largest gain."""
+FINE_CHANGE = 0.1
+"""Points of accuracy within which it counts as unchanged."""
+
+
+def lower(records: Records, metric: str) -> Iterator[Difference]:
+    """The base less every method."""
+    for model in records.models:
+        for method in records.methods(model):
+            yield records.less(metric, model, BASE, method)
+
+
+def ece_falls(records: Records) -> Iterator[Difference]:
+    yield from lower(records, "ece")
+
+
+def little_gain(records: Records) -> Iterator[Difference]:
+    """What a method leaves of an error less nine tenths of the base's."""
+    for metric in ("top5_ece", "full_ece"):
+        for model in records.models:
+            for method in records.methods(model):
+                values = {**records.values}
+                values[model, BASE, metric] = (1 - LITTLE) * values[model, BASE, metric]
+                yield replace(records, values=values).less(metric, model, method)
+
+
+def orders_differ(records: Records) -> Iterator[Difference]:
+    """For each two methods: another error, the other way round than ECE; as certain as the less certain of both."""
+    for model in records.models:
+        for pair in combinations(records.methods(model), 2):
+            first = records.less("ece", model, *pair)
+            for metric in ("top5_ece", "full_ece", "sce", "ace", "wsece"):
+                other = records.less(metric, model, *pair)
+                yield _reversed(first, other, f"{model}, {metric}, {pair[0]} and {pair[1]}")
+
+
+def _reversed(first: Difference, other: Difference, name: str) -> Difference:
+    """Above 0 where two differences have other signs; its t statistic is the smaller of theirs."""
+    mean = -other.mean * float(np.sign(first.mean))
+    steps = min(abs(first.mean) / first.error, abs(other.mean) / other.error)
+    return Difference(name, mean, abs(mean) / steps if steps else math.inf, min(first.df, other.df))
+
+
+def smoothing_harms(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        method = records.named(model, "label_smoothing")
+        for measure in ("top 2", "top 3", "top 4", "top 5", "full"):
+            yield _rise(records, "figure_top_k", "value", model, method, measure=measure)
+
+
+def _rise(records: Records, sheet: str, column: str, model: str, method: str, **asked: str) -> Difference:
+    """A mean of a sheet after a method less that of the base."""
+    after, before = (records.cell(sheet, column, model=model, method=each, **asked) for each in (method, BASE))
+    return after.less(before, f"{model}, {', '.join(asked.values())}, {method} less {BASE}")
+
+
+def rises(records: Records, sheet: str, column: str = "value", **asked: str) -> Iterator[Difference]:
+    """The same of every method."""
+    for model in records.models:
+        for method in records.methods(model):
+            yield _rise(records, sheet, column, model, method, **asked)
+
+
+def largest_output_falls(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        for method in records.methods(model):
+            cell = records.cell("figure_ranked_confidence", "difference", model=model, method=method, k="1")
+            yield replace(cell, name=f"{model}, {method}", mean=-cell.mean)
+
+
+def mass_goes_elsewhere(records: Records) -> Iterator[Difference]:
+    """How far apart methods are in the mean second largest output, beside temperature scaling: two-sided."""
+    for model in records.models:
+        usual = records.cell("figure_ranked_confidence", "difference", model=model, method="temperature", k="2")
+        for method in records.methods(model):
+            if method != "temperature":
+                cell = records.cell("figure_ranked_confidence", "difference", model=model, method=method, k="2")
+                apart = cell.less(usual, f"{model}, {method} beside temperature")
+                yield replace(apart, mean=abs(apart.mean), sides=2)
+
+
+def groups_rise(records: Records) -> Iterator[Difference]:
+    for level in _levels(records):
+        yield from rises(records, "figure_groups", level=level, measure=figure_rows.ALL)
+
+
+def groups_fall(records: Records) -> Iterator[Difference]:
+    for rise in groups_rise(records):
+        yield replace(rise, mean=-rise.mean)
+
+
+def groups_alone_rise(records: Records) -> Iterator[Difference]:
+    for level in _levels(records):
+        members = dict.fromkeys(
+            row["measure"]
+            for row in records.sheets["figure_groups"]
+            if row["level"] == level and row["measure"].startswith("samples of")
+        )
+        for measure in members:
+            yield from rises(records, "figure_groups", level=level, measure=measure)
+
+
+def _levels(records: Records) -> list[str]:
+    if "figure_groups" not in records.sheets:
+        raise UntestableError("the rows of figure_groups were not kept; the study must be run again")
+    return records.kept("figure_groups", "level")
+
+
+def entropy_rises(records: Records) -> Iterator[Difference]:
+    yield from rises(records, "figure_entropy", measure="entropy")
+
+
+def middle_grows(records: Records) -> Iterator[Difference]:
+    for rise in rises(records, "figure_likert_counts", measure=MIDDLE):
+        yield replace(rise, mean=rise.mean / 100, error=rise.error / 100)
+
+
+def stable_cells(records: Records) -> Iterator[Difference]:
+    """The steps of the full error at the ends of the range of gammas less the mean step around 1/16."""
+    if "figure_gamma_sweep" not in records.sheets:
+        raise UntestableError("the rows of figure_gamma_sweep were not kept; the study must be run again")
+    for model in records.models:
+        swept = {
+            float(row["setting"]): (100 * float(row["value"]), 100 * float(row["sd"]))
+            for row in records.sheets["figure_gamma_sweep"]
+            if (row["model"], row["over"]) == (model, "gamma")
+        }
+        if not {0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625} <= set(swept):
+            raise UntestableError("gammas from 1/2 to 1/64 were not swept")
+        middle = _step(swept, 0.125, 0.03125)
+        for words, ends in (("from 1/2 to 1/4", (0.5, 0.25)), ("from 1/32 to 1/64", (0.03125, 0.015625))):
+            step = _step(swept, *ends)
+            halved = Difference("", middle.mean / 2, middle.error / 2, middle.df)
+            yield step.less(halved, f"{model}, step {words} less that around 1/16")
+
+
+def _step(swept: dict[float, tuple[float, float]], first: float, second: float) -> Difference:
+    """How far the error moves between two gammas; deviations are those of resamples, taken as independent."""
+    (before, one_sd), (after, other_sd) = swept[first], swept[second]
+    return Difference("", abs(after - before), float(np.hypot(one_sd, other_sd)), 1000)
+
+
+def finer_groups(records: Records) -> Iterator[Difference]:
+    """Errors above their noise floors, of each level of groups less the coarser one."""
+    levels = sorted(records.groups.values(), key=len)
+    metrics: list[Metric] = [*(figure_rows.between(members) for members in levels), FULL_ECE]
+    if not records.predictions or not levels:
+        raise UntestableError("no predictions were kept, or classes have no groups")
+    for model, several in records.predictions.items():
+        excess = [_excess(metric, several) for metric in metrics]
+        for place, (coarse, fine) in enumerate(pairwise(excess), start=1):
+            yield fine.less(coarse, f"{model}, level {place + 1} less level {place}")
+
+
+def _excess(metric: Metric, several: list[Predictions]) -> Difference:
+    """A metric above its noise floor, mean over seeds; its error is that of the test rows, which seeds share."""
+    nulls = [consistency(metric, predictions, n=REDRAWS, seed=0) for predictions in several]
+    return Difference(
+        "", 100 * _mean(null.excess for null in nulls), 100 * _mean(null.sd for null in nulls), REDRAWS - 1
+    )
+
+
+def _mean(values: Iterator[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def middle_category(records: Records) -> Iterator[Difference]:
+    """In the middle category: the total variation distance above chance; the distance of categories nearly 0."""
+    if not records.predictions:
+        raise UntestableError("no predictions were kept")
+    metric = likert([0.0, 0.33, 0.66, 1.0])[MIDDLE]
+    for model, several in records.predictions.items():
+        if min(metric(each).n for each in several) < FEWEST:
+            raise UntestableError(f"the category {MIDDLE} holds fewer than {FEWEST} samples")
+        yield replace(_excess(replace(metric, distance=tvd), several), name=f"{model}, total variation above chance")
+        own = Difference.of("", [100 * metric(each).value for each in several])
+        yield Difference(f"{model}, 0.05 less the distance of categories", 0.05 - own.mean, own.error, own.df)
+
+
+def vector_by_classes(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        for metric in ("sce", "ace"):
+            yield records.less(metric, model, "temperature", "vector")
+
+
+def temperature_by_ece(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        for other in ("vector", "matrix", "isotonic"):
+            yield records.less("ece", model, other, "temperature")
+
+
+def training_error_vanishes(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        epochs = _epochs(records, model)
+        cell = records.cell(
+            "figure_over_training", "value", model=model, method=BASE, rows="train", metric="ece", epoch=epochs[-1]
+        )
+        yield Difference(f"{model}, 1 less the last ECE", 1 - cell.mean, cell.error, cell.df)
+
+
+def validation_error_grows(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        epochs = _epochs(records, model)
+        asked = {"model": model, "method": BASE, "rows": "validation", "metric": "ece"}
+        last, middle = (
+            records.cell("figure_over_training", "value", epoch=epoch, **asked)
+            for epoch in (epochs[-1], epochs[len(epochs) // 2])
+        )
+        yield last.less(middle, f"{model}, last epoch less the middle one")
+
+
+def _epochs(records: Records, model: str) -> list[str]:
+    if "figure_over_training" not in records.sheets:
+        raise UntestableError("the rows of figure_over_training were not kept; the study must be run again")
+    rows = records.sheets["figure_over_training"]
+    return list(dict.fromkeys(row["epoch"] for row in rows if row["model"] == model))
+
+
+def classes_differ(records: Records) -> Iterator[Difference]:
+    """How far apart the classes' errors above their noise floors are, beside calibrated networks."""
+    if not records.predictions:
+        raise UntestableError("no predictions were kept")
+    for model, several in records.predictions.items():
+        nulls = [consistency(TACE, predictions, n=REDRAWS, seed=0) for predictions in several]
+        seen, chance = zip(*map(_ranges, nulls), strict=True)
+        spread = float(np.mean([each.std() for each in chance]))
+        yield Difference(model, 100 * (float(np.mean(seen)) - float(np.mean(chance))), 100 * spread, REDRAWS - 1)
+
+
+def _ranges(null: Null) -> tuple[float, np.ndarray]:
+    floors = null.parts.mean(axis=0)
+    return float(np.ptp(np.array(null.result.values) - floors)), np.ptp(null.parts - floors, axis=1)
+
+
+def over_confident(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        yield _confidence_gap(records, model, BASE)
+
+
+def _confidence_gap(records: Records, model: str, method: str) -> Difference:
+    """MCS; its error is that over seeds together with that of the test rows, which seeds share."""
+    own = Difference.of("", 100 * records.values[model, method, "mcs"])
+    hits = float(records.values[model, method, "accuracy"].mean())
+    rows = 100 * np.sqrt(hits * (1 - hits) / records.rows)
+    return Difference(f"{model}, {method}, MCS", own.mean, float(np.hypot(own.error, rows)), 1000)
+
+
+def focal_overshoots(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        for beginning in ("focal", "flsd"):
+            gap = _confidence_gap(records, model, records.named(model, beginning))
+            yield replace(gap, name=f"{gap.name} below 0", mean=-gap.mean)
+
+
+def temperature_overshoots(records: Records) -> Iterator[Difference]:
+    """Classes count as under- or over-confident at random where nothing is wrong: half of them, give or take."""
+    for model in records.models:
+        cell = records.cell("miscalibration", "classes under %", 1.0, model=model, method="temperature")
+        error = float(np.hypot(cell.error, 50 / np.sqrt(records.classes)))
+        yield Difference(f"{model}, classes under-confident less 50 %", cell.mean - 50, error, 1000)
+
+
+def class_wise_errors(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        for metric in ("ece", "wsece"):
+            yield records.less(metric, model, "temperature", "cwmcs")
+        sizes = (np.abs(records.values[model, method, "wsmcs"]) for method in ("temperature", "cwmcs"))
+        first, second = sizes
+        yield Difference.of(f"{model}, size of wsMCS, temperature less cwmcs", 100 * (first - second))
+
+
+def class_wise_accuracy(records: Records) -> Iterator[Difference]:
+    for model in records.models:
+        change = records.less("accuracy", model, "cwmcs")
+        name = f"{model}, {FINE_CHANGE:g} less the change of accuracy"
+        yield Difference(name, FINE_CHANGE - abs(change.mean), change.error, change.df)
+
+
+def failures(records: Records) -> Iterator[Difference]:
+    column = "accuracy of the rest"
+    for model in records.models:
+        for share in REFERRED:
+            own, other = (
+                records.cell("figure_risk_coverage", column, model=model, method=method, referred=share)
+                for method in ("cwmcs", "temperature")
+            )
+            yield own.less(other, f"{model}, {share} referred, cwmcs less temperature")

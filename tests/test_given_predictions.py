@@ -1,0 +1,237 @@
+"""Studies of given predictions: files in the place of trainings, groups from the study's file, other splits of data."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("yaml")
+pytest.importorskip("pydantic")
+
+from calibrant.exceptions import CalibrationInputError
+from calibrant.experiments.design.checking import check
+from calibrant.experiments.design.study_schema import Study
+from calibrant.experiments.findings import figure_rows
+from calibrant.experiments.findings.figures import save_figures
+from calibrant.experiments.findings.tables import tables_of
+from calibrant.experiments.running import runner
+from calibrant.experiments.running.evidence import Evidence
+from calibrant.experiments.training.datasets import load
+from calibrant.experiments.training.given_predictions import given_outcome
+from calibrant.experiments.training.trials import Trial
+from calibrant.predictions import Predictions
+from calibrant.recipes import ECE, WSMCS
+
+STUDY = """\
+name: given
+models:
+  - {name: first, predictions: {validation: first_validation.npz, test: first_test.npz}}
+  - name: second network
+    predictions:
+      - {test: {file: second.csv, label: truth}, share: 0.4, seed: 3}
+      - {test: {file: second.csv, label: truth}, share: 0.4, seed: 4}
+groups: {kind: {animals: [cat, dog], machines: [car, bus]}}
+post_processing: {methods: [temperature, cwmcs]}
+metrics: [accuracy, ece, wsmcs]
+gammas: [0.5]
+bootstrap: 2
+"""
+CLASSES = ("cat", "dog", "car", "bus")
+FIGURES_1_TO_6 = (
+    "top_k", "ranked_confidence", "groups", "group_confidence", "likert_errors", "likert_counts",
+)  # fmt: skip
+
+
+def rows(seed, n):
+    random = np.random.default_rng(seed)
+    logits = 2.0 * random.normal(size=(n, len(CLASSES)))
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = (chances.cumsum(axis=1) < random.random(n)[:, None]).sum(axis=1)
+    return logits.astype(np.float32), chances, labels
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("given")
+    for seed, part in enumerate(("validation", "test")):
+        logits, _, labels = rows(seed, 300)
+        np.savez(folder / f"first_{part}.npz", logits=logits, labels=labels, classes=np.array(CLASSES))
+    _, chances, labels = rows(2, 250)
+    lines = [",".join(["truth", *(f"p_{name}" for name in CLASSES)])]
+    lines += [",".join([CLASSES[label], *map(str, row)]) for label, row in zip(labels, chances, strict=True)]
+    (folder / "second.csv").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evidence(folder):
+    runner.open_study(folder / "store", STUDY)
+    assert runner.run(folder / "store", runner.Options(data=str(folder))) == 0
+    return Evidence(*runner.reopen(folder / "store"))
+
+
+def given_trial(predictions):
+    return Trial({}, {"name": "a", "predictions": predictions}, {}, {"kind": "none", "strength": 0.0}, 0)
+
+
+def test_a_study_of_given_predictions_needs_neither_data_nor_training(evidence):
+    assert [variant.label for variant in evidence.variants("first")] == ["base", "temperature", "cwmcs"]
+    assert [len(variant.trials) for variant in evidence.variants("second network")] == [2, 2, 2]
+    assert all(row.state == "done" for row in evidence.rows)
+
+
+def test_torch_is_not_needed(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    runner.open_study(folder / "without", STUDY)
+    assert runner.run(folder / "without", runner.Options(data=str(folder))) == 0
+    assert runner.reopen(folder / "without")[1].counts()["done"] == 3
+
+
+def test_a_file_that_is_not_there_is_named_before_any_trial_begins(tmp_path):
+    runner.open_study(tmp_path / "store", STUDY)
+    with pytest.raises(CalibrationInputError, match=r"first_validation.npz: must be a file .* start from --data"):
+        runner.run(tmp_path / "store", runner.Options(data=str(tmp_path)))
+    assert runner.reopen(tmp_path / "store")[1].counts()["waiting"] == 3
+
+
+def test_its_numbers_are_those_of_the_files(evidence):
+    logits, _, labels = rows(1, 300)
+    predictions = Predictions.from_logits(labels, logits, classes=list(CLASSES))
+    base = evidence.variants("first")[0]
+    assert evidence.values(base, "ece") == pytest.approx([ECE(predictions).value])
+    assert evidence.values(base, "wsmcs") == pytest.approx([WSMCS(predictions).value])
+
+
+def test_figures_1_to_6_are_drawn(evidence, tmp_path):
+    pytest.importorskip("matplotlib")
+    paths = save_figures(evidence, tmp_path, FIGURES_1_TO_6)
+    assert {path.stem for path in paths} == set(FIGURES_1_TO_6)
+
+
+def test_table_1_has_the_base_and_every_method_side_by_side(evidence):
+    (table,) = tables_of(evidence, ["side_by_side"])
+    first, second = table.records()
+    assert (first["model"], second["model"]) == ("first", "second network")
+    for method, label in (("", "base"), ("temperature", "temperature"), ("cwmcs", "cwmcs")):
+        variant = next(each for each in evidence.variants("second network") if each.method == method)
+        for name, spelled, factor in (("ECE %", "ece", 100), ("wsECE %", "wsece", 100), ("wsMCS", "wsmcs", 1)):
+            values = factor * evidence.values(variant, spelled)
+            assert second[f"{name}, {label}"].mean == pytest.approx(values.mean())
+            assert second[f"{name}, {label}"].n == 2
+
+
+def test_probabilities_stay_what_they_are(folder):
+    _, chances, labels = rows(2, 250)
+    files = {"test": {"file": "second.csv", "label": "truth"}, "share": 0.4, "seed": 3}
+    outcome = given_outcome(given_trial(files), folder)
+    assert len(outcome.validation.labels) == 100
+    together = np.vstack([outcome.predictions(part).probabilities for part in ("validation", "test")])
+    order = np.lexsort(together.T)
+    np.testing.assert_allclose(together[order], chances[np.lexsort(chances.T)], atol=1e-6)  # kept in float32
+    counts = np.bincount(outcome.validation.labels, minlength=4) + np.bincount(outcome.test.labels, minlength=4)
+    assert counts.tolist() == np.bincount(labels, minlength=4).tolist()
+
+
+@pytest.mark.parametrize("name", ["probs", "logits"])
+def test_an_event_has_two_classes(tmp_path, name):
+    chances, labels = np.array([0.1, 0.9, 0.0, 0.5]), np.array([0, 1, 0, 1])
+    values = {"probs": chances, "logits": np.array([-2.0, 2.0, -9.0, 0.0])}[name]
+    np.savez(tmp_path / "event.npz", **{"p" if name == "probs" else "logits": values, "y": labels})
+    files = {"test": {"file": "event.npz"}, "validation": {"file": "event.npz"}}
+    outcome = given_outcome(given_trial(files), tmp_path)
+    expected = chances if name == "probs" else 1 / (1 + np.exp(-values))
+    np.testing.assert_allclose(outcome.predictions("test").probabilities[:, 1], expected, atol=1e-6)
+    assert outcome.classes == ("0", "1")
+
+
+def test_validation_and_test_files_must_have_the_same_classes(tmp_path):
+    for part, classes in (("validation", 3), ("test", 4)):
+        np.savez(tmp_path / f"{part}.npz", logits=np.zeros((5, classes)), labels=np.arange(5) % classes)
+    files = {part: {"file": f"{part}.npz"} for part in ("validation", "test")}
+    with pytest.raises(CalibrationInputError, match="must have the 4 classes of the test file, got 3 classes"):
+        given_outcome(given_trial(files), tmp_path)
+
+
+def test_groups_come_from_the_file(evidence):
+    logits, _, labels = rows(1, 300)
+    predictions = Predictions.from_logits(labels, logits, classes=list(CLASSES))
+    members = {"animals": ("cat", "dog"), "machines": ("car", "bus")}
+    record = next(
+        record
+        for record in figure_rows.groups(evidence).records()
+        if (record["model"], record["method"], record["measure"]) == ("first", "base", figure_rows.ALL)
+    )
+    assert record["level"] == "kind"
+    assert record["value"].mean == pytest.approx(figure_rows.between(members)(predictions).value)
+
+
+def test_categories_need_not_adjoin(evidence):
+    study = evidence.study.model_copy(update={"likert_pairs": [[0.0, 0.5], [0.9, 1.0]]})
+    apart = Evidence(study, evidence.store)
+    logits, _, labels = rows(1, 300)
+    confidence = Predictions.from_logits(labels, logits).probabilities.max(axis=1)
+    counts = {
+        record["measure"]: record["value"].mean
+        for record in figure_rows.likert_counts(apart).records()
+        if (record["model"], record["method"]) == ("first", "base")
+    }
+    assert counts == {"[0, 0.5)": (confidence < 0.5).sum(), "[0.9, 1]": (confidence >= 0.9).sum()}
+    assert {"[0, 0.5)", "[0.9, 1]"} <= {record["measure"] for record in figure_rows.likert_errors(apart).records()}
+
+
+def test_groups_must_hold_every_class_once(evidence):
+    study = evidence.study.model_copy(update={"groups": {"kind": {"animals": ["cat", "dog"], "machines": ["car"]}}})
+    with pytest.raises(CalibrationInputError, match="must hold every class once, got 'bus'"):
+        figure_rows.groups(Evidence(study, evidence.store))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name: a\nmodels: [mlp]", "line 1: data must name the rows"),
+        ("name: a\nmodels: [{name: a, predictions: {tset: b.npz}}]", "models[0].predictions.tset: is no key here"),
+        ("name: a\nmodels: [{name: a, predictions: {validation: b.npz}}]", "models[0].predictions.test: is missing"),
+        ("name: a\nmodels: [{name: a, predictions: {test: b.npz, share: 1}}]", "models[0].predictions.share: must be"),
+        (
+            "name: a\nmodels: [{name: a, predictions: {test: b.npz}}]\ninterventions: [{kind: mixup, strengths: [1]}]",
+            "interventions: must have a network to train",
+        ),
+        ("name: a\ndata: {name: digits}\nmodels: [mlpp]", "models[0]: must name a network"),
+    ],
+)
+def test_what_is_wrong_is_said(text, problem):
+    problems = check(text)
+    assert not isinstance(problems, Study)
+    assert any(problem in str(each) for each in problems), list(map(str, problems))
+
+
+def test_usual_splits_leave_the_names_of_trials_as_they_were():
+    study = check("name: a\ndata: {name: digits}\nmodels: [mlp]")
+    assert json.loads(study.trials()[0].to_json())["data"] == {
+        "limit": None, "name": "digits", "seed": 0.0, "validation": 0.1
+    }  # fmt: skip
+    other = check("name: a\ndata: {name: digits, validation: 0.5, validation_of: test}\nmodels: [mlp]")
+    assert other.trials()[0].data["validation_of"] == "test"
+
+
+@pytest.fixture
+def pets(tmp_path):
+    lines = [f"{number},{'cat' if number % 2 else 'dog'}" for number in range(100)]
+    (tmp_path / "pets.csv").write_text("\n".join(["weight,label", *lines]))
+    return tmp_path
+
+
+def test_test_rows_can_be_halved(pets):
+    usual, halved = (
+        load("csv:pets.csv", root=pets, **how) for how in ({}, {"validation": 0.5, "validation_of": "test"})
+    )
+    assert (len(usual.train), len(usual.validation), len(usual.test)) == (72, 8, 20)
+    assert (len(halved.train), len(halved.validation), len(halved.test)) == (80, 10, 10)
+
+
+def test_any_share_can_be_tested_on(pets):
+    data = load("csv:pets.csv", root=pets, validation=1 / 9, test=0.1)
+    assert (len(data.train), len(data.validation), len(data.test)) == (80, 10, 10)
+    together = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs])
+    assert len(np.unique(together)) == 100
