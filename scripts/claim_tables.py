@@ -29,7 +29,8 @@ def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Ite
     yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
     yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that at level {LEVEL:g}, is'
     yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard'
-    yield "errors over seeds, or of what the rule names."
+    yield "errors over seeds, or of what the rule names. The rules were written after results of earlier runs had been"
+    yield "seen, so a verdict is a description of these data and no test that was planned before them."
     yield ""
     rows = []
     for claim, judgement in judgements.items():
