@@ -52,7 +52,7 @@ class CellCounts:
     >>> import calibrant as cal
     >>> state = cal.scale.State.of(cal.Predictions.from_probs([1, 0, 1], [.9, .2, .9]), {"a": cal.ADAPTIVE_ECE})
     >>> (counts,) = CellCounts.of(state.summary(cal.ADAPTIVE_ECE))
-    >>> counts.count.tolist(), counts.hits.tolist(), counts.total.tolist()
+    >>> counts.count.tolist(), counts.hits.tolist(), counts.total.round(9).tolist()
     ([1.0, 2.0], [0.0, 2.0], [0.2, 1.8])
     """
 
@@ -68,9 +68,12 @@ class CellCounts:
             expected, hint = "has no place in a watch, where a row is one outcome", "leave the weights out"
             raise CalibrationInputError("sample_weight", expected, got="weights", hint=hint)
         hits = table.targets.value if isinstance(table.targets, Totals) else table.targets.astype(np.float64)
-        columns = (cells.numbers(table.values), table.counts.astype(np.float64), hits, table.summed.value)
+        whole = cls(cells.numbers(table.values), table.counts.astype(np.float64), hits, table.summed.value)
         bounds = zip(table.starts[:-1].tolist(), table.starts[1:].tolist(), strict=True)
-        return tuple(cls(*(column[start:stop] for column in columns)) for start, stop in bounds)
+        return tuple(whole._part(slice(start, stop)) for start, stop in bounds)
+
+    def _part(self, place: slice) -> CellCounts:
+        return CellCounts(self.cell[place], self.count[place], self.hits[place], self.total[place])
 
     @property
     def mean(self) -> Floats:

@@ -19,7 +19,7 @@ MOST = 0.8
 @final
 @dataclass(frozen=True)
 class DayBets:
-    r"""Bets on the mean gap of a window; valid where each outcome has its forecast's probability, given earlier windows.
+    r"""Bets on the mean gap of a window; valid where outcomes have their forecasts' probability, given earlier windows.
 
     The gap of a window is
 
@@ -27,7 +27,8 @@ class DayBets:
 
     of y outcomes and the sum P of forecasts in each cell. The direction d is 1 for a shift of all forecasts, or the
     log-odds over 8 for a change of slope. A lesson (..., 2, 4) holds g, g^2, the variance that g would have if outcomes
-    were independent, and 1, for each direction. A bet is the share lambda (..., 4), for each direction and rate of forgetting.
+    were independent, and 1, for each direction. A bet is the share lambda (..., 4), for each direction and each rate of
+    forgetting.
     """
 
     def lesson(self, counts: CellCounts) -> Floats:

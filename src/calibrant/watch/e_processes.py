@@ -25,15 +25,15 @@ class EProcess:
     it is a test martingale: the chance that it ever reaches 1 / level is at most the level (Ville's inequality). Starts
     are spread evenly over the first `horizon` windows, and more thinly over each later stretch of as many.
 
-    References: Shafer, Shen, Vereshchagin & Vovk (2011), section 3; Arnold, Henzi & Ziegel (2023).
+    References: Shafer, Shen, Vereshchagin & Vovk (2011); Arnold, Henzi & Ziegel (2023).
 
     >>> from calibrant.watch.row_bets import RowBets
     >>> counts = CellCounts(np.array([2000]), np.array([100.]), np.array([70.]), np.array([60.]))
     >>> process = EProcess(RowBets())
-    >>> for day in range(20):
+    >>> for day in range(8):
     ...     process = process.after(counts)
     >>> round(math.exp(process.log_e))
-    1076
+    6462
     """
 
     betting: Betting
@@ -49,12 +49,12 @@ class EProcess:
         bets = self.betting.bets(self.memory, counts.count.shape[:-1])
         return self.after_payment(self.betting.paid(bets, counts, self.tolerance), self.betting.lesson(counts))
 
-    def after_payment(self, paid: Floats, lesson: Floats) -> EProcess:
-        """The process after a window that paid so much (logarithms, one a strategy) and taught this lesson."""
+    def after_payment(self, paid: Floats, lesson: Floats | None = None) -> EProcess:
+        """The process after a window that paid so much (logarithms, one a strategy) and taught this lesson, if any."""
         window = self.windows + 1
         before = np.full(paid.shape, -math.inf) if self.started is None else self.started
         started = np.logaddexp(before, math.log(start_weight(window, self.horizon))) + paid
-        memory = self.betting.remembered(self.memory, lesson)
+        memory = self.memory if lesson is None else self.betting.remembered(self.memory, lesson)
         return EProcess(self.betting, self.horizon, self.tolerance, window, memory, started)
 
     @property

@@ -79,9 +79,9 @@ STRATEGIES = (
 class RowBets:
     """Bets that the odds of forecasts are shifted; valid where outcomes are independent, given their forecasts.
 
-    A lesson (..., groups, 5) is, for each group of cells, the sums of r, v, x r, x v and x^2 v: r is what came true less
-    the forecasts, v the variance, x the log-odds. A bet (..., strategies, groups, 2) is the shift of the log-odds in each
-    group, and what is added to it for each unit of x.
+    A lesson (..., groups, 5) is, for each group of cells, the sums of r, v, x r, x v and x^2 v: r is what came true
+    less the forecasts, v the variance, x the log-odds. A bet (..., strategies, groups, 2) is the shift of the log-odds
+    in each group, and what is added to it for each unit of x.
     """
 
     def lesson(self, counts: CellCounts) -> Floats:
@@ -108,10 +108,11 @@ class RowBets:
 
         .. math:: \sum_c \delta_c y_c - n_c \ln \frac{1 + m_c (e^{\delta_c + t_c} - 1)}{1 + m_c (e^{t_c} - 1)}
 
-        over the cells: n forecasts of mean m, y of which came true, delta the shift beyond the tolerance, t the tolerance
-        with the sign of delta. If each outcome happens with the probability of its forecast, or with odds that are at most
-        e^t times as large or as small, independently of the others, the expected payment is at most 1. The term of
-        a row is convex in its forecast. So the payment of cells never exceeds that of their rows (Jensen's inequality).
+        over the cells: n forecasts of mean m, y of which came true, delta the shift beyond the tolerance, t the
+        tolerance with the sign of delta. If each outcome happens with the probability of its forecast, or with odds
+        that are at most e^t times as large or as small, independently of the others, the expected payment is at most
+        1. The term of a row is convex in its forecast. So the payment of cells never exceeds that of their rows
+        (Jensen's inequality).
         """
         shift = shifts(bets, counts.cell, tolerance)
         count, hits, mean = (part[..., None, :] for part in (counts.count, counts.hits, counts.mean))
