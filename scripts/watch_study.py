@@ -57,7 +57,9 @@ def stream(forecasts, runs, looks, seed, *, shift=0.0, slope=1.0, day=0.0, kept=
             chance = chance + half * rng.choice([-1, 1], (runs, 1))
         count = rng.multinomial(ROWS, np.full(ATOMS, 1 / ATOMS), runs)
         true = rng.binomial(count, np.broadcast_to(chance, count.shape))
-        positives, negatives = (rng.binomial(part, share) for part, share in zip((true, count - true), kept, strict=True))
+        positives, negatives = (
+            rng.binomial(part, share) for part, share in zip((true, count - true), kept, strict=True)
+        )
         count, hits = positives + negatives, rng.binomial(positives, read)
         yield CellCounts(cell, count.astype(float), hits.astype(float), count * p)
 
@@ -149,7 +151,9 @@ WATCH = tuple(METHODS)[:2]
 
 def z_of(counts):
     variance = counts.variance.sum(-1)
-    return np.divide((counts.hits - counts.total).sum(-1), np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
+    return np.divide(
+        (counts.hits - counts.total).sum(-1), np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0
+    )
 
 
 def first_alarms(forecasts, runs, looks, seed, methods, **change):
