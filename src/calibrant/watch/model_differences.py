@@ -42,12 +42,12 @@ def score_difference(
     """
     names = [name for name in first if name in second]
     rows = [(first[name].n, second[name].n) for name in names]
-    for name, (here, there) in zip(names, rows, strict=True):
-        if here != there:
+    for name, (ours, theirs) in zip(names, rows, strict=True):
+        if ours != theirs:
             expected = "must have the same rows of both models"
-            raise CalibrationInputError("windows", expected, got=f"{here} and {there}", where=name)
-    pairs = [[states[name].result(metric).value for name in names] for states in (first, second)]
-    return mean_sequence(np.subtract(*pairs), level)
+            raise CalibrationInputError("windows", expected, got=f"{ours} and {theirs}", where=name)
+    here, there = (np.array([states[name].result(metric).value for name in names]) for states in (first, second))
+    return mean_sequence(here - there, level)
 
 
 def mean_sequence(values: Floats, level: float = 0.95) -> Interval:
