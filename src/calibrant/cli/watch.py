@@ -105,7 +105,7 @@ def watch(
                 read(file)
         for part in parts(states) if states else ():
             watched.append(Path(part.path).name.removesuffix(".state"), named(part.path))
-    lines = [_told(line) for line in watched.close()]
+    lines = _told(watched.close())
     if forget is not None:
         watched.forget(forget)
     if restart:
@@ -145,7 +145,13 @@ def _opened(store: str, options: dict[str, Any], joins: bool) -> Watch:
     return known
 
 
-def _told(line: Line) -> str:
-    """A line of the log in words."""
-    words = {"close": "closed", "correction": "corrected"}[line.what]
-    return f"{words} {inert(line.window, 60)}: {line.document['n']:,} rows"
+def _told(lines: Sequence[Line]) -> list[str]:
+    """What happened in a run, a sentence for the windows that were closed and one for those that were corrected."""
+    sentences = []
+    for what, words in (("close", "Closed"), ("correction", "Corrected")):
+        windows = [line for line in lines if line.what == what]
+        if windows:
+            names = [inert(line.window, 60) for line in windows]
+            span = names[0] if len(names) == 1 else f"{len(names)} windows, {names[0]} to {names[-1]}"
+            sentences.append(f"{words} {span}: {sum(line.document['n'] for line in windows):,} rows.")
+    return sentences

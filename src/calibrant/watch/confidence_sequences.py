@@ -91,14 +91,15 @@ def _likelihood(n: Floats, y: Floats, log_odds: Floats) -> float:
 
 
 def _profile(n: Floats, y: Floats, offset: Floats, start: float) -> float:
-    """The largest logarithm of the likelihood over intercepts: its derivative falls, so that halving finds its zero."""
-    low = high = start
-    while (y - n * sigmoid(low + offset)).sum() < 0:
-        low -= 1 + abs(low)
-    while (y - n * sigmoid(high + offset)).sum() > 0:
-        high += 1 + abs(high)
-    best = _border(lambda a: float((y - n * sigmoid(a + offset)).sum()) >= 0, low, high)
-    return _likelihood(n, y, best + offset)
+    """The largest logarithm of the likelihood over intercepts, by Newton's method in steps of at most 1."""
+    intercept = start
+    for _ in range(1000):
+        chance = sigmoid(intercept + offset)
+        step = float((y - n * chance).sum() / max((n * chance * (1 - chance)).sum(), 1e-300))
+        intercept += min(max(step, -1.0), 1.0)
+        if abs(step) < 1e-9:
+            break
+    return _likelihood(n, y, intercept + offset)
 
 
 def _border(inside: Callable[[float], bool], start: float, end: float) -> float:

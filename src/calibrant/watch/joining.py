@@ -181,8 +181,8 @@ def texts(arrays: Columns, name: str) -> list[str]:
     if name not in arrays:
         raise CalibrationInputError(str(arrays.source), f"must have a column {name!r}", got=nearest(name, arrays))
     values = arrays.raw[name]
-    values = values.to_pylist() if hasattr(values, "to_pylist") else values
-    values = values.tolist() if isinstance(values, np.ndarray) else values
+    if not isinstance(values, list):
+        values = values.to_pylist() if hasattr(values, "to_pylist") else arrays[name].tolist()
     for row, value in enumerate(values):
         if value is None or value == "":
             raise CalibrationInputError(

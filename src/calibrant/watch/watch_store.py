@@ -55,10 +55,15 @@ class WatchStore:
         self.path = Path(path)
         self.database = SealedDatabase(self.path, {**_SCHEMA, "by_window": _INDEX}, _KEYS)
 
-    @property
-    def exists(self) -> bool:
-        """Whether there is such a store."""
-        return self.path.exists()
+    def is_complete(self) -> bool:
+        """Whether there is such a store, with its settings; a database of something else is refused."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            return False
+        with self.database.reading() as connection:
+            tables = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+            if tables - {*_TABLES, "tallies"}:
+                raise CalibrationInputError(str(self.path), "must be the store of a watch", got="another database")
+            return "settings" in tables and self.setting(connection, "watch") is not None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -69,8 +74,6 @@ class WatchStore:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A moment of the store, to be read."""
-        if not self.exists:
-            raise CalibrationInputError(str(self.path), "must be the store of a watch", got="nothing")
         with self.database.reading() as connection:
             yield connection
 

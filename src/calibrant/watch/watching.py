@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
@@ -44,14 +45,13 @@ class Watch:
         self.store = WatchStore(path)
         documents = {"watch": settings, "joining": joining}
         wanted = {name: asdict(each) for name, each in documents.items() if each is not None}
-        if not self.store.exists:
+        if not self.store.is_complete():
             wanted = {"watch": asdict(WatchSettings()), **wanted}
         if wanted:
             self.store.create(wanted)
         with self.store.reading() as connection:
             known, rules = (self.store.setting(connection, name) for name in documents)
-        if known is None:
-            raise CalibrationInputError(str(path), "must be the store of a watch", got="another database")
+        assert known is not None
         self.settings = WatchSettings(**known)
         self.joining = None if rules is None else Joining(**rules)
         self._lines: list[Line] = []
@@ -142,14 +142,20 @@ class Watch:
         if self.joining is None:
             hint = "make the store with joining=Joining(...), or append states"
             raise CalibrationInputError("joining", "must say how rows are joined", got="none", hint=hint)
+        status = os.stat(path)
+        mark = f"{kind} {os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
+        with self.store.reading() as connection:
+            if self.store.is_known(connection, mark):  # so that it need not be read to be known
+                return False
         with InputFile.of(path).open() as file:
             digest = f"{kind} {hashlib.file_digest(file, 'sha256').hexdigest()}"  # type: ignore[arg-type]
         with self.store.writing() as connection:
-            if self.store.is_known(connection, digest):
-                return False
-            read(WaitingRows(self.store, connection, self.joining))
-            self.store.know(connection, digest)
-        return True
+            is_new = not self.store.is_known(connection, digest)
+            if is_new:
+                read(WaitingRows(self.store, connection, self.joining))
+            for name in (mark, digest):
+                self.store.know(connection, name)
+        return is_new
 
     def _advance(self, lines: list[Line]) -> bool:
         """Correct or close one window, in a transaction of its own, and add its line; False where none is due."""
