@@ -23,7 +23,7 @@ from calibrant.text import inert
 from calibrant.watch.closed_windows import BETTING, WatchSettings
 from calibrant.watch.joining import EVERY, Joining
 from calibrant.watch.watch_page import watch_page
-from calibrant.watch.watch_status import document, headline, remarks
+from calibrant.watch.watch_status import document, headline, quoted, remarks
 from calibrant.watch.watch_store import Line
 from calibrant.watch.watching import Watch
 
@@ -72,11 +72,12 @@ _SETTINGS = {field.name for field in dataclasses.fields(WatchSettings)}
 )
 @click.option("--restart", is_flag=True, help="Begin anew after a change of the model: earlier windows count no more.")
 @click.option("--forget", metavar="WINDOW", help="Delete the counts of a window.")
+@click.option("--repair", metavar="FILE", help="After an alarm: write a map that repairs forecasts, .json or .onnx.")
 @click.option("-o", "--output", type=click.Path(), help="A page that is written again at each run.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def watch(
     store: str, predictions: Sequence[str], labels: Sequence[str], states: Sequence[str], restart: bool,
-    forget: str | None, output: str | None, style: str, **options: Any,
+    forget: str | None, repair: str | None, output: str | None, style: str, **options: Any,
 ) -> None:  # fmt: skip
     """Read what has arrived, close the windows that are due, and say whether calibration changed.
 
@@ -111,6 +112,8 @@ def watch(
     if restart:
         watched.restart()
     look = watched.look()
+    if repair is not None:
+        lines.append(_repaired(watched, repair))
     if output is not None:
         write_text(output, watch_page(look, os.path.basename(store)).to_html())
     show = printer(output)
@@ -143,6 +146,18 @@ def _opened(store: str, options: dict[str, Any], joins: bool) -> Watch:
             raise click.UsageError(inert(str(error).replace("close_", "--close-"), 400)) from None
         raise
     return known
+
+
+def _repaired(watched: Watch, path: str) -> str:
+    """Write the map that later windows favour, and say so; or say why there is none."""
+    candidate = watched.repair()
+    if candidate is None:
+        return "No map yet: a repair is fitted at an alarm and judged on the windows that are closed after it."
+    words = f"{candidate.name}, e-value {quoted(candidate.log_e)} (used from {quoted(candidate.limit)} on)"
+    if not candidate.is_favoured:
+        return f"No map yet: later windows do not favour {words}."
+    candidate.save(path)
+    return f"Wrote {inert(path, 200)}: {words}."
 
 
 def _told(lines: Sequence[Line]) -> list[str]:

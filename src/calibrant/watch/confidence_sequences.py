@@ -14,6 +14,8 @@ from calibrant.result import Interval
 from calibrant.watch.bets import CellCounts
 
 KIND = "confidence sequence"
+STEEPEST = 50.0
+"""A slope beyond this is that of outcomes which a threshold parts: nothing is said of it."""
 
 RATES = np.concatenate([sign * 2.0 ** np.arange(-16, 3) for sign in (-1, 1)])
 """The rates lambda over which the mean gap's martingales are mixed, each with the same weight."""
@@ -71,6 +73,8 @@ def slope_sequence(counts: CellCounts, level: float) -> Interval:
     if len(x) < 2 or not 0 < y.sum() < n.sum():
         return Interval(-math.inf, math.inf, level, KIND, engine, size)
     (b,), a, _, _ = fit_logistic(x[None], y / n, n)
+    if abs(b) > STEEPEST:
+        return Interval(-math.inf, math.inf, level, KIND, engine, size)
     spread = n * sigmoid(a + b * x) * sigmoid(-a - b * x)
     curvature = spread.sum() * (spread * x * x).sum() - (spread * x).sum() ** 2
     mixture = _likelihood(n, y, a + b * x) - (a * a + (b - 1) ** 2) / 2 - math.log(max(curvature, 1e-300)) / 2

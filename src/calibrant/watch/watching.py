@@ -16,6 +16,7 @@ from calibrant.scale import State
 from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings, watch_state
 from calibrant.watch.joining import Joining, forecast_rows, label_rows
 from calibrant.watch.looks import Look, look
+from calibrant.watch.refitting import Repair, repair, repair_windows
 from calibrant.watch.time_tree import above, completed, covering
 from calibrant.watch.waiting_rows import WaitingRows
 from calibrant.watch.watch_store import Line, WatchStore
@@ -120,6 +121,14 @@ class Watch:
         if not states:
             raise CalibrationInputError("windows", "must hold at least one that was not forgotten", got="none")
         return sum(states[1:], states[0])
+
+    def repair(self) -> Repair | None:
+        """A map fitted to the windows from the change to the alarm, judged on those after it; None before there are."""
+        windows = repair_windows(self.look())
+        if windows is None:
+            return None
+        fitted_to, later = (self.state(*each) for each in windows)
+        return repair(fitted_to, later, self.settings.level)
 
     def forget(self, name: str) -> None:
         """Delete the counts of a window, also from all sums that hold them. What bets on it paid stays in the log."""
