@@ -314,27 +314,30 @@ def differences(runs):
 
 HEAD = """# How often does a watch raise a false alarm, and how soon a true one?
 
-**What is not guaranteed.** The level of a watch holds if each outcome happens with the probability of its forecast, given what came
-before. It does not hold
+**What is not guaranteed.** The level of a watch holds if each outcome happens with the probability of its forecast,
+given what came before. It does not hold
 
-- where rows are left out, or labels are wrong, **by their outcome**: windows that are closed while labels of one outcome are still
-  missing, or while labels are provisional (false alarms in 100% of runs below);
-- with `--independent rows`, where **rows of a window move together**: days that move by .3 logits give false alarms in most
-  runs. The watch then warns, after 100 days always; by .1 logits it mostly does not. `--independent windows` holds there;
+- where rows are left out, or labels are wrong, **by their outcome**: windows that are closed while labels of one
+  outcome are still missing, or while labels are provisional (false alarms in 100% of runs below);
+- with `--independent rows`, where **rows of a window move together**: days that move by .3 logits give false alarms
+  in most runs. The watch then warns, after 100 days always; by .1 logits it mostly does not. `--independent
+  windows` holds there;
 - for **corrections**: the e-value with late labels is told beside and raises no alarm;
-- for the **start of a change**, which is an estimate, and for the interval of a difference of scores, which is asymptotic.
+- for the **start of a change**, which is an estimate, and for the interval of a difference of scores, which is
+  asymptotic.
 
-**What is guaranteed** otherwise: over any number of looks, the chance of a false alarm is at most the level, here 5%. No tuning and
-no number of looks enters.
+**What is guaranteed** otherwise: over any number of looks, the chance of a false alarm is at most the level, here
+5%. No tuning and no number of looks enters.
 
-Written by `scripts/watch_study.py`; raw results are in `watch_study.csv`. Every stream has {rows} rows a day, looked at once a day. Forecasts
-have 40 values: logits of mean -1.35 (base rate .25), -5.8 (rare) or 1.5 (top label) and standard deviation 1, .8 or 1, or Beta(.15,
-.6) (skewed). Changes begin on day 101. A share of {runs} runs has a chance error of at most {error} either way (two standard errors at 5%),
-one of {long} runs {long_error}.
+Written by `scripts/watch_study.py`; raw results are in `watch_study.csv`. Every stream has {rows} rows a day,
+looked at once a day. Forecasts have 40 values: logits of mean -1.35 (base rate .25), -5.8 (rare) or 1.5 (top label)
+and standard deviation 1, .8 or 1, or Beta(.15, .6) (skewed). Changes begin on day 101. A share of {runs} runs has a
+chance error of at most {error} either way (two standard errors at 5%), one of {long} runs {long_error}.
 
-Beside the watch stand what is often done instead: a z-test of each day, at 5% or at 5% divided by the number of looks (Bonferroni); a
-z-test of all days so far, with Bonferroni; a CUSUM of daily z whose limit was tuned on normal z to 5% over 365 looks; and a two-sample
-Kolmogorov-Smirnov test of each day's forecasts against those of the first 30 days, with Bonferroni, as drift monitors use it.
+Beside the watch stand what is often done instead: a z-test of each day, at 5% or at 5% divided by the number of
+looks (Bonferroni); a z-test of all days so far, with Bonferroni; a CUSUM of daily z whose limit was tuned on normal
+z to 5% over 365 looks; and a two-sample Kolmogorov-Smirnov test of each day's forecasts against those of the first
+30 days, with Bonferroni, as drift monitors use it.
 """
 
 

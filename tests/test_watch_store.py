@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -72,12 +73,12 @@ def fed(path, predictions, labels, rule=RULE, settings=None):
 
 def log_of(path):
     """The log as it is on the disk."""
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return database.execute("select line, what, window, document, seal from log order by line").fetchall()
 
 
 def states_of(path):
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return [
             *database.execute("select place, name, state from windows order by place"),
             *database.execute("select level, place, state from nodes order by level, place"),
@@ -88,7 +89,7 @@ def test_windows_are_closed_by_their_rule_and_rows_go(tmp_path):
     watch = fed(tmp_path / "w", *delivered(tmp_path))
     names = [line.window for line in watch.log()]
     assert names == [str(day(number)) for number in range(8)]  # the last row is of day 11, 23:30
-    with sqlite3.connect(tmp_path / "w") as database:
+    with closing(sqlite3.connect(tmp_path / "w")) as database:
         kept = [name for (name,) in database.execute("select distinct window from predictions order by window")]
     assert kept == [str(day(number)) for number in range(1, 12)]  # seven closed windows, and the open ones
 
@@ -265,8 +266,9 @@ def test_two_runs_at_once_make_the_log_of_one(tmp_path):
 
 def test_a_damaged_log_is_refused(tmp_path):
     fed(tmp_path / "w", *delivered(tmp_path))
-    with sqlite3.connect(tmp_path / "w") as database:
+    with closing(sqlite3.connect(tmp_path / "w")) as database:
         database.execute("update log set document = replace(document, '\"n\": 40', '\"n\": 41') where line = 3")
+        database.commit()
     with pytest.raises(cal.CalibrationInputError, match="damaged row of log"):
         Watch(tmp_path / "w").look()
 
@@ -361,8 +363,9 @@ def test_another_file_is_no_store(tmp_path):
     (tmp_path / "w").write_text("hello, this is no database at all; " * 100)
     with pytest.raises(cal.CalibrationInputError, match="file is not a database"):
         Watch(tmp_path / "w")
-    with sqlite3.connect(tmp_path / "other") as database:
+    with closing(sqlite3.connect(tmp_path / "other")) as database:
         database.execute("create table trials (a)")
+        database.commit()
     with pytest.raises(cal.CalibrationInputError, match="must be the store of a watch, got another database"):
         Watch(tmp_path / "other")
 
