@@ -385,17 +385,18 @@ def page(records):
         "\nShare of runs in which the watch warns after 100 days that windows move together:\n",
         table(["stream", "warned"], [[record["stream"], share(record)] for record in by["warning"]]),
         "\n## Days until an alarm\n",
-        f"Median over {by['delay'][0]['runs']} runs, of those without an alarm before the change. Where more than 3% of runs had one, "
-        "their share stands beside.\n",
+        f"Median over {by['delay'][0]['runs']} runs, of those without an alarm before the change. Where more "
+        "than 3% of runs had one, their share stands beside.\n",
         crossed(by["delay"], median),
-        "\nHow far the estimated start of the change is from the true one when the alarm is raised, in days (median):\n",
+        "\nHow far the estimated start of the change is from the true one at the alarm, in days (median):\n",
         table(["stream", "days off"], [[record["stream"], f"{float(record['value']):g}"] for record in by["start"]]),
         "\n## Ten classes\n",
-        f"{by['classes'][0]['runs']} runs. With `--classes`, the e-value is the mean of the top label's and of the mean over classes.\n",
+        f"{by['classes'][0]['runs']} runs. With `--classes`, the e-value is the mean of that of the top label and of "
+        "the mean over classes.\n",
         table(["stream", "watched", "false alarms", "days until an alarm"], classes),
         "\n## Intervals\n",
-        f"Share of {by['intervals'][0]['runs']} runs in which a confidence sequence of level 95% ever misses, looked at on 13 days from 1 to "
-        "365, and its median width on day 365. The slope is constant here, as its interval needs.\n",
+        f"Share of {by['intervals'][0]['runs']} runs in which a confidence sequence of level 95% ever misses, "
+        "looked at on 13 days from 1 to 365, and its median width on day 365. The slope is constant here, as its interval needs.\n",
         table(["of", "stream", "ever missed", "width"], intervals),
         f"\nDifference of two models' scores, {by['difference'][0]['runs']} runs, looked at each day from 30 to 365:\n",
         table(["score", "ever missed"], [[record["method"], share(record)] for record in by["difference"]]),

@@ -265,7 +265,7 @@ def test_a_look_at_a_year_is_quick(tmp_path):
     import time
 
     from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings
-    from calibrant.watch.watch_store import Line
+    from calibrant.watch.watch_store import LogLine
 
     watch, memories = Watch(tmp_path / "w"), Memories()
     (_, state), *_ = days(count=1, rows=5000)
@@ -273,7 +273,7 @@ def test_a_look_at_a_year_is_quick(tmp_path):
         for number in range(365):
             window = ClosedWindow.of(str(number), state, memories, WatchSettings())
             memories = memories.after(window) if number < 5 else memories
-            watch.store.write(connection, Line("close", str(number), window.to_dict()))
+            watch.store.write(connection, LogLine("close", str(number), window.to_dict()))
     start = time.process_time()
     assert len(Watch(tmp_path / "w").look().windows) == 365
     assert time.process_time() - start < 1.0

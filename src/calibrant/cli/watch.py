@@ -24,7 +24,7 @@ from calibrant.watch.closed_windows import BETTING, WatchSettings
 from calibrant.watch.joining import EVERY, Joining
 from calibrant.watch.watch_page import watch_page
 from calibrant.watch.watch_status import document, headline, quoted, remarks
-from calibrant.watch.watch_store import Line
+from calibrant.watch.watch_store import LogLine
 from calibrant.watch.watching import Watch
 
 _SETTINGS = {field.name for field in dataclasses.fields(WatchSettings)}
@@ -160,7 +160,7 @@ def _repaired(watched: Watch, path: str) -> str:
     return f"Wrote {inert(path, 200)}: {words}."
 
 
-def _told(lines: Sequence[Line]) -> list[str]:
+def _told(lines: Sequence[LogLine]) -> list[str]:
     """What happened in a run, a sentence for the windows that were closed and one for those that were corrected."""
     sentences = []
     for what, words in (("close", "Closed"), ("correction", "Corrected")):

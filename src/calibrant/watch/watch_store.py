@@ -39,7 +39,7 @@ _INDEX = "create index if not exists by_window on predictions (window)"
 
 @final
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """A line of the log: what happened (close, correction, forget, restart), to which window, and what came of it."""
 
     what: str
@@ -130,12 +130,12 @@ class WatchStore:
         """Keep the state of a window."""
         self.database.put(connection, "windows", {"place": place, "name": name, "state": state})
 
-    def log(self, connection: sqlite3.Connection) -> list[Line]:
+    def log(self, connection: sqlite3.Connection) -> list[LogLine]:
         """All lines, in their order."""
         records = sorted(self.database.rows(connection, "log"), key=lambda record: record["line"])
-        return [Line(each["what"], each["window"], json.loads(each["document"])) for each in records]
+        return [LogLine(each["what"], each["window"], json.loads(each["document"])) for each in records]
 
-    def write(self, connection: sqlite3.Connection, line: Line) -> None:
+    def write(self, connection: sqlite3.Connection, line: LogLine) -> None:
         """Append a line."""
         (last,) = connection.execute("select coalesce(max(line), -1) from log").fetchone()
         document = json.dumps(line.document, allow_nan=False, sort_keys=True)

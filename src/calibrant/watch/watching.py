@@ -19,7 +19,7 @@ from calibrant.watch.looks import Look, look
 from calibrant.watch.refitting import Repair, repair, repair_windows
 from calibrant.watch.time_tree import above, completed, covering
 from calibrant.watch.waiting_rows import WaitingRows
-from calibrant.watch.watch_store import Line, WatchStore
+from calibrant.watch.watch_store import LogLine, WatchStore
 
 
 @final
@@ -55,7 +55,7 @@ class Watch:
         assert known is not None
         self.settings = WatchSettings(**known)
         self.joining = None if rules is None else Joining(**rules)
-        self._lines: list[Line] = []
+        self._lines: list[LogLine] = []
         self._memories = Memories()
 
     def read_predictions(self, path: str | Path) -> bool:
@@ -74,12 +74,12 @@ class Watch:
 
         return self._read(path, "labels", read)
 
-    def close(self) -> list[Line]:
+    def close(self) -> list[LogLine]:
         """Close the windows that are due, and correct those for which something came late; the lines of the log.
 
         Rows without a label are left out of their window.
         """
-        lines: list[Line] = []
+        lines: list[LogLine] = []
         while self._advance(lines):
             pass
         return lines
@@ -105,7 +105,7 @@ class Watch:
         }
         return look(windows, self.settings, corrections)
 
-    def log(self) -> list[Line]:
+    def log(self) -> list[LogLine]:
         """All that happened, in its order."""
         with self.store.reading() as connection:
             return self.store.log(connection)
@@ -140,12 +140,12 @@ class Watch:
                 return
             self._move(connection, place, len(names), lambda state: state - State.from_bytes(blob))
             self.store.put_window(connection, place, name, b"")
-            self.store.write(connection, Line("forget", name, {}))
+            self.store.write(connection, LogLine("forget", name, {}))
 
     def restart(self) -> None:
         """Begin anew, as after a change of the model: earlier windows count no more, and the level holds from here."""
         with self.store.writing() as connection:
-            self.store.write(connection, Line("restart", "", {}))
+            self.store.write(connection, LogLine("restart", "", {}))
 
     def _read(self, path: str | Path, kind: str, read: Callable[[WaitingRows], None]) -> bool:
         if self.joining is None:
@@ -166,7 +166,7 @@ class Watch:
                 self.store.know(connection, name)
         return is_new
 
-    def _advance(self, lines: list[Line]) -> bool:
+    def _advance(self, lines: list[LogLine]) -> bool:
         """Correct or close one window, in a transaction of its own, and add its line; False where none is due."""
         if self.joining is None:
             return False
@@ -183,7 +183,7 @@ class Watch:
             lines.append(line)
         return True
 
-    def _put(self, connection: sqlite3.Connection, name: str, state: State) -> Line | None:
+    def _put(self, connection: sqlite3.Connection, name: str, state: State) -> LogLine | None:
         """A window, or a correction of it, in the store and in the log; None where it is as it was."""
         self._refresh(connection)
         names, data = self.store.names(connection), state.to_bytes()
@@ -205,7 +205,7 @@ class Watch:
         else:
             old = State.from_bytes(before)
             self._move(connection, place, len(names), lambda total: total - old + state)
-        line = Line("close" if is_new else "correction", name, window.to_dict())
+        line = LogLine("close" if is_new else "correction", name, window.to_dict())
         self.store.write(connection, line)
         return line
 
@@ -222,7 +222,7 @@ class Watch:
             for line in self.store.log(connection)[len(self._lines) :]:
                 self._know(line)
 
-    def _know(self, line: Line) -> None:
+    def _know(self, line: LogLine) -> None:
         """Know another line, once it is written."""
         self._lines.append(line)
         if line.what == "restart":
@@ -230,7 +230,7 @@ class Watch:
         elif line.what == "close":
             self._memories = self._memories.after(ClosedWindow.from_dict(line.document))
 
-    def _recent(self) -> list[Line]:
+    def _recent(self) -> list[LogLine]:
         """The lines since the last restart."""
         restarts = [place for place, line in enumerate(self._lines) if line.what == "restart"]
         return self._lines[restarts[-1] + 1 if restarts else 0 :]
