@@ -396,7 +396,8 @@ def page(records):
         table(["stream", "watched", "false alarms", "days until an alarm"], classes),
         "\n## Intervals\n",
         f"Share of {by['intervals'][0]['runs']} runs in which a confidence sequence of level 95% ever misses, "
-        "looked at on 13 days from 1 to 365, and its median width on day 365. The slope is constant here, as its interval needs.\n",
+        "looked at on 13 days from 1 to 365, and its median width on day 365. The slope is constant here, "
+        "as its interval needs.\n",
         table(["of", "stream", "ever missed", "width"], intervals),
         f"\nDifference of two models' scores, {by['difference'][0]['runs']} runs, looked at each day from 30 to 365:\n",
         table(["score", "ever missed"], [[record["method"], share(record)] for record in by["difference"]]),
