@@ -16,7 +16,8 @@ from calibrant import checks
 from calibrant.door.arrays import Array, absent
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files.columns import LABELS, Columns
+from calibrant.files.column_names import LABELS, OTHER_LABELS, called
+from calibrant.files.columns import Columns
 from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.predictions import Predictions
@@ -130,7 +131,7 @@ def forecast_rows(path: str | Path, joining: Joining) -> ForecastRows:
     arrays = read_arrays(path)
     finder = Finder(arrays)
     scores, names, logits = finder.forecasts(joining.probs, joining.logits)
-    if names is None and (named := finder.class_names()) is not None:
+    if names is None and isinstance(named := finder.class_names(), np.ndarray):
         names = tuple(map(str, named.tolist()))
     ids = texts(arrays, joining.id)
     groups = [""] * len(ids) if joining.by is None else texts(arrays, joining.by)
@@ -152,10 +153,12 @@ def forecast_rows(path: str | Path, joining: Joining) -> ForecastRows:
 def label_rows(path: str | Path, joining: Joining) -> tuple[list[str], list[Any]]:
     """The ids and labels of a file; of an id that stands twice, the last label."""
     arrays = read_arrays(path)
-    known = [joining.label] if joining.label else [name for name in LABELS if name in arrays]
-    if not known or known[0] not in arrays:
+    usual = [name for name in LABELS if name in arrays] or called(arrays, OTHER_LABELS)
+    known = [joining.label] if joining.label else usual
+    if len(known) != 1 or known[0] not in arrays:
         expected = f"must have labels under {joining.label or ', '.join(LABELS)}"
-        raise CalibrationInputError(str(arrays.source), expected, got=nearest(joining.label or "label", arrays))
+        got, hint = " and ".join(usual) or "none of them", nearest(joining.label or "label", arrays)
+        raise CalibrationInputError(str(arrays.source), expected, got=got, hint=hint)
     labels = arrays.sparse(known[0])
     present = ~absent(labels)
     ids = texts(arrays, joining.id)
@@ -173,7 +176,7 @@ def joined(labels: Sequence[Any], scores: Array, logits: bool, names: Sequence[s
     if by is not None:
         raw[by] = np.array(groups)
     arrays = Columns(InputFile(where, ".npz", None, b""), raw, raw.__getitem__)
-    return Finder(arrays).predictions(None, None, None, None, {})
+    return Finder(arrays).predictions({})
 
 
 def texts(arrays: Columns, name: str) -> list[str]:
