@@ -8,12 +8,16 @@ Streams of forecasts and outcomes are simulated, many at once; each is looked at
 import argparse
 import csv
 import math
+import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 from scipy import special, stats
 
+import calibrant as cal
 from calibrant.binning import cells
+from calibrant.watch import Watch, watch_state
 from calibrant.watch.bets import CellCounts
 from calibrant.watch.confidence_sequences import mean_gap_sequence, slope_sequence
 from calibrant.watch.day_bets import DayBets
@@ -402,7 +406,31 @@ def page(records):
         f"\nDifference of two models' scores, {by['difference'][0]['runs']} runs, looked at each day from 30 to 365:\n",
         table(["score", "ever missed"], [[record["method"], share(record)] for record in by["difference"]]),
     ]
+    size, seconds = (float(record["value"]) for record in by["year"])
+    parts += [
+        "\n## A year of days of a million rows\n",
+        f"The store of {by['year'][0]['looks']} windows with the sums of the time tree has {size:.0f} MB. A look at "
+        f"it takes {seconds:.1f} seconds of one core.",
+    ]
     return "\n".join(parts) + "\n"
+
+
+def year(days=365, rows=1_000_000):
+    """The store of a year of days of a million rows: its size, and how long a look takes. Four days are drawn."""
+    rng, states = np.random.default_rng(21), []
+    for _ in range(4):
+        p = special.expit(rng.normal(-1.35, 1.0, rows))
+        states.append(watch_state(cal.Predictions.from_probs(rng.random(rows) < p, p)))
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Watch(Path(folder, "year.watch"))
+        for day in range(days):
+            watch.append(f"{day:03}", states[day % 4])
+        size = watch.store.path.stat().st_size / 1e6
+        start = time.process_time()
+        count = len(Watch(watch.store.path).look().windows)
+        seconds = time.process_time() - start
+    for method, value in (("megabytes", size), ("seconds of a look", seconds)):
+        yield {"part": "year", "stream": f"{days} days", "looks": count, "runs": 1, "method": method, "value": value}
 
 
 PARTS = {
@@ -415,6 +443,7 @@ PARTS = {
     "classes": lambda options: of_classes(options.runs // 4),
     "intervals": lambda options: sequences(options.runs // 4),
     "difference": lambda options: differences(options.runs // 2),
+    "year": lambda options: year(),
 }
 COLUMNS = ["part", "stream", "looks", "runs", "method", "value", "before"]
 

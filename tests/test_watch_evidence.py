@@ -296,6 +296,18 @@ def test_a_constant_shift_is_not_taken_for_days_that_move_together():
     assert not look(stream(60, 0, shift=1.0), WatchSettings()).moves_together
 
 
+def test_windows_taken_as_independent_are_bet_on_as_a_whole():
+    windows = stream(60, 10)
+    alarms = {key: look(windows, WatchSettings(independent=key)).alarm for key in BETTING}
+    assert 10 <= alarms["rows"] < alarms["windows"]
+
+
+def test_too_many_groups_are_refused():
+    predictions = cal.Predictions.from_probs([1, 0] * 150, [0.5] * 300, name=[str(row) for row in range(300)])
+    with pytest.raises(cal.CalibrationInputError, match="values of name: must be at most 200 to be watched, got 300"):
+        cell_counts(watch_state(predictions, by="name"))
+
+
 def test_weights_have_no_place():
     state = watch_state(cal.Predictions.from_probs([1, 0], [0.9, 0.2], sample_weight=[2, 1]))
     with pytest.raises(cal.CalibrationInputError, match="sample_weight: has no place in a watch"):

@@ -269,7 +269,7 @@ def test_a_damaged_log_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "w")) as database:
         database.execute("update log set document = replace(document, '\"n\": 40', '\"n\": 41') where line = 3")
         database.commit()
-    with pytest.raises(cal.CalibrationInputError, match="damaged row of log"):
+    with pytest.raises(cal.CalibrationInputError, match="damaged row of log; put back a copy that is whole"):
         Watch(tmp_path / "w").look()
 
 

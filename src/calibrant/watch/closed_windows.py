@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant import checks
 from calibrant.binning.ladder import Forecasts
+from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -28,6 +29,8 @@ METRICS: Mapping[str, Metric] = {"adaptive_ece": ADAPTIVE_ECE, "brier": BRIER, "
 """What the state of a window keeps: counts in cells, from which other metrics follow, and two scores."""
 BY_CLASS = "ace"
 """The metric for which counts in cells of each class are kept."""
+MOST_QUESTIONS = 200
+"""Classes, or groups, of which each window is recorded; each takes some kilobytes of the log."""
 BETTING: Mapping[str, Betting] = {"rows": RowBets(), "windows": DayBets()}
 """By what may be taken as independent: rows, given their forecasts, or only windows, one after another."""
 
@@ -175,11 +178,19 @@ def cell_counts(state: State) -> dict[Question, CellCounts]:
     counts: dict[Question, CellCounts] = {OVERALL: CellCounts.of(_cells(state, ADAPTIVE_ECE))[0]}
     if BY_CLASS in state.metrics:
         table = _cells(state, state.metrics[BY_CLASS])
+        _require_few(len(table.about.names), "classes")
         counts |= {("class", name): each for name, each in zip(table.about.names, CellCounts.of(table), strict=True)}
     if state.by is not None:
+        _require_few(len(state.groups), f"values of {state.by}")
         for name in sorted(state.groups):
             counts["group", name] = CellCounts.of(_cells(state, ADAPTIVE_ECE, name))[0]
     return counts
+
+
+def _require_few(count: int, what: str) -> None:
+    if count > MOST_QUESTIONS:
+        hint = "leave them out, or put them in larger groups"
+        raise CalibrationInputError(what, f"must be at most {MOST_QUESTIONS} to be watched", got=count, hint=hint)
 
 
 def _cells(state: State, metric: Metric, group: str | None = None) -> Forecasts:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, final
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.experiments.running.sealed_database import SealedDatabase
+from calibrant.experiments.running.sealed_database import DamagedStoreError, SealedDatabase
 
 _TABLES = {
     "settings": "name text primary key, document text not null, seal text not null",
@@ -59,7 +59,7 @@ class WatchStore:
         """Whether there is such a store, with its settings; a database of something else is refused."""
         if not self.path.exists() or not self.path.stat().st_size:
             return False
-        with self.database.reading() as connection:
+        with self.reading() as connection:
             tables = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
             if tables - {*_TABLES, "tallies"}:
                 raise CalibrationInputError(str(self.path), "must be the store of a watch", got="another database")
@@ -68,14 +68,23 @@ class WatchStore:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, made alone."""
-        with self.database.writing() as connection:
+        with self._undamaged(), self.database.writing() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A moment of the store, to be read."""
-        with self.database.reading() as connection:
+        with self._undamaged(), self.database.reading() as connection:
             yield connection
+
+    @contextmanager
+    def _undamaged(self) -> Iterator[None]:
+        """Damage is told with what to do about it."""
+        try:
+            yield
+        except DamagedStoreError as error:
+            hint = "put back a copy that is whole, or begin another store"
+            raise CalibrationInputError(str(self.path), error.expected, got=error.got, hint=hint) from None
 
     def create(self, settings: Mapping[str, Mapping[str, Any]]) -> None:
         """Make the tables, and write settings that are not there yet; others than those that are there are refused."""
