@@ -162,6 +162,20 @@ def test_a_label_that_changes_is_a_correction_and_the_same_label_is_none(tmp_pat
     assert [line.what for line in watch.close()] == ["correction"]
 
 
+def test_a_late_prediction_is_a_correction_too(tmp_path):
+    predictions, labels = delivered(tmp_path)
+    watch = fed(tmp_path / "w", predictions, labels)
+    rows = [("new", f"{day(5)}T03:00:00", 0.25)]
+    watch.read_predictions(write(tmp_path / "x" / "p.csv", ["id", "time", "p"], rows))
+    assert watch.close() == []  # it has no label yet
+    watch.read_labels(write(tmp_path / "x" / "l.csv", ["id", "label"], [("new", 1)]))
+    assert [(line.what, line.document["n"]) for line in watch.close()] == [("correction", 41)]
+    other = [("newer", f"{day(6)}T03:00:00", 0.25)]
+    watch.read_labels(write(tmp_path / "x" / "l2.csv", ["id", "label"], [("newer", 0)]))
+    watch.read_predictions(write(tmp_path / "x" / "p2.csv", ["id", "time", "p"], other))
+    assert [(line.window, line.document["n"]) for line in watch.close()] == [(str(day(6)), 41)]
+
+
 def test_what_comes_after_rows_are_gone_is_ignored(tmp_path):
     predictions, labels = delivered(tmp_path)
     watch = fed(tmp_path / "w", predictions, labels, Joining(close_after="3d", keep=2))
