@@ -186,6 +186,18 @@ def test_what_comes_after_rows_are_gone_is_ignored(tmp_path):
     assert log_of(tmp_path / "w") == before
 
 
+def test_nothing_of_a_deleted_row_is_left_in_the_file(tmp_path):
+    predictions, labels = delivered(tmp_path, days=6)
+    watch = Watch(tmp_path / "w", None, Joining(close_after="1d", keep=0))
+    rows = [(f"a secret name {row}", f"{day(0)}T03:00:00", 0.25) for row in range(400)]
+    watch.read_predictions(write(tmp_path / "x" / "p.csv", ["id", "time", "p"], rows))
+    watch.read_labels(write(tmp_path / "x" / "l.csv", ["id", "label"], [(row[0], 1) for row in rows]))
+    assert b"a secret name 7" in (tmp_path / "w").read_bytes()
+    fed(tmp_path / "w", predictions, labels, None)
+    assert watch.log()[0].document["n"] == 440
+    assert b"a secret name" not in (tmp_path / "w").read_bytes()
+
+
 def test_labels_may_come_before_their_predictions(tmp_path):
     predictions, labels = delivered(tmp_path)
     fed(tmp_path / "a", predictions, labels)

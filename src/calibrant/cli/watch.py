@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,12 +100,11 @@ def watch(
         check_output(output, (store,))
     watched = _opened(store, {key: value for key, value in options.items() if value is not None},
                       bool(predictions or labels))  # fmt: skip
-    with reading():
-        for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):
-            for file in dict.fromkeys(part.path for part in parts(files)) if files else ():
-                read(file)
-        for part in parts(states) if states else ():
-            watched.append(Path(part.path).name.removesuffix(".state"), named(part.path))
+    for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):
+        for file in _files(files):
+            read(file)
+    for file in _files(states):
+        watched.append(Path(file).name.removesuffix(".state"), named(file))
     lines = _told(watched.close())
     if forget is not None:
         watched.forget(forget)
@@ -125,6 +124,16 @@ def watch(
             show(sentence)
     if look.alarm is not None:
         sys.exit(FAILED)
+
+
+def _files(sources: Sequence[str]) -> Iterator[str]:
+    """The files of folders and patterns, each once; one that cannot be read is wrong input."""
+    with reading():
+        names = dict.fromkeys(part.path for part in parts(sources)) if sources else {}
+    for name in names:
+        with reading():
+            open(name, "rb").close()
+        yield name
 
 
 def _opened(store: str, options: dict[str, Any], joins: bool) -> Watch:

@@ -111,6 +111,7 @@ class WaitingRows:
 
     def drop_old(self) -> None:
         """Delete the rows of windows that were closed long ago, and labels that came so long ago and have no row."""
+        self.connection.execute("pragma secure_delete = on")  # what is deleted is overwritten in the file
         kept = self._kept()
         gone = "select id from predictions where window in (select name from windows where place < ?)"
         self.connection.execute(f"delete from labels where id in ({gone})", (kept,))
