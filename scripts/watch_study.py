@@ -392,6 +392,8 @@ def page(records):
         f"Median over {by['delay'][0]['runs']} runs, of those without an alarm before the change. Where more "
         "than 3% of runs had one, their share stands beside.\n",
         crossed(by["delay"], median),
+        "\nA CUSUM that is tuned to so many looks at such z is sooner. Its false alarms are those of the tables above: "
+        "they grow with the looks, with rare events and with days that move together.",
         "\nHow far the estimated start of the change is from the true one at the alarm, in days (median):\n",
         table(["stream", "days off"], [[record["stream"], f"{float(record['value']):g}"] for record in by["start"]]),
         "\n## Ten classes\n",
@@ -410,7 +412,7 @@ def page(records):
     parts += [
         "\n## A year of days of a million rows\n",
         f"The store of {by['year'][0]['looks']} windows with the sums of the time tree has {size:.0f} MB. A look at "
-        f"it takes {seconds:.1f} seconds of one core.",
+        f"it takes {seconds:.2f} seconds of one core.",
     ]
     return "\n".join(parts) + "\n"
 

@@ -244,6 +244,7 @@ def child(path, folder, wait=0.0):
     return subprocess.Popen([sys.executable, "-c", CHILD, str(path), str(folder), str(wait)])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_killed_at_any_moment_and_started_again_it_has_the_same_log(tmp_path):
     """Killed after random times, until a run is done: imports take some of them, files and windows the others."""
     fed(tmp_path / "whole", *delivered(tmp_path, days=12))
@@ -473,6 +474,28 @@ def test_classes_are_joined_by_name(tmp_path):
     expected = watch_state(cal.Predictions.from_probs(names[:30], p[:30], classes=["cat", "dog", "eel"]), classes=True)
     assert watch.state().to_bytes() == expected.to_bytes()
     assert set(watch.look().questions) == {("all", ""), ("class", "cat"), ("class", "dog"), ("class", "eel")}
+
+
+def test_forecasts_may_go_through_a_map_first(tmp_path):
+    """Odds that were twice as high in the reference as forecast, and are so still: no alarm, but one without the map."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 1, 4000)
+    fitted = cal.PriorShift("probabilities").fit(sigmoid(z), (rng.random(4000) < sigmoid(z + 0.7)).astype(int))
+    rows, truth = [], []
+    for number, x in itertools.product(range(12), rng.normal(0, 1, 150)):
+        rows.append((str(len(rows)), f"{day(number)}T03:00:00", repr(float(sigmoid(np.array(x))))))
+        truth.append((rows[-1][0], int(rng.random() < sigmoid(np.array(x + 0.7)))))
+    file = write(tmp_path / "p" / "a.csv", ["id", "time", "p"], rows)
+    labels = write(tmp_path / "l" / "a.csv", ["id", "label"], truth)
+    plain_watch = fed(tmp_path / "plain", [file], [labels], Joining(close_after="1h"))
+    mapped = fed(tmp_path / "mapped", [file], [labels], Joining(close_after="1h", map=fitted.to_json()))
+    assert plain_watch.look().alarm is not None
+    assert mapped.look().alarm is None
+    p = np.array([float(row[2]) for row in rows[:150]])
+    direct = fitted.recalibrate(cal.Predictions.from_probs([label for _, label in truth[:150]], p))
+    assert mapped.state(str(day(0)), str(day(0))).to_bytes() == watch_state(direct).to_bytes()
+    with pytest.raises(cal.CalibrationInputError):
+        Joining(close_after="1h", map="no map")
 
 
 def test_missing_labels_and_words_are_understood(tmp_path):

@@ -16,6 +16,7 @@ import calibrant
 from calibrant.cli.group import FAILED, reading
 from calibrant.cli.output_files import check_output, printer
 from calibrant.cli.scans import named
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
 from calibrant.scale.part_files import parts
@@ -57,6 +58,7 @@ _SETTINGS = {field.name for field in dataclasses.fields(WatchSettings)}
 @click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
 @click.option("--by", metavar="COLUMN", help="Also tell which values of this column changed.")
 @click.option("--classes", is_flag=True, default=None, help="Also watch each class, not only the top label.")
+@click.option("--map", metavar="FILE", help="A map of calibrant recalibrate; forecasts go through it first.")
 @click.option(
     "--keep", type=int, metavar="WINDOWS", help="Closed windows whose rows stay for corrections.  [default: 7]"
 )
@@ -138,6 +140,9 @@ def _files(sources: Sequence[str]) -> Iterator[str]:
 
 def _opened(store: str, options: dict[str, Any], joins: bool) -> Watch:
     """The watch at a place; options that are given are those that it has, or that it gets."""
+    if "map" in options:
+        with reading():
+            options["map"] = InputFile.of(options["map"]).text()
     own = {name: value for name, value in options.items() if name in _SETTINGS}
     rules = {name: value for name, value in options.items() if name not in _SETTINGS}
     try:

@@ -21,6 +21,7 @@ from calibrant.files.columns import Columns
 from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.predictions import Predictions
+from calibrant.recalibrate.recalibrator import Recalibrator
 
 EVERY = ("hour", "day", "week", "month")
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
@@ -64,6 +65,8 @@ class Joining:
     logits: str | None = None
     by: str | None = None
     classes: bool = False
+    map: str | None = None
+    """The JSON of a fitted recalibrator through which forecasts go before they are counted."""
     keep: int = 7
     """Closed windows whose rows are kept, so that late labels can correct them."""
 
@@ -71,6 +74,8 @@ class Joining:
         checks.word(self.every, "every", *EVERY)
         checks.flag(self.classes, "classes")
         checks.whole(self.keep, "keep", 0)
+        if self.map is not None:
+            Recalibrator.from_json(self.map)
         if self.unlabelled is not None:
             checks.whole(self.unlabelled, "unlabelled", 0)
         if self.close_at is not None:

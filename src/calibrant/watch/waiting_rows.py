@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.predictions import Predictions
+from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.watch.joining import ForecastRows, Joining, OpenWindow, joined
 from calibrant.watch.watch_store import WatchStore
 
@@ -58,7 +59,8 @@ class WaitingRows:
             "delete from arriving where window in (select name from windows where place < ?)", (kept,)
         )  # too late: their window is closed, and its rows are gone
         for (conflict,) in self.connection.execute(_CONFLICT):
-            raise CalibrationInputError(source, "must not predict a row again, differently", got=f"id {conflict!r}")
+            expected, hint = "must not predict a row again, differently", "ids must differ in all files"
+            raise CalibrationInputError(source, expected, got=f"id {conflict!r}", hint=hint)
         self.connection.execute(_LATE_ROWS)
         self.connection.execute("insert or ignore into predictions select * from arriving")
         self.connection.execute("drop table arriving")
@@ -107,7 +109,13 @@ class WaitingRows:
         if known["width"]:
             scores = scores.reshape(-1, known["width"])
         labels, groups = [label for _, _, label in records], [part for _, part, _ in records]
-        return joined(labels, scores, known["logits"], known["names"], self.joining.by, groups, f"window {window}")
+        where = f"window {window}"
+        predictions = joined(labels, scores, known["logits"], known["names"], self.joining.by, groups, where)
+        return (
+            predictions
+            if self.joining.map is None
+            else Recalibrator.from_json(self.joining.map).recalibrate(predictions)
+        )
 
     def drop_old(self) -> None:
         """Delete the rows of windows that were closed long ago, and labels that came so long ago and have no row."""
