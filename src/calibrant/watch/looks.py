@@ -12,6 +12,8 @@ import numpy as np
 from calibrant.kernels.totals import Floats
 from calibrant.watch.closed_windows import OVERALL, ClosedWindow, Question, WatchSettings
 
+LOWER_MEAN = 0.6230
+"""The mean of the square of a standard normal number, where it is among the smaller nine tenths."""
 FEWEST = 10
 """Windows before it is told whether they scatter more than independent rows do."""
 
@@ -133,14 +135,16 @@ def change_start(sums: Floats) -> int:
 def scatter(residual: Floats, variance: Floats) -> float:
     """Half the mean squared difference of neighbouring windows' z, their residual over its standard deviation.
 
-    It is 1 on average where rows are independent, also where forecasts are off by as much in both windows; nan of fewer
-    than two windows.
+    The largest tenth of the differences is left out, so that a change of the model does not count as scatter; the mean
+    of the others is divided by what it is for normal z. So it is about 1 where rows are independent, also where
+    forecasts are off by as much in both windows; nan of fewer than three windows.
 
-    >>> scatter(np.array([2., -2., 2.]), np.array([4., 4., 4.]))
-    2.0
+    >>> round(scatter(np.array([2., -2., 2., -2.]), np.array([4., 4., 4., 4.])), 2)
+    3.21
     """
     z = np.divide(residual, np.sqrt(variance), out=np.zeros(len(residual)), where=variance > 0)
-    return float(np.square(np.diff(z)).mean() / 2) if len(z) > 1 else math.nan
+    squares = np.sort(np.square(np.diff(z)) / 2)[: max(len(z) - 1, 0) * 9 // 10]
+    return float(squares.mean() / LOWER_MEAN) if len(squares) else math.nan
 
 
 def is_scattered(scatter: float, windows: int) -> bool:
