@@ -227,11 +227,18 @@ def test_times_of_the_future_are_refused(tmp_path):
 
 
 CHILD = """
-import sys, random, threading, os, time, signal
+import os, signal, sys
+from calibrant.experiments.running.sealed_database import SealedDatabase
 from calibrant.watch import Joining, Watch
-path, folder, wait = sys.argv[1], sys.argv[2], float(sys.argv[3])
-if wait:
-    threading.Thread(target=lambda: (time.sleep(wait), os.kill(os.getpid(), signal.SIGKILL)), daemon=True).start()
+path, folder, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
+put = SealedDatabase.put
+def counted(*arguments):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    put(*arguments)
+SealedDatabase.put = counted
 watch = Watch(path, None, Joining(close_after="3d"))
 for kind, read in (("predictions", watch.read_predictions), ("labels", watch.read_labels)):
     for name in sorted(os.listdir(os.path.join(folder, kind))):
@@ -240,19 +247,18 @@ watch.close()
 """
 
 
-def child(path, folder, wait=0.0):
-    return subprocess.Popen([sys.executable, "-c", CHILD, str(path), str(folder), str(wait)])
+def child(path, folder, writes=0):
+    """Another process that reads all files; it is killed at the n-th thing that it writes, if n is not 0."""
+    return subprocess.Popen([sys.executable, "-c", CHILD, str(path), str(folder), str(writes)])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_killed_at_any_moment_and_started_again_it_has_the_same_log(tmp_path):
-    """Killed after random times, until a run is done: imports take some of them, files and windows the others."""
-    fed(tmp_path / "whole", *delivered(tmp_path, days=12))
-    moments, killed = random.Random(0), 0
-    for _ in range(2):
-        with child(tmp_path / "killed", tmp_path, moments.uniform(0.4, 1.2)) as process:
-            killed += process.wait() == -signal.SIGKILL
-    assert killed
+def test_killed_and_started_again_it_has_the_same_log(tmp_path):
+    """Killed while it makes the store, reads files, and closes windows."""
+    fed(tmp_path / "whole", *delivered(tmp_path, days=9))
+    for writes in (2, 17, 25):
+        with child(tmp_path / "killed", tmp_path, writes) as process:
+            assert process.wait() == -signal.SIGKILL
     with child(tmp_path / "killed", tmp_path) as process:
         assert process.wait() == 0
     assert log_of(tmp_path / "killed") == log_of(tmp_path / "whole")
