@@ -483,7 +483,7 @@ def test_classes_are_joined_by_name(tmp_path):
 
 
 def test_forecasts_may_go_through_a_map_first(tmp_path):
-    """Odds that were twice as high in the reference as forecast, and are so still: no alarm, but one without the map."""
+    """Odds that were twice as high in the reference as forecast, and are so still: no alarm, but without the map."""
     rng = np.random.default_rng(0)
     z = rng.normal(0, 1, 4000)
     fitted = cal.PriorShift("probabilities").fit(sigmoid(z), (rng.random(4000) < sigmoid(z + 0.7)).astype(int))
