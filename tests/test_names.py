@@ -13,7 +13,7 @@ MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(
 ORDER = (  # noqa: SIM905 - a list of strings would be three times as long
     "exceptions checks text kernels door predictions specification summaries selections views lenses bins "
     "binning distances aggregates result metric stream errors recipes inference table diagnostics __init__ files "
-    "recalibrate simulate train explanation plots report scale integrations experiments cli __main__"
+    "recalibrate simulate train explanation plots report scale integrations experiments watch cli __main__"
 ).split()
 GRAMMAR = {"made", "one", "found", "given", "said"}
 """Words that say nothing of what a variable holds."""

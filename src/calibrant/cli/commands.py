@@ -11,10 +11,11 @@ from calibrant.cli.recalibrate import recalibrate
 from calibrant.cli.report import report
 from calibrant.cli.simulate import simulate
 from calibrant.cli.states import merge, state, unmerge
+from calibrant.cli.watch import watch
 
 for command in (
     measure, report, compare_models, explain_libraries, recalibrate, simulate, experiment, state, merge, unmerge,
-    demo, info,
+    watch, demo, info,
 ):  # fmt: skip
     group.add_command(command)
 

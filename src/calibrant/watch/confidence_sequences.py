@@ -1,0 +1,119 @@
+"""Confidence sequences: intervals that cover at all looks together, however often one looks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from calibrant.door.logs import sigmoid
+from calibrant.kernels.totals import Floats
+from calibrant.recalibrate.platt import fit_logistic
+from calibrant.result import Interval
+from calibrant.watch.bets import CellCounts
+
+KIND = "confidence sequence"
+STEEPEST = 50.0
+"""A slope beyond this is that of outcomes which a threshold parts: nothing is said of it."""
+
+RATES = np.concatenate([sign * 2.0 ** np.arange(-16, 3) for sign in (-1, 1)])
+"""The rates lambda over which the mean gap's martingales are mixed, each with the same weight."""
+
+
+def mean_gap_sequence(n: float, hits: float, total: float, level: float) -> Interval:
+    r"""An interval for the mean of forecasts less the mean of the true probabilities (MCS), over all rows so far.
+
+    The mean true probability is q where
+
+    .. math:: \frac{1}{38} \sum_\lambda \exp\big(\lambda Y - n \ln(1 + q (e^\lambda - 1))\big) < \frac{1}{1 - level}
+
+    for Y outcomes of n rows and lambda = +-2^k, k from -16 to 2. By Jensen's inequality the sum is at most a martingale
+    of the rows. So the chance that the interval ever misses is at most 1 - level. True probabilities may change from
+    row to row; outcomes must be independent, given the past.
+
+    References: Robbins (1970); Howard, Ramdas, McAuliffe & Sekhon (2021).
+
+    >>> print(mean_gap_sequence(10_000, 2_400, 2_500., 0.95))
+    [-0.0058, 0.0254] at 95%
+    """
+    rate, growth = hits / n, np.expm1(RATES)
+
+    def inside(q: float) -> bool:
+        terms = RATES * hits - n * np.log1p(q * growth)
+        return float(np.logaddexp.reduce(terms)) - math.log(len(RATES)) < -math.log(1 - level)
+
+    low, high = (_border(inside, rate, end) for end in (0.0, 1.0))
+    return Interval(total / n - high, total / n - low, level, KIND, "mixture of martingales", round(n))
+
+
+def slope_sequence(counts: CellCounts, level: float) -> Interval:
+    r"""An interval for the calibration slope b, where the log-odds of outcomes are a + b times those of forecasts.
+
+    It holds the b at which the likelihood of the best a is not below the mixture of likelihoods by 1 / (1 - level),
+
+    .. math:: \frac{\int L(a', b') \, d\pi(a', b')}{\max_a L(a, b)} < \frac{1}{1 - level}
+
+    where a' and b' - 1 are independent standard normal, and the integral is by Laplace's approximation. a and b must be
+    the same in all windows. Forecasts are taken at the means of their cells; those of 0 and 1 are left out. The whole
+    line where outcomes are parted by a threshold.
+
+    References: Wasserman, Ramdas & Balakrishnan (2020).
+
+    >>> from calibrant.binning import cells
+    >>> p = np.array([.1, .3, .6, .9])
+    >>> counts = CellCounts(cells.numbers(p), np.full(4, 1000.), 1000 * p, 1000 * p)
+    >>> print(slope_sequence(counts, 0.95))
+    [0.8685, 1.1408] at 95%
+    """
+    inner = (counts.count > 0) & (counts.mean > 0) & (counts.mean < 1)
+    n, y, mean = counts.count[inner], counts.hits[inner], counts.mean[inner]
+    x = np.log(mean) - np.log1p(-mean)
+    size, engine = round(float(n.sum())), "universal inference"
+    if len(x) < 2 or not 0 < y.sum() < n.sum():
+        return Interval(-math.inf, math.inf, level, KIND, engine, size)
+    (b,), a, _, _ = fit_logistic(x[None], y / n, n)
+    if abs(b) > STEEPEST:
+        return Interval(-math.inf, math.inf, level, KIND, engine, size)
+    spread = n * sigmoid(a + b * x) * sigmoid(-a - b * x)
+    curvature = spread.sum() * (spread * x * x).sum() - (spread * x).sum() ** 2
+    mixture = _likelihood(n, y, a + b * x) - (a * a + (b - 1) ** 2) / 2 - math.log(max(curvature, 1e-300)) / 2
+
+    def inside(slope: float) -> bool:
+        return mixture - _profile(n, y, slope * x, a) < -math.log(1 - level)
+
+    reach = 1.0
+    while reach < 1e4 and (inside(b - reach) or inside(b + reach)):
+        reach *= 2
+    low, high = (_border(inside, b, b + sign * reach) for sign in (-1, 1))
+    return Interval(low, high, level, KIND, engine, size)
+
+
+def _likelihood(n: Floats, y: Floats, log_odds: Floats) -> float:
+    """The logarithm of the likelihood of y outcomes among n at these log-odds."""
+    return float((y * log_odds - n * np.logaddexp(0.0, log_odds)).sum())
+
+
+def _profile(n: Floats, y: Floats, offset: Floats, start: float) -> float:
+    """The largest logarithm of the likelihood over intercepts, by Newton's method in steps of at most 1."""
+    intercept = start
+    for _ in range(1000):
+        chance = sigmoid(intercept + offset)
+        step = float((y - n * chance).sum() / max((n * chance * (1 - chance)).sum(), 1e-300))
+        intercept += min(max(step, -1.0), 1.0)
+        if abs(step) < 1e-9:
+            break
+    return _likelihood(n, y, intercept + offset)
+
+
+def _border(inside: Callable[[float], bool], start: float, end: float) -> float:
+    """Where a condition that holds at the start stops to hold on the way to the end; the end where it holds there.
+
+    The point is outside, so that rounding makes no interval too short.
+    """
+    if inside(end):
+        return end
+    for _ in range(50):
+        middle = start / 2 + end / 2
+        start, end = (middle, end) if inside(middle) else (start, middle)
+    return end

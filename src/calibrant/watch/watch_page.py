@@ -1,0 +1,147 @@
+"""The page of a watch: its verdict, the evidence after each window, and what is not guaranteed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+import calibrant
+from calibrant.kernels.totals import Floats
+from calibrant.report.charts import planes
+from calibrant.report.page import Cell, Page, PageFigure, PageTable, Section
+from calibrant.report.svg import Plane, element, picture
+from calibrant.text import inert
+from calibrant.watch.bets import CUTS
+from calibrant.watch.closed_windows import OVERALL
+from calibrant.watch.looks import Look
+from calibrant.watch.watch_status import gap_sentence, headline, quoted, remarks
+
+NOT_GUARANTEED = (
+    "The level holds if each outcome happens with the probability of its forecast, given the past. It does not hold "
+    "where rows are left out by their outcome: windows that are closed while labels of one outcome are still missing, "
+    "or while labels are provisional.",
+    "With rows taken as independent, it does not hold where rows of a window move together. With windows taken as "
+    "independent, they may.",
+    "An alarm says that forecasts and outcomes no longer agree. It does not say why. No alarm does not show that they "
+    "agree: a change may be small, or hidden from the questions that are asked.",
+    "The window in which a change began is an estimate. Late labels correct the counts and the e-value beside, and "
+    "neither raise nor withdraw an alarm.",
+)
+
+
+def watch_page(look: Look, name: str) -> Page:
+    """The page of a look at a watch of this name.
+
+    >>> from calibrant.watch.closed_windows import WatchSettings
+    >>> from calibrant.watch.looks import look
+    >>> watch_page(look([], WatchSettings()), "model.watch").verdict
+    'No window is closed yet: there is no evidence.'
+    """
+    tone = "unsure" if not look.windows or remarks(look) else "good"
+    gap = gap_sentence(look)
+    sections = [_evidence(look), _gaps(look), _forecasts(look)] if look.windows else []
+    kinds = [_questions(look, kind) for kind in ("class", "group") if any(each == kind for each, _ in look.questions)]
+    return Page(
+        title=f"Watch of {inert(name, 120)}",
+        verdict=headline(look),
+        supporting=[*([] if gap is None else [gap]), *remarks(look)],
+        tone="poor" if look.alarm is not None else tone,
+        sections=[*sections, *kinds, Section("limits", "What is not guaranteed", NOT_GUARANTEED), _methods(look)],
+        footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
+        data={"planes": planes()},
+    )
+
+
+def _evidence(look: Look) -> Section:
+    """The e-value after each window, on a scale of powers of ten."""
+    tens, limit = look.log_e / math.log(10), -math.log10(look.settings.level)
+    rows: list[tuple[Cell, ...]] = [
+        (window.name, window.n, window.total / window.n, window.hits / window.n, quoted(value))
+        for window, value in zip(look.windows, look.log_e.tolist(), strict=True)
+    ]
+    header = ("window", "rows", "mean forecast", "observed frequency", "e-value after it")
+    grid = PageTable(header, rows, "Windows", "windows-table")
+    words = f"alarm at {quoted(-math.log(look.settings.level))}"
+    drawing = _drawn("evidence", tens, "e-value, power of ten", "The e-value after each window", (limit, words))
+    caption = (
+        f"Evidence against calibration after each window. If forecasts are calibrated, the chance that the line ever "
+        f"reaches the dashed one is at most {look.settings.level:g}. An alarm stays."
+    )
+    return Section("evidence", "Evidence", (), (PageFigure("evidence-figure", drawing, caption, grid),))
+
+
+def _gaps(look: Look) -> Section:
+    """The mean of forecasts less outcomes in each window."""
+    gaps = np.array([100 * (window.total - window.hits) / window.n for window in look.windows])
+    rows: list[tuple[Cell, ...]] = [(window.name, gap) for window, gap in zip(look.windows, gaps.tolist(), strict=True)]
+    grid = PageTable(("window", "points"), rows, "Mean forecast less observed frequency", "gaps-table", digits=2)
+    drawing = _drawn("gaps", gaps, "points above outcomes", "Mean gap of each window", (0.0, "no gap"))
+    caption = "Mean forecast less observed frequency of each window, in points. Single windows scatter by chance."
+    return Section("gaps", "Gap of each window", (), (PageFigure("gaps-figure", drawing, caption, grid),))
+
+
+def _forecasts(look: Look) -> Section:
+    """By how much the odds of forecasts are shifted, since the change or over all windows."""
+    start = look.since or 0
+    lessons = np.sum([window.payments[OVERALL].lesson["rows"] for window in look.windows[start:]], axis=0)
+    edges = [0.0, *CUTS, 1.0]
+    rows: list[tuple[Cell, ...]] = []
+    for low, high, (residual, variance, *_) in zip(edges[:-1], edges[1:], lessons.tolist(), strict=True):
+        if variance > 0:
+            rows.append((f"{low:.4g} to {high:.4g}", residual / variance, 1 / math.sqrt(variance), residual))
+    header = ("forecasts", "shift of log-odds", "standard error", "more outcomes than forecast")
+    since = inert(look.windows[start].name, 60)
+    words = (
+        f"Windows since {since}. The shift is that of one Newton step; it and its standard error describe what was "
+        "seen and are no test."
+    )
+    return Section("forecasts", "Which forecasts moved", (words,), (), (PageTable(header, rows, "Forecasts"),))
+
+
+def _questions(look: Look, kind: str) -> Section:
+    """The e-value of each class or group."""
+    changed = look.changed(kind)
+    rows: list[tuple[Cell, ...]] = [
+        (name, quoted(value), "changed" if name in changed else "–")
+        for (each, name), value in sorted(look.questions.items(), key=lambda item: -item[1])
+        if each == kind
+    ]
+    title = {"class": "Classes", "group": "Groups"}[kind]
+    words = f"Named as changed at a false discovery rate of {look.settings.level:g} (e-BH). They raise no alarm alone."
+    return Section(f"{kind}-values", title, (words,), (), (PageTable((kind, "e-value", ""), rows, title),))
+
+
+def _methods(look: Look) -> Section:
+    settings = look.settings
+    rows = [
+        ("level", f"{settings.level:g}"),
+        ("taken as independent", settings.independent),
+        ("tolerated shift of log-odds", f"{settings.tolerance:g}"),
+        ("windows over which starts are spread first", str(settings.horizon)),
+        ("calibrant", calibrant.__version__),
+        ("NumPy", np.__version__),
+    ]
+    return Section("methods", "Methods", (), (), (PageTable(("what", "value"), rows, "Settings"),))
+
+
+def _drawn(identity: str, values: Floats, axis: str, title: str, limit: tuple[float, str]) -> Markup:
+    """A line over windows, beside a level with its words."""
+    height, words = limit
+    low, high = min(0.0, height, float(values.min())), max(0.1, height, float(values.max()))
+    room = 0.08 * (high - low)
+    plane = Plane((0.0, max(float(len(values)), 2.0)), (low - room, high + room))
+    points: Sequence[tuple[float, float]] = list(enumerate(values.tolist(), 1))
+    return picture(
+        f"{identity}-picture",
+        title,
+        f"A line of {len(values)} windows; the last is at {values[-1]:.3g}.",
+        plane.width,
+        plane.height,
+        plane.frame("window", axis),
+        plane.line([(0.0, height), (plane.x[1], height)], class_="diagonal"),
+        element("text", words, x=plane.left + 6, y=plane.up(height) - 5, class_="tick start strong"),
+        plane.line(points, class_="series s0"),
+    )

@@ -1,0 +1,313 @@
+"""The command that watches, its page and its repairs; and the guide, as a new user would follow it."""
+
+import csv
+import datetime
+import importlib.util
+import itertools
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import calibrant as cal
+from calibrant.binning import cells
+from calibrant.cli import commands
+from calibrant.door.logs import sigmoid
+from calibrant.files import SHIPPED
+from calibrant.watch import Watch, watch_state
+from calibrant.watch.bets import CellCounts
+from calibrant.watch.refitting import log_favour, refitted, repair
+from calibrant.watch.watch_page import watch_page
+from typed import typed
+
+GUIDE = Path(__file__).parents[1] / "docs" / "watch.md"
+BESIDE = Path(__file__).parents[2] / "shared" / "data"
+
+
+def run(*words):
+    return CliRunner().invoke(commands.group, ["watch", *map(str, words)])
+
+
+def logit(p):
+    return np.log(p / (1 - p))
+
+
+def days(shift=1.0, change=10, count=24, rows=200, seed=0, name="day {:02}"):
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        p = rng.uniform(0.02, 0.98, rows)
+        y = rng.random(rows) < sigmoid(logit(p) + shift * (number >= change))
+        yield name.format(number), watch_state(cal.Predictions.from_probs(y.astype(int), p))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A store with an alarm."""
+    path = tmp_path_factory.mktemp("watch") / "model.watch"
+    watch = Watch(path)
+    for name, state in days():
+        watch.append(name, state)
+    return path
+
+
+def written(folder, days=8):
+    rng = np.random.default_rng(1)
+    for place in ("predictions", "labels"):
+        (folder / place).mkdir()
+    for number in range(days):
+        day = datetime.date(2025, 1, 1) + datetime.timedelta(days=number)
+        p = rng.random(30)
+        with (folder / "predictions" / f"{day}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(
+                [("id", "time", "p"), *((f"{day}/{row}", f"{day}T09:00", p[row]) for row in range(30))]
+            )
+        with (folder / "labels" / f"{day}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(
+                [("id", "label"), *((f"{day}/{row}", int(rng.random() < p[row])) for row in range(30))]
+            )
+    return ("--predictions", folder / "predictions", "--labels", folder / "labels")
+
+
+def test_an_alarm_is_status_1_in_one_line(store):
+    result = run(store)
+    assert result.exit_code == 1
+    (line,) = result.stdout.splitlines()
+    assert line.startswith("Alarm: calibration changed, likely since day 10; raised by day 12, e-value ")
+    assert line.endswith("(alarm at 20) after 24 windows with 4,800 rows.")
+
+
+def test_no_alarm_is_status_0(tmp_path):
+    files = written(tmp_path)
+    result = run(tmp_path / "w", *files, "--close-after", "1d")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == "Closed 6 windows, 2025-01-01 to 2025-01-06: 180 rows."
+    assert result.stdout.splitlines()[1].startswith("No alarm: e-value ")
+    again = run(tmp_path / "w", *files)
+    assert again.stdout.splitlines() == result.stdout.splitlines()[1:]
+
+
+def test_json_says_all_of_it(store):
+    result = run(store, "--format", "json")
+    content = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (content["alarm"], content["since"], content["windows"], content["rows"]) == ("day 12", "day 10", 24, 4800)
+    assert content["mean_gap"]["low"] < content["mean_gap"]["value"] < content["mean_gap"]["high"] < 0
+    assert content["log_e_value"] > np.log(20)
+    assert content["status"].startswith("Alarm: ")
+
+
+def test_an_empty_store_has_no_evidence(tmp_path):
+    result = run(tmp_path / "w", "--format", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["status"] == "No window is closed yet: there is no evidence."
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("--level", "0.01"), 2, "of a store cannot be changed, got level"),
+        (("--independent", "nothing"), 2, "is not one of"),
+        (("--predictions", "no-such-folder"), 3, "no-such-folder"),
+        (("--forget", "day 99"), 3, "must be a closed window, got 'day 99'"),
+        (("-o", "no-such-folder/page.html"), 4, "no-such-folder"),
+    ],
+)
+def test_wrong_use_is_told(store, monkeypatch, capsys, words, status, said):
+    ended = typed(monkeypatch, capsys, ("watch", store, *words))
+    assert ended.code == status
+    assert said in ended.err
+
+
+def test_a_store_needs_a_rule_by_which_windows_are_closed(tmp_path):
+    result = run(tmp_path / "w", *written(tmp_path))
+    assert result.exit_code == 2
+    assert "must say when a window is closed" in result.stderr
+    assert not (tmp_path / "w").exists()
+
+
+def test_states_are_appended_under_the_names_of_their_files(tmp_path):
+    for name, state in days(count=3):
+        state.save(tmp_path / f"{name}.state")
+    result = run(tmp_path / "w", "--states", tmp_path / "*.state")
+    assert result.exit_code == 0, result.output
+    assert [line.window for line in Watch(tmp_path / "w").log()] == ["day 00", "day 01", "day 02"]
+
+
+def test_the_page_has_no_network_and_no_markup_of_names(tmp_path):
+    watch = Watch(tmp_path / "w")
+    for name, state in days(count=12, change=4, shift=2.0, name="<script>alert({})</script>"):
+        watch.append(name, state)
+    result = run(tmp_path / "w", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert result.exit_code == 1
+    assert "<script>alert" not in page
+    assert "default-src &#39;none&#39;" in page
+    assert "://" not in page.replace("http://www.w3.org/2000/svg", "")
+    for heading in ("Evidence", "Gap of each window", "Which forecasts moved", "What is not guaranteed", "Methods"):
+        assert f">{heading}</h2>" in page
+    assert page.count("<svg") >= 3  # the patterns and two pictures
+    assert "Alarm: calibration changed" in page
+
+
+def test_the_page_names_groups_and_what_breaks_the_promise(tmp_path):
+    rng, watch = np.random.default_rng(0), Watch(tmp_path / "w")
+    for number in range(25):
+        p, region = rng.uniform(0.05, 0.95, 400), rng.integers(0, 2, 400)
+        effect = 0.8 * rng.choice([-1, 1])
+        y = rng.random(400) < sigmoid(logit(p) + effect + 2.0 * (region == 1) * (number > 8))
+        watch.append(str(number), watch_state(cal.Predictions.from_probs(y.astype(int), p, region=region), by="region"))
+    page = watch_page(watch.look(), "model")
+    assert any("Windows scatter" in sentence and "--independent windows" in sentence for sentence in page.supporting)
+    assert any(section.identity == "group-values" for section in page.sections)
+    assert page.tone == "poor"
+
+
+def test_a_restart_and_a_forgotten_window_are_told(tmp_path):
+    watch = Watch(tmp_path / "w")
+    for name, state in days(change=2, count=8):
+        watch.append(name, state)
+    assert run(tmp_path / "w", "--forget", "day 03").exit_code == 1
+    result = run(tmp_path / "w", "--restart")
+    assert (result.exit_code, result.stdout) == (0, "No window is closed yet: there is no evidence.\n")
+
+
+def test_a_repair_is_written_once_later_windows_favour_it(store, tmp_path):
+    result = run(store, "--repair", tmp_path / "map.json")
+    assert result.exit_code == 1
+    assert "Wrote " in result.stdout.splitlines()[0]
+    text = (tmp_path / "map.json").read_text()
+    fitted = getattr(cal, json.loads(text)["method"]).from_json(text)
+    assert float(fitted.predict_proba([0.5])[0]) == pytest.approx(sigmoid(np.array(1.0)), abs=0.1)
+
+
+def test_a_repair_waits_for_windows_after_the_alarm(tmp_path):
+    watch = Watch(tmp_path / "w")
+    states = days(change=2)
+    while watch.look().alarm is None:
+        watch.append(*next(states))
+    result = run(tmp_path / "w", "--repair", tmp_path / "map.json")
+    assert result.stdout.splitlines()[0].startswith("No map yet: ")
+    assert not (tmp_path / "map.json").exists()
+
+
+def test_a_repair_of_calibrated_forecasts_is_rarely_favoured():
+    """40 pairs of calibrated windows, seed 3; at level 5% the chance of more than 7 is below 1 in 1,000."""
+    states = [state for _, state in days(shift=0.0, count=80, seed=3)]
+    favoured = sum(repair(a, b, 0.05).is_favoured for a, b in zip(states[::2], states[1::2], strict=True))
+    assert favoured <= 7
+
+
+def test_maps_from_cells_are_those_of_rows_at_their_means():
+    rng = np.random.default_rng(0)
+    p = np.array([0.1, 0.3, 0.55, 0.9])
+    rows = np.repeat(p, 50)
+    y = rng.random(200) < sigmoid(logit(rows) + 0.5)
+    hits = y.reshape(4, 50).sum(1).astype(float)
+    maps = refitted(CellCounts(cells.numbers(p), np.full(4, 50.0), hits, 50 * p))
+    for name, method in (("platt", cal.PlattScaling), ("beta", cal.BetaCalibration), ("prior_shift", cal.PriorShift)):
+        direct = method("probabilities").fit(rows, y.astype(int)).predict_proba(p)
+        assert maps[name].predict_proba(p) == pytest.approx(direct, abs=1e-8)  # both end a search within 1e-9
+
+
+def test_the_favour_of_a_map_is_the_likelihood_ratio_of_rows_at_atoms():
+    p = np.array([0.25, 0.5])  # cells of their own
+    counts = CellCounts(cells.numbers(p), np.array([8.0, 6.0]), np.array([5.0, 4.0]), np.array([2.0, 3.0]))
+    method = refitted(counts)["prior_shift"]
+    g = method.predict_proba(p)
+    ratio = (
+        5 * np.log(g[0] / 0.25) + 3 * np.log((1 - g[0]) / 0.75) + 4 * np.log(g[1] / 0.5) + 2 * np.log((1 - g[1]) / 0.5)
+    )
+    assert log_favour(method, counts) == pytest.approx(ratio)
+
+
+def test_maps_are_written_as_onnx(tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnx.reference")
+    p = np.array([0.1, 0.3, 0.6, 0.9])
+    counts = CellCounts(cells.numbers(p), np.full(4, 100.0), np.array([20.0, 40.0, 70.0, 95.0]), 100 * p)
+    from calibrant.watch.refitting import Repair
+
+    for name, method in refitted(counts).items():
+        path = tmp_path / f"{name}.onnx"
+        if name == "isotonic":
+            with pytest.raises(cal.CalibrationInputError, match=r"write \.json"):
+                Repair(name, method, 9.0, 4.0).save(path)
+            continue
+        Repair(name, method, 9.0, 4.0).save(path)
+        scores = p.astype(np.float32)
+        (mapped,) = runtime.ReferenceEvaluator(str(path)).run(None, {"scores": scores})
+        assert mapped == pytest.approx(method.predict_proba(scores.astype(float)), abs=1e-9)
+
+
+def test_the_guide_runs(tmp_path, monkeypatch):
+    """Its Python makes two folders; its commands are typed as they stand, and print what stands below them."""
+    text = GUIDE.read_text("utf-8")
+    source = re.search(r"```python\n(>>> import csv.*?)\n```", text, re.DOTALL)[1]
+    program = "\n".join(line[4:] for line in source.splitlines()).replace("tempfile.TemporaryDirectory()", "Here()")
+    exec(program, {"Here": type("Here", (), {"name": str(tmp_path)})})
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^    calibrant (watch .*)\n\n((?:    .*\n)+)", text, re.MULTILINE)
+    assert len(blocks) == 2
+    for command, printed in blocks:
+        result = run(*shlex.split(command)[1:])
+        assert result.exit_code == 1, result.output
+        expected = [line.strip() for line in printed.splitlines()]
+        assert result.stdout.splitlines()[: len(expected)] == expected
+    assert Path("watch.html").exists()
+
+
+def test_a_look_at_a_year_is_quick(tmp_path):
+    """365 windows as days of a million rows leave them, put in the log at once: a look reads no state."""
+    import time
+
+    from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings
+    from calibrant.watch.watch_store import LogLine
+
+    watch, memories = Watch(tmp_path / "w"), Memories()
+    (_, state), *_ = days(count=1, rows=5000)
+    with watch.store.writing() as connection:
+        for number in range(365):
+            window = ClosedWindow.of(str(number), state, memories, WatchSettings())
+            memories = memories.after(window) if number < 5 else memories
+            watch.store.write(connection, LogLine("close", str(number), window.to_dict()))
+    start = time.process_time()
+    assert len(Watch(tmp_path / "w").look().windows) == 365
+    assert time.process_time() - start < 1.0
+
+
+@pytest.mark.skipif(not BESIDE.is_dir(), reason="other people's predictions are not here")
+def test_cells_pay_no_more_than_rows_on_real_predictions_cut_into_days():
+    place = Path(__file__).parents[1] / "scripts" / "bracket_study.py"
+    spec = importlib.util.spec_from_file_location("bracket_study", place)
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    checked = 0
+    for _, y, p in itertools.islice(study.events(BESIDE), 0, None, 40):  # all of them pass, and take a minute
+        checked += _compared(np.asarray(y), np.asarray(p, float), days=10)
+    assert checked > 20
+
+
+def test_cells_pay_no_more_than_rows_on_the_shipped_predictions():
+    predictions = cal.files.read(SHIPPED / "fashion_mnist_test.npz")
+    view = cal.TopLabel()(predictions)
+    assert _compared((view.targets == 0).astype(int), view.outputs[:, 0, 0].astype(float), days=20) == 20
+
+
+def _compared(y, p, days):
+    """Bets on each day, learnt from those before, on its cells and on its rows; how many days there were."""
+    from calibrant.watch.closed_windows import BETTING, cell_counts
+
+    for key, betting in BETTING.items():
+        memory = None
+        for rows in np.array_split(np.arange(len(p)), days):
+            state = watch_state(cal.Predictions.from_probs(y[rows], p[rows]))
+            counts = cell_counts(state)["all", ""]
+            single = CellCounts(cells.numbers(p[rows]), np.ones(len(rows)), y[rows].astype(float), p[rows])
+            bets = betting.bets(memory)
+            assert (betting.paid(bets, counts) <= betting.paid(bets, single) + 1e-9).all(), key
+            memory = betting.remembered(memory, betting.lesson(counts))
+    return days
