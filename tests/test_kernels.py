@@ -271,6 +271,11 @@ def of_one_event(rng, n, k, dtype, layout):
 
 
 @of_matrices
+def of_events_alone(rng, n, k, dtype, layout):
+    yield layout(probabilities(rng, n, k, dtype)[:, 0]), rng.integers(-1, 1, n)
+
+
+@of_matrices
 def of_logits(rng, n, k, dtype, layout):
     yield (layout(logits(rng, n, k, dtype)),)
 
@@ -331,6 +336,7 @@ CALLS = {
     "distances": of_points,
     "distinct": of_columns,
     "entries": of_groups,
+    "event_logs": of_events_alone,
     "event_scores": of_one_event,
     "every_log_odds": of_logits,
     "leaders": of_scores,

@@ -264,3 +264,21 @@ def test_scores_of_logits_need_no_matrix_of_probabilities(k, monkeypatch):
     assert cal.LOG_LOSS(predictions).value == pytest.approx(-np.log(p[truth > 0]).mean(), rel=1e-12)
     weighted = cal.Predictions.from_logits(labels, z, sample_weight=np.full(50, 2.0))
     assert cal.BRIER(weighted).value == cal.BRIER(predictions).value
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("classes", [1, 5])
+def test_whole_weights_are_repetition_in_the_log_loss_of_any_kernel(backend, classes):
+    if backend == "native" and kernels.compiled.library() is None:
+        pytest.skip("no compiled kernels")
+    rng = np.random.default_rng(classes)
+    for n in (1, 7, 8, 9, 40):
+        p, labels, times = (
+            rng.dirichlet(np.ones(classes + 1), n),
+            rng.integers(0, classes + 1, n),
+            rng.integers(1, 4, n),
+        )
+        p = p[:, 0] if classes == 1 else p
+        with kernels.using(backend):
+            weighted = cal.LOG_LOSS(labels, p, sample_weight=times).value
+            assert weighted == cal.LOG_LOSS(np.repeat(labels, times), np.repeat(p, times, axis=0)).value

@@ -52,6 +52,11 @@ def event_scores(outputs, targets, logs):
     return total >> 26, total & LOW, infinite
 
 
+def event_logs(outputs, targets):
+    likely = [output if target == 0 else 1 - output for output, target in zip(outputs.tolist(), targets, strict=True)]
+    return np.array([-math.inf if share == 0 else math.log(share) for share in likely])
+
+
 def row_survey(values):
     entries = [float(entry) for row in values for entry in row]
     sums = [math.fsum(map(float, row)) for row in values]

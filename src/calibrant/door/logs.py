@@ -43,6 +43,9 @@ class Given:
         if not isinstance(self.outputs, np.ndarray):
             return kernels.beside(self.outputs).true_logs(self.outputs, targets)
         n, v, d = self.outputs.shape
+        if v == 1 and (d == 1 or (targets >= 0).all()):
+            happened = self.outputs[:, 0, 0] if d == 1 else self.outputs[np.arange(n), 0, targets]
+            return kernels.event_logs(happened, targets if d == 1 else np.zeros_like(targets))[:, None]
         rows, question, coordinate = _places(targets, d)
         with np.errstate(divide="ignore"):
             logs = self._of_opposites() if d == 1 else np.zeros((n, v))
@@ -134,7 +137,10 @@ class Softmax:
     @cached_property
     def _parts(self) -> tuple[Array, Floats, Floats, Floats]:
         logits = self.make()
-        return logits, *(self.known or kernels.beside(logits).logits_survey(logits)[3:])
+        known = self.known or kernels.beside(logits).logits_survey(logits)[3:]
+        if not isinstance(logits, np.ndarray):
+            return logits, *known
+        return logits, *map(np.ascontiguousarray, known)  # NumPy's logarithms of strided arrays differ in the last bit
 
     def _true(self, places: Ints) -> Floats:
         """The logit at a place of each row, less the largest one."""

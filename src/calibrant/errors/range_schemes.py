@@ -45,7 +45,7 @@ class EnsembleError(OfTable):
     >>> halves = cal.EnsembleError(binnings=[cal.EqualMass(1), cal.EqualMass(2)])
     >>> result = halves([1, 0, 1, 1], [.6, .7, .8, .9])
     >>> print(result)
-    EnsembleError 0.0750 (n=4, top label, mean of 2 binnings)
+    EnsembleError 0.0750 (n=4, event, mean of 2 binnings)
     >>> result.details["smallest"].__round__(10), result.details["largest"].__round__(10)
     (0.0, 0.15)
     """

@@ -33,6 +33,7 @@ __all__ = [
     "distances",
     "distinct",
     "entries",
+    "event_logs",
     "event_scores",
     "every_log_odds",
     "leaders",
@@ -109,9 +110,17 @@ def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, 
     """As `numpy.event_scores`."""
     values, *shape = matrix(np.ascontiguousarray(outputs)[:, None])
     sums = np.empty(3, np.int64)
-    call("event_scores", values, *shape, _whole(targets), logs, sums, threads_for(values.size))
+    call("event_scores", values, *shape, _whole(targets), logs, sums, None, threads_for(values.size))
     high, low, infinite = sums.tolist()
     return high, low, infinite
+
+
+def event_logs(outputs: Array, targets: Array) -> Floats:
+    """As `numpy.event_logs`."""
+    values, *shape = matrix(np.ascontiguousarray(outputs)[:, None])
+    sums, logs = np.empty(3, np.int64), np.empty(len(outputs))
+    call("event_scores", values, *shape, _whole(targets), True, sums, logs, threads_for(values.size))
+    return logs
 
 
 def scalar_codes(values: Array, inner: Array, closed: str, grain: float) -> Array:

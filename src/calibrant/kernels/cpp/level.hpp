@@ -132,9 +132,9 @@ KERNEL(tempered)(MATRIX, const Whole* labels, double inverse, Whole slopes, Whol
     });
 }
 
-KERNEL(event_scores)(MATRIX, const Whole* targets, Whole logs, Whole* sums, Whole threads) {
+KERNEL(event_scores)(MATRIX, const Whole* targets, Whole logs, Whole* sums, double* each, Whole threads) {
     return in_type(wide, [&](auto type) {
-        event_scores(GIVEN.of<decltype(type)>().first, targets, n, logs, sums, threads);
+        event_scores(GIVEN.of<decltype(type)>().first, targets, n, logs, sums, each, threads);
     });
 }
 

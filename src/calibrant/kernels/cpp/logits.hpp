@@ -200,8 +200,10 @@ template <class T> Doubles probability(const T* outputs, const Whole* targets, b
     return of_truth ? chosen(failed, opposite, p) : chosen(failed, p, opposite);
 }
 
+// Scores of an event, summed; the logarithms of each row, too, where there is a place for them.
 template <class T>
-void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Whole* sums, Whole threads) {
+void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Whole* sums, double* each,
+                  Whole threads) {
     struct Part {
         Whole high = 0, low = 0, infinite = 0;
     };
@@ -231,6 +233,8 @@ void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Wh
                 scores.set(lane, q[lane] == 0.0 ? 0.0 : -std::log(q[lane]));
             }
             split.add(scores);
+            for (int lane = 0; each && lane < 8 && i + lane < end; ++lane)
+                each[i + lane] = q[lane] == 0.0 ? -std::numeric_limits<double>::infinity() : 0.0 - scores[lane];
         }
         part.high = added(split.high), part.low = added(split.low);
         parts[share] = part;
