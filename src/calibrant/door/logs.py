@@ -137,10 +137,10 @@ class Softmax:
     @cached_property
     def _parts(self) -> tuple[Array, Floats, Floats, Floats]:
         logits = self.make()
-        known = self.known or kernels.beside(logits).logits_survey(logits)[3:]
-        if not isinstance(logits, np.ndarray):
-            return logits, *known
-        return logits, *map(np.ascontiguousarray, known)  # NumPy's logarithms of strided arrays differ in the last bit
+        top, rest, squares = self.known or kernels.beside(logits).logits_survey(logits)[3:]
+        if isinstance(logits, np.ndarray):
+            rest = np.ascontiguousarray(rest)  # NumPy's logarithms of a strided array differ in the last bit
+        return logits, top, rest, squares
 
     def _true(self, places: Ints) -> Floats:
         """The logit at a place of each row, less the largest one."""
