@@ -244,7 +244,14 @@ def test_labels_out_of_range_are_named_as_on_the_host(label, fetches):
     assert str(reason.value) == str(expected.value)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_minus_infinity_is_refused_on_a_device(fetches):
+    labels, values = forecasts("logits")
+    values[3, 4] = -np.inf
+    with pytest.raises(cal.CalibrationInputError, match="must be finite, got -inf at row 3, column 4"):
+        cal.Predictions.from_logits(far(labels), far(values))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_logits_that_are_not_finite_are_named_as_on_the_host(value, fetches):
     labels, values = forecasts("logits")
     values[3, 4] = value

@@ -90,7 +90,8 @@ class Predictions(Checked):
     ) -> Predictions:
         """Logits (or log-probabilities): 1-D through the sigmoid, (n, K) through the softmax.
 
-        -inf, the log-probability of what cannot be, is read as 1,000 below the largest logit of its row, and noted.
+        -inf, the log-probability of what cannot be, is read as 1,000 below the largest logit of its row, and noted;
+        tensors on a device must be finite.
         The other options are as in `from_probs`; `normalize` is refused, because there is nothing to normalise.
 
         >>> import calibrant as cal
