@@ -129,6 +129,13 @@ def test_a_store_needs_a_rule_by_which_windows_are_closed(tmp_path):
     assert not (tmp_path / "w").exists()
 
 
+def test_a_share_of_labels_has_no_meaning_where_only_what_happened_is_reported(tmp_path):
+    result = run(tmp_path / "w", *written(tmp_path), "--close-at", "0.9", "--unlabelled", "0")
+    assert result.exit_code == 2
+    assert "unlabelled must go with --close-after alone" in result.stderr
+    assert not (tmp_path / "w").exists()
+
+
 def test_states_are_appended_under_the_names_of_their_files(tmp_path):
     for name, state in days(count=3):
         state.save(tmp_path / f"{name}.state")
