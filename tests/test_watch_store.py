@@ -236,7 +236,7 @@ def test_times_of_the_future_are_times_as_others(tmp_path):
     ],
 )
 def test_windows_are_not_closed_by_their_outcomes(rule, got):
-    with pytest.raises(cal.CalibrationInputError, match=f"unlabelled must go with close_after alone: .*, got {got}"):
+    with pytest.raises(cal.CalibrationInputError, match=f"unlabelled: must go with close_after alone: .*, got {got}"):
         Joining(unlabelled=0, **rule)
 
 

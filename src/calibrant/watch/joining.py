@@ -89,7 +89,8 @@ class Joining:
         if self.unlabelled is not None and (self.close_at is not None or self.window is not None):
             expected = "must go with close_after alone: a share of labels would close windows by their outcomes"
             got = f"close_at = {self.close_at:g}" if self.close_at is not None else f"window = {self.window!r}"
-            hint = "put rows in windows by their time (every), or report the labels of both outcomes"
+            by_time = "put rows in windows by their time (every), or report the labels of both outcomes"
+            hint = "leave close_at out" if self.window is None else by_time
             raise CalibrationInputError("unlabelled", expected, got=got, hint=hint)
         if self.window is not None and self.close_at is None:
             expected = "must be given where windows are named by a column"
