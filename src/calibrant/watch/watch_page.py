@@ -21,16 +21,17 @@ from calibrant.watch.watch_status import gap_sentence, headline, quoted, remarks
 
 NOT_GUARANTEED = (
     "The level holds if each outcome happens with the probability of its forecast, given all windows closed before it. "
-    "Neither choice holds if outcomes of a window become known only after the next has begun: then make windows longer.",
-    "It does not hold where rows are left out by their outcome: windows that are closed while labels of one outcome are "
-    "still missing, or while labels are provisional.",
+    "Neither choice (rows or windows independent) holds if outcomes of a window become known only after the next has "
+    "begun.",
+    "It does not hold where rows are left out by their outcome: windows that are closed while labels of one outcome "
+    "are still missing, or while labels are provisional.",
     "With rows taken as independent, it does not hold where rows of a window move together. With windows taken as "
     "independent, they may; but each outcome must have the probability of its forecast given also the number of rows "
     "and all forecasts of its window, which fails where busy days have other rates.",
     "An alarm says that forecasts and outcomes do not agree. It does not say why, nor that they ever agreed. No alarm "
     "does not show that they agree: a change may be small, or hidden from the questions that are asked.",
-    "The window since which they do not agree is an estimate. Late labels correct the counts and the e-value beside, and "
-    "neither raise nor withdraw an alarm.",
+    "The window since which they do not agree is an estimate. Late labels correct the counts and the e-value beside, "
+    "and neither raise nor withdraw an alarm.",
 )
 
 

@@ -48,9 +48,8 @@ def remarks(look: Look) -> list[str]:
     for kind, words in (("class", "Classes"), ("group", "Groups")):
         if names := look.changed(kind):
             shown = ", ".join(inert(name, 40) for name in names[:10])
-            sentences.append(
-                f"{words} whose forecasts and outcomes do not agree (false discovery rate {look.settings.level:g}): {shown}."
-            )
+            rate = f"false discovery rate {look.settings.level:g}"
+            sentences.append(f"{words} whose forecasts and outcomes do not agree ({rate}): {shown}.")
     if look.windows and look.corrected != look.log_e[-1]:
         sentences.append(
             f"With the labels that came after their window was closed, the e-value is {quoted(look.corrected)}. "

@@ -131,7 +131,10 @@ class Watch:
         return repair(fitted_to, later, self.settings.level)
 
     def forget(self, name: str) -> None:
-        """Delete the counts of a window, also from all sums that hold them. What bets on it paid stays in the log."""
+        """Delete the counts of a window, also from all sums that hold them.
+
+        The log keeps its name, rows, outcomes, sum of forecasts, what was learnt from it, and what bets on it paid.
+        """
         with self.store.writing() as connection:
             names = self.store.names(connection)
             place = self._place(names, name)
@@ -143,7 +146,7 @@ class Watch:
             self.store.write(connection, LogLine("forget", name, {}))
 
     def restart(self) -> None:
-        """Begin anew, as after a change of the model: earlier windows count no more, and the level holds from here."""
+        """Begin anew, as after a change of the model: earlier windows count no more, and each restart has its own level."""
         with self.store.writing() as connection:
             self.store.write(connection, LogLine("restart", "", {}))
 
