@@ -133,7 +133,8 @@ class Watch:
     def forget(self, name: str) -> None:
         """Delete the counts of a window, also from all sums that hold them.
 
-        The log keeps its name, rows, outcomes, sum of forecasts, what was learnt from it, and what bets on it paid.
+        The log keeps its name, the number of its rows and outcomes, the sum of its forecasts, and what bets learnt from
+        it and were paid on it, of each class and group.
         """
         with self.store.writing() as connection:
             names = self.store.names(connection)
@@ -146,7 +147,7 @@ class Watch:
             self.store.write(connection, LogLine("forget", name, {}))
 
     def restart(self) -> None:
-        """Begin anew, as after a change of the model: earlier windows count no more, and each restart has its own level."""
+        """Begin anew, as after a change of the model: earlier windows count no more. Each restart has its own level."""
         with self.store.writing() as connection:
             self.store.write(connection, LogLine("restart", "", {}))
 
