@@ -14,7 +14,7 @@ from calibrant.binning import cells
 from calibrant.door.logs import sigmoid
 from calibrant.watch.bets import CUTS, CellCounts, groups, log_odds
 from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings, cell_counts, watch_state
-from calibrant.watch.confidence_sequences import log_mixture, mean_gap_sequence, slope_sequence
+from calibrant.watch.confidence_sequences import _profile, log_mixture, mean_gap_sequence, slope_sequence
 from calibrant.watch.day_bets import DayBets
 from calibrant.watch.e_processes import EProcess, start_weight, weight_after
 from calibrant.watch.looks import change_start, e_bh, is_scattered, look, scatter
@@ -442,6 +442,16 @@ def test_the_mixture_of_lines_is_bounded_closely_from_below(scale):
         f = f + hits * (a + b * odds) - each * np.logaddexp(0, a + b * odds)
     exact = math.log(np.exp(f - f.max()).sum() * 0.01**2) + f.max()
     assert exact - 0.05 < log_mixture(n, y, x) < exact
+
+
+@pytest.mark.parametrize("slope", [-8000.0, -3.0, 0.0, 1.0, 40.0, 9000.0])
+def test_the_best_intercept_is_found_however_steep_the_line(slope):
+    x, n, y = np.array([-1.0, 0.5, 2.0]), np.array([4.0, 6.0, 5.0]), np.array([1.0, 3.0, 4.0])
+    near = np.concatenate([each - slope * x for each in np.linspace(-30, 30, 6001)])
+    odds = near[:, None] + slope * x
+    largest = (y * odds - n * np.logaddexp(0, odds)).sum(1).max()
+    assert largest <= _profile(n, y, slope * x) + 1e-9  # the rounding of sums of some ten thousands
+    assert _profile(n, y, slope * x) <= largest + 1e-3  # the step of the intercepts, squared
 
 
 def test_a_threshold_that_parts_outcomes_leaves_the_slope_open():

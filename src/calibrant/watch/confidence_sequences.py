@@ -78,13 +78,13 @@ def slope_sequence(counts: CellCounts, level: float) -> Interval:
     line = Interval(-math.inf, math.inf, level, KIND, engine, size)
     if len(x) < 2 or np.ptp(x) < NARROWEST or not 0 < y.sum() < n.sum():
         return line
-    (b,), a, _, _ = fit_logistic(x[None], y / n, n)
+    (b,), *_ = fit_logistic(x[None], y / n, n)
     if not abs(b) <= STEEPEST:
         return line
     least = log_mixture(n, y, x) + math.log(1 - level)
 
     def inside(slope: float) -> bool:
-        return least < _profile(n, y, slope * x, a)
+        return least < _profile(n, y, slope * x)
 
     low, high = (_end(inside, float(b), sign) for sign in (-1, 1))
     return Interval(low, high, level, KIND, engine, size)
@@ -109,16 +109,15 @@ def log_mixture(n: Floats, y: Floats, x: Floats) -> float:
     steps = np.linspace(-4.0, 4.0, 33)
     intercept = a + scales[0, 0] * steps[:, None] + scales[0, 1] * steps
     slope = b + scales[1, 0] * steps[:, None] + scales[1, 1] * steps
-    f = np.array([[_posterior(n, y, x, *point) for point in zip(*row, strict=True)]
-                  for row in zip(intercept.tolist(), slope.tolist(), strict=True)])  # fmt: skip
+    f = np.stack([_posterior(n, y, x, *lines) for lines in zip(intercept, slope, strict=True)])
     corners = (f[1:, 1:] + f[1:, :-1] + f[:-1, 1:] + f[:-1, :-1]) / 4
     area = abs(np.linalg.det(scales)) * (steps[1] - steps[0]) ** 2
     return float(np.logaddexp.reduce(corners, axis=None)) + math.log(area)
 
 
-def _posterior(n: Floats, y: Floats, x: Floats, a: float, b: float) -> float:
-    """The logarithm of the likelihood of a line, times the density of the line."""
-    return _likelihood(n, y, a + b * x) - (a * a + (b - 1) ** 2) / 2 - math.log(2 * math.pi)
+def _posterior(n: Floats, y: Floats, x: Floats, a: Floats, b: Floats) -> Floats:
+    """The logarithm of the likelihood of each line, times the density of the line."""
+    return _likelihood(n, y, a[..., None] + b[..., None] * x) - (a * a + (b - 1) ** 2) / 2 - math.log(2 * math.pi)
 
 
 def _mode(n: Floats, y: Floats, x: Floats) -> tuple[Floats, Floats]:
@@ -147,21 +146,29 @@ def _end(inside: Callable[[float], bool], start: float, sign: int) -> float:
     return _border(inside, start, start + sign * reach)
 
 
-def _likelihood(n: Floats, y: Floats, log_odds: Floats) -> float:
-    """The logarithm of the likelihood of y outcomes among n at these log-odds."""
-    return float((y * log_odds - n * np.logaddexp(0.0, log_odds)).sum())
+def _likelihood(n: Floats, y: Floats, log_odds: Floats) -> Floats:
+    """The logarithm of the likelihood of y outcomes among n at these log-odds (..., cells)."""
+    return np.asarray((y * log_odds - n * np.logaddexp(0.0, log_odds)).sum(axis=-1))
 
 
-def _profile(n: Floats, y: Floats, offset: Floats, start: float) -> float:
-    """The largest logarithm of the likelihood over intercepts, by Newton's method in steps of at most 1."""
-    intercept = start
-    for _ in range(1000):
+def _profile(n: Floats, y: Floats, offset: Floats) -> float:
+    """The largest logarithm of the likelihood over intercepts, by Newton's method between bounds that are halved.
+
+    At the lowest bound, no probability is above the observed frequency; at the highest, none is below it.
+    """
+    odds = math.log(y.sum()) - math.log((n - y).sum())
+    low, high = odds - float(offset.max()), odds - float(offset.min())
+    intercept = low / 2 + high / 2
+    for turn in range(200):
         chance = sigmoid(intercept + offset)
-        step = float((y - n * chance).sum() / max((n * chance * (1 - chance)).sum(), 1e-300))
-        intercept += min(max(step, -1.0), 1.0)
-        if abs(step) < 1e-9:
+        score = float((y - n * chance).sum())
+        low, high = (intercept, high) if score > 0 else (low, intercept)
+        step = score / max(float((n * chance * (1 - chance)).sum()), 1e-300)
+        if abs(step) < 1e-10 or high - low < 1e-12:
             break
-    return _likelihood(n, y, intercept + offset)
+        newton = intercept + step
+        intercept = newton if turn % 3 and low < newton < high else low / 2 + high / 2
+    return float(_likelihood(n, y, intercept + offset))
 
 
 def _border(inside: Callable[[float], bool], start: float, end: float) -> float:
