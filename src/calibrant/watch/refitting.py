@@ -96,8 +96,8 @@ def log_favour(method: Recalibrator, counts: CellCounts) -> float:
 def repair(fitted_to: State, later: State, level: float) -> Repair:
     """The best of four maps fitted to one state, judged on a later one; favoured if its e-value is at least 4 / level.
 
-    Four maps are tried, so that the chance to use one where forecasts are right is at most the level, at one look. Rows
-    must be independent, and no tolerance enters (`log_favour`).
+    Four maps are tried, so that the chance to use one where forecasts are right is at most the level. Rows must be
+    independent, and no tolerance enters (`log_favour`).
     """
     methods = refitted(cell_counts(fitted_to)[OVERALL])
     counts = cell_counts(later)[OVERALL]
