@@ -70,7 +70,7 @@ def _evidence(look: Look) -> Section:
     words = f"alarm at {quoted(-math.log(look.settings.level))}"
     drawing = _drawn("evidence", tens, "e-value, power of ten", "The e-value after each window", (limit, words))
     caption = (
-        f"Evidence against calibration after each window. If forecasts are calibrated, given all windows closed before, "
+        "Evidence against calibration after each window. If forecasts are calibrated, given all windows closed before, "
         f"the chance that the line ever reaches the dashed one is at most {look.settings.level:g}. An alarm stays."
     )
     return Section("evidence", "Evidence", (), (PageFigure("evidence-figure", drawing, caption, grid),))
