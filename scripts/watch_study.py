@@ -319,16 +319,20 @@ def differences(runs):
 HEAD = """# How often does a watch raise a false alarm, and how soon a true one?
 
 **What is not guaranteed.** The level of a watch holds if each outcome happens with the probability of its forecast,
-given what came before. It does not hold
+given all windows closed before it. It does not hold
 
+- where outcomes come late: **neither choice of `--independent` holds if outcomes of a window become known only after
+  the next has begun**, as with defaults within 30 days and daily windows. No stream below is of that kind;
 - where rows are left out, or labels are wrong, **by their outcome**: windows that are closed while labels of one
   outcome are still missing, or while labels are provisional (false alarms in 100% of runs below);
 - with `--independent rows`, where **rows of a window move together**: days that move by .3 logits give false alarms
   in most runs. The watch then warns, after 100 days always; by .1 logits it mostly does not. `--independent
   windows` holds there;
+- with `--independent windows`, where the **number of rows or the other forecasts of a window** say something of its
+  outcomes, as on busy days with other rates;
 - for **corrections**: the e-value with late labels is told beside and raises no alarm;
 - for the **start of a change**, which is an estimate, and for the interval of a difference of scores, which is
-  asymptotic.
+  asymptotic. The interval of a slope needs independent rows and one line for all windows.
 
 **What is guaranteed** otherwise: over any number of looks, the chance of a false alarm is at most the level, here
 5%. No tuning and no number of looks enters.

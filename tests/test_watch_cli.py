@@ -76,7 +76,9 @@ def test_an_alarm_is_status_1_in_one_line(store):
     result = run(store)
     assert result.exit_code == 1
     (line,) = result.stdout.splitlines()
-    assert line.startswith("Alarm: calibration changed, likely since day 10; raised by day 12, e-value ")
+    assert line.startswith(
+        "Alarm: forecasts and outcomes do not agree, likely since day 10; raised by day 12, e-value "
+    )
     assert line.endswith("(alarm at 20) after 24 windows with 4,800 rows.")
 
 
@@ -95,6 +97,7 @@ def test_json_says_all_of_it(store):
     content = json.loads(result.stdout)
     assert result.exit_code == 1
     assert (content["alarm"], content["since"], content["windows"], content["rows"]) == ("day 12", "day 10", 24, 4800)
+    assert content["mean_gap"]["level"] == 0.95
     assert content["mean_gap"]["low"] < content["mean_gap"]["value"] < content["mean_gap"]["high"] < 0
     assert content["log_e_value"] > np.log(20)
     assert content["status"].startswith("Alarm: ")
@@ -129,6 +132,13 @@ def test_a_store_needs_a_rule_by_which_windows_are_closed(tmp_path):
     assert not (tmp_path / "w").exists()
 
 
+def test_a_share_of_labels_has_no_meaning_where_only_what_happened_is_reported(tmp_path):
+    result = run(tmp_path / "w", *written(tmp_path), "--close-at", "0.9", "--unlabelled", "0")
+    assert result.exit_code == 2
+    assert "unlabelled: must go with --close-after alone" in result.stderr
+    assert not (tmp_path / "w").exists()
+
+
 def test_states_are_appended_under_the_names_of_their_files(tmp_path):
     for name, state in days(count=3):
         state.save(tmp_path / f"{name}.state")
@@ -150,7 +160,7 @@ def test_the_page_has_no_network_and_no_markup_of_names(tmp_path):
     for heading in ("Evidence", "Gap of each window", "Which forecasts moved", "What is not guaranteed", "Methods"):
         assert f">{heading}</h2>" in page
     assert page.count("<svg") >= 3  # the patterns and two pictures
-    assert "Alarm: calibration changed" in page
+    assert "Alarm: forecasts and outcomes do not agree" in page
 
 
 def test_the_page_names_groups_and_what_breaks_the_promise(tmp_path):

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import calibrant as cal
 from calibrant.binning import cells
 from calibrant.door.logs import sigmoid
 from calibrant.watch.bets import CUTS, CellCounts, groups, log_odds
 from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings, cell_counts, watch_state
-from calibrant.watch.confidence_sequences import mean_gap_sequence, slope_sequence
+from calibrant.watch.confidence_sequences import _profile, log_mixture, mean_gap_sequence, slope_sequence
 from calibrant.watch.day_bets import DayBets
 from calibrant.watch.e_processes import EProcess, start_weight, weight_after
 from calibrant.watch.looks import change_start, e_bh, is_scattered, look, scatter
@@ -376,8 +377,81 @@ def test_the_interval_of_the_slope_is_that_of_its_formula():
     integral = math.log((np.exp(each - top) * prior).sum() * (2 / 400) ** 2) + top
     profile = each.max(axis=0)
     inside = b[0][integral - profile < math.log(20)]
-    assert interval.low == pytest.approx(inside.min(), abs=0.01)  # the grid's step, and Laplace's approximation
+    assert interval.low == pytest.approx(inside.min(), abs=0.01)  # the grid's step, and the lower bound
     assert interval.high == pytest.approx(inside.max(), abs=0.01)
+
+
+def two_forecasts(p, count, hits, level=0.95):
+    p, count = np.array(p), np.full(2, float(count))
+    return slope_sequence(CellCounts(cells.numbers(p), count, np.array(hits, float), count * p), level)
+
+
+@pytest.mark.parametrize("hits", [(4, 7), (6, 3), (5, 5)])
+def test_forecasts_that_do_not_vary_leave_the_slope_open(hits):
+    interval = two_forecasts([0.3, 0.1 * 3], 10, hits)  # one unit in the last place apart
+    assert (interval.low, interval.high) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("p", "line", "level"),
+    [
+        ((0.5, 0.502), (0.0, 1.0), 0.95),
+        ((0.5, 0.502), (0.0, 1.0), 0.5),
+        ((0.2, 0.8), (0.0, 1.0), 0.5),
+        ((0.2, 0.8), (0.4, 0.0), 0.5),
+        ((0.05, 0.4), (-0.3, 2.5), 0.5),
+    ],
+)
+def test_the_interval_of_the_slope_misses_no_more_often_than_it_says(p, line, level):
+    """Exactly: all outcomes of ten rows of each of two forecasts are gone through."""
+    chance = stats.binom.pmf(np.arange(11)[:, None], 10, sigmoid(line[0] + line[1] * logit(np.array(p))))
+    missed = 0.0
+    for first, second in itertools.product(range(11), repeat=2):
+        interval = two_forecasts(p, 10, (first, second), level)
+        if not interval.low <= line[1] <= interval.high:
+            missed += chance[first, 0] * chance[second, 1]
+    assert missed <= 1 - level
+
+
+def test_the_interval_of_the_slope_may_be_looked_at_twice():
+    """Exactly: the outcomes of four rows of each of two forecasts, and of four more."""
+    p, line, level = np.array([0.1, 0.7]), (0.3, 0.2), 0.5
+    chance = stats.binom.pmf(np.arange(5)[:, None], 4, sigmoid(line[0] + line[1] * logit(p)))
+    intervals = {
+        (count, *hits): two_forecasts(p, count, hits, level)
+        for count in (4, 8)
+        for hits in itertools.product(range(count + 1), repeat=2)
+    }
+    missing = {key for key, interval in intervals.items() if not interval.low <= line[1] <= interval.high}
+    missed = sum(
+        chance[a, 0] * chance[b, 1] * chance[c, 0] * chance[d, 1]
+        for a, b, c, d in itertools.product(range(5), repeat=4)
+        if (4, a, b) in missing or (8, a + c, b + d) in missing
+    )
+    assert missing
+    assert missed <= 1 - level
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 100.0])
+def test_the_mixture_of_lines_is_bounded_closely_from_below(scale):
+    x, n = np.array([-1.5, 0.2, 2.0]), scale * np.array([3.0, 5.0, 4.0])
+    y = scale * np.array([1.0, 3.0, 3.0])
+    a, b = np.meshgrid(np.linspace(-7, 7, 1401), np.linspace(-6, 8, 1401), indexing="ij")
+    f = -(a**2 + (b - 1) ** 2) / 2 - math.log(2 * math.pi)
+    for each, hits, odds in zip(n, y, x, strict=True):
+        f = f + hits * (a + b * odds) - each * np.logaddexp(0, a + b * odds)
+    exact = math.log(np.exp(f - f.max()).sum() * 0.01**2) + f.max()
+    assert exact - 0.05 < log_mixture(n, y, x) < exact
+
+
+@pytest.mark.parametrize("slope", [-8000.0, -3.0, 0.0, 1.0, 40.0, 9000.0])
+def test_the_best_intercept_is_found_however_steep_the_line(slope):
+    x, n, y = np.array([-1.0, 0.5, 2.0]), np.array([4.0, 6.0, 5.0]), np.array([1.0, 3.0, 4.0])
+    near = np.concatenate([each - slope * x for each in np.linspace(-30, 30, 6001)])
+    odds = near[:, None] + slope * x
+    largest = (y * odds - n * np.logaddexp(0, odds)).sum(1).max()
+    assert largest <= _profile(n, y, slope * x) + 1e-9  # the rounding of sums of some ten thousands
+    assert _profile(n, y, slope * x) <= largest + 1e-3  # the step of the intercepts, squared
 
 
 def test_a_threshold_that_parts_outcomes_leaves_the_slope_open():

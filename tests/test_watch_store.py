@@ -220,10 +220,24 @@ def test_the_clock_says_nothing(tmp_path, monkeypatch):
     assert log_of(tmp_path / "a") == log_of(tmp_path / "b")
 
 
-def test_times_of_the_future_are_refused(tmp_path):
-    file = write(tmp_path / "p" / "a.csv", ["id", "time", "p"], [("a", "2025-01-01", 0.5), ("b", "2999-01-01", 0.5)])
-    with pytest.raises(cal.CalibrationInputError, match="must not have times of the future"):
-        Watch(tmp_path / "w", None, RULE).read_predictions(file)
+def test_times_of_the_future_are_times_as_others(tmp_path):
+    file = write(tmp_path / "p" / "a.csv", ["id", "time", "p"], [("a", "2998-01-01", 0.5), ("b", "2999-01-01", 0.5)])
+    labels = write(tmp_path / "l" / "a.csv", ["id", "label"], [("a", 1)])
+    assert [line.window for line in fed(tmp_path / "w", [file], [labels]).log()] == ["2998-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "got"),
+    [
+        ({"close_after": "3d", "close_at": 0.9}, "close_at = 0.9"),
+        ({"close_at": 0.9}, "close_at = 0.9"),
+        ({"window": "release", "close_at": 0.9}, "close_at = 0.9"),
+        ({"window": "release", "close_after": "3d"}, "window = 'release'"),
+    ],
+)
+def test_windows_are_not_closed_by_their_outcomes(rule, got):
+    with pytest.raises(cal.CalibrationInputError, match=f"unlabelled: must go with close_after alone: .*, got {got}"):
+        Joining(unlabelled=0, **rule)
 
 
 CHILD = """

@@ -56,7 +56,7 @@ _SETTINGS = {field.name for field in dataclasses.fields(WatchSettings)}
 @click.option("--label", metavar="KEY", help="Where the labels are, if not in label, labels or y.")
 @click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
 @click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
-@click.option("--by", metavar="COLUMN", help="Also tell which values of this column changed.")
+@click.option("--by", metavar="COLUMN", help="Also tell for which values of this column they do not agree.")
 @click.option("--classes", is_flag=True, default=None, help="Also watch each class, not only the top label.")
 @click.option("--map", metavar="FILE", help="A map of calibrant recalibrate; forecasts go through it first.")
 @click.option(
@@ -67,7 +67,7 @@ _SETTINGS = {field.name for field in dataclasses.fields(WatchSettings)}
     "--independent", type=click.Choice(list(BETTING)), help="What may be taken as independent.  [default: rows]"
 )
 @click.option(
-    "--tolerance", type=float, metavar="SHIFT", help="A shift of log-odds that raises no alarm.  [default: 0]"
+    "--tolerance", type=float, metavar="SHIFT", help="A shift of log-odds that counts as calibrated.  [default: 0]"
 )
 @click.option(
     "--horizon", type=int, metavar="WINDOWS", help="In how many windows a change is looked for first.  [default: 365]"
@@ -81,7 +81,7 @@ def watch(
     store: str, predictions: Sequence[str], labels: Sequence[str], states: Sequence[str], restart: bool,
     forget: str | None, repair: str | None, output: str | None, style: str, **options: Any,
 ) -> None:  # fmt: skip
-    """Read what has arrived, close the windows that are due, and say whether calibration changed.
+    """Read what has arrived, close the windows that are due, and say whether forecasts and outcomes agree.
 
     \b
     Examples:

@@ -40,9 +40,10 @@ BETTING: Mapping[str, Betting] = {"rows": RowBets(), "windows": DayBets()}
 class WatchSettings:
     """What a watch promises, fixed before its first window.
 
-    The chance of a false alarm, ever, is at most `level`. A change is looked for in the first `horizon` windows above
-    all. Odds that are shifted by a factor of at most exp(`tolerance`) raise no alarm. `independent` says what
-    may be taken as independent: "rows", or only "windows" where the rows of a window may move together.
+    If outcomes happen with the probabilities of their forecasts, given all windows closed before, the chance of a false
+    alarm, ever, is at most `level`. A change is looked for in the first `horizon` windows above all. The same holds
+    where odds are shifted by a factor of at most exp(`tolerance`). `independent` says what may be taken as
+    independent: "rows", or only "windows" where the rows of a window may move together.
 
     >>> WatchSettings(level=0.01).independent
     'rows'

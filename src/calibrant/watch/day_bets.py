@@ -19,7 +19,10 @@ MOST = 0.8
 @final
 @dataclass(frozen=True)
 class DayBets:
-    r"""Bets on the mean gap of a window; valid where outcomes have their forecasts' probability, given earlier windows.
+    r"""Bets on the mean gap of a window; their rows may depend on each other.
+
+    They are valid where each outcome of a window has the probability of its forecast, given the number and all
+    forecasts of the window's rows, and the windows closed before it. They are not where busy days have other rates.
 
     The gap of a window is
 

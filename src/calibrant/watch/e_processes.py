@@ -22,8 +22,8 @@ class EProcess:
     .. math:: M_t = \sum_{s \le t} w_s \prod_{i = s}^t e_i + \sum_{s > t} w_s
 
     and the e-value of the process is the mean over strategies. If the payments e are e-values given what came before,
-    it is a test martingale: the chance that it ever reaches 1 / level is at most the level (Ville's inequality). Starts
-    are spread evenly over the first `horizon` windows, and more thinly over each later stretch of as many.
+    it is a test supermartingale: the chance that it ever reaches 1 / level is at most the level (Ville's inequality).
+    Starts are spread evenly over the first `horizon` windows, and more thinly over each later stretch of as many.
 
     References: Shafer, Shen, Vereshchagin & Vovk (2011); Arnold, Henzi & Ziegel (2023).
 

@@ -47,7 +47,8 @@ class Joining:
     A row belongs to the hour, day, week or month (`every`) of its `time`, or to the value of its `window` column where
     one is named. A window is closed when rows have arrived that are later than its end by `close_after`, or earlier, as
     soon as it is over, once a share `close_at` of its rows has a label. Rows without a label are left out then;
-    `unlabelled` says what else no label means, as 0 where only what happened is reported.
+    `unlabelled` says what else no label means, as 0 where only what happened is reported. It needs `close_after`
+    alone: a share of labels would close windows by their outcomes.
 
     >>> Joining(close_after="3d").every
     'day'
@@ -85,6 +86,12 @@ class Joining:
         if self.close_after is None and self.close_at is None:
             expected, hint = "must say when a window is closed", "give close_after (3d) or close_at (0.99)"
             raise CalibrationInputError("close_after", expected, got="neither it nor close_at", hint=hint)
+        if self.unlabelled is not None and (self.close_at is not None or self.window is not None):
+            expected = "must go with close_after alone: a share of labels would close windows by their outcomes"
+            got = f"close_at = {self.close_at:g}" if self.close_at is not None else f"window = {self.window!r}"
+            by_time = "put rows in windows by their time (every), or report the labels of both outcomes"
+            hint = "leave close_at out" if self.window is None else by_time
+            raise CalibrationInputError("unlabelled", expected, got=got, hint=hint)
         if self.window is not None and self.close_at is None:
             expected = "must be given where windows are named by a column"
             raise CalibrationInputError("close_at", expected, got="none", hint="such as 0.99")
@@ -145,9 +152,6 @@ def forecast_rows(path: str | Path, joining: Joining) -> ForecastRows:
         spans = {moment: span(moment, joining.every) for moment in set(times)}
         windows, ends = [spans[moment][0] for moment in times], [spans[moment][1] for moment in times]
         latest = max(times).timestamp()
-        if latest > datetime.now(UTC).timestamp() + _UNITS["d"]:
-            expected = "must not have times of the future: windows would be closed too early"
-            raise CalibrationInputError(str(arrays.source), expected, got=max(times).isoformat())
     else:
         windows = texts(arrays, joining.window)
         ends, latest = [math.nan] * len(ids), -math.inf

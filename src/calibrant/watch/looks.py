@@ -67,7 +67,10 @@ class Look:
         return is_scattered(self.scatter, len(self.windows))
 
     def changed(self, kind: str) -> list[str]:
-        """The classes ("class") or groups ("group") that changed, at a false discovery rate of at most the level."""
+        """The classes ("class") or groups ("group") whose forecasts and outcomes do not agree.
+
+        The false discovery rate is at most the level at each look, of groups that are known from the start.
+        """
         log_e = {name: value for (each, name), value in self.questions.items() if each == kind}
         return e_bh(log_e, self.settings.level)
 
@@ -159,7 +162,8 @@ def is_scattered(scatter: float, windows: int) -> bool:
 def e_bh(log_e: Mapping[str, float], level: float) -> list[str]:
     """The names whose e-values are large, at a false discovery rate of at most the level, however they depend.
 
-    The k largest of K are told, for the largest k at which the k-th is at least K / (k level).
+    The k largest of K are told, for the largest k at which the k-th is at least K / (k level). The rate is that of one
+    look, of names that were known from the start.
 
     References: Wang & Ramdas (2022).
 

@@ -26,7 +26,8 @@ def score_difference(
     """An interval for the mean difference of a score of two models, over the windows that both have.
 
     `first` and `second` are states by the names of windows. Below 0, the first model is better by a loss such as BRIER
-    or LOG_LOSS. Outcomes of a window may depend on each other; windows may not depend on later ones.
+    or LOG_LOSS. Outcomes of a window may depend on each other; windows may not depend on later ones. The interval is
+    asymptotic: its level holds approximately, and better the more windows there are (`mean_sequence`).
 
     >>> import numpy as np, calibrant as cal
     >>> rng, sharp, dull = np.random.default_rng(0), {}, {}

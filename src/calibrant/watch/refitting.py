@@ -83,7 +83,8 @@ def log_favour(method: Recalibrator, counts: CellCounts) -> float:
     .. math:: \sum_c y_c \min \ln \frac{g(p)}{p} + (n_c - y_c) \min \ln \frac{1 - g(p)}{1 - p}
 
     over the cells, the least of both ends of the cell and its mean forecast. If outcomes happen with the probabilities
-    of the forecasts, the e-value is at least 20 with a chance of at most 1 / 20.
+    of the forecasts, independently of each other, the e-value is at least 20 with a chance of at most 1 / 20. No
+    tolerance enters, and rows must be independent also in a watch of independent windows.
     """
     ends = np.stack([cells.firsts()[counts.cell], counts.mean, cells.lasts()[counts.cell]])
     p = np.clip(ends, LEAST, 1 - LEAST)
@@ -95,7 +96,8 @@ def log_favour(method: Recalibrator, counts: CellCounts) -> float:
 def repair(fitted_to: State, later: State, level: float) -> Repair:
     """The best of four maps fitted to one state, judged on a later one; favoured if its e-value is at least 4 / level.
 
-    Four maps are tried, so that the chance to use one where forecasts are right is at most the level.
+    Four maps are tried, so that the chance to use one where forecasts are right is at most the level. Rows must be
+    independent, and no tolerance enters (`log_favour`).
     """
     methods = refitted(cell_counts(fitted_to)[OVERALL])
     counts = cell_counts(later)[OVERALL]

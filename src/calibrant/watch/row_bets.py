@@ -79,6 +79,9 @@ STRATEGIES = (
 class RowBets:
     """Bets that the odds of forecasts are shifted; valid where outcomes are independent, given their forecasts.
 
+    More exactly, the outcomes of a window must be independent of each other, given all forecasts of the window and the
+    windows closed before it, each with the probability of its forecast.
+
     A lesson (..., groups, 5) is, for each group of cells, the sums of r, v, x r, x v and x^2 v: r is what came true
     less the forecasts, v the variance, x the log-odds. A bet (..., strategies, groups, 2) is the shift of the log-odds
     in each group, and what is added to it for each unit of x.

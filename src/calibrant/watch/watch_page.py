@@ -20,15 +20,18 @@ from calibrant.watch.looks import Look
 from calibrant.watch.watch_status import gap_sentence, headline, quoted, remarks
 
 NOT_GUARANTEED = (
-    "The level holds if each outcome happens with the probability of its forecast, given the past. It does not hold "
-    "where rows are left out by their outcome: windows that are closed while labels of one outcome are still missing, "
-    "or while labels are provisional.",
+    "The level holds if each outcome happens with the probability of its forecast, given all windows closed before it. "
+    "Neither choice (rows or windows independent) holds if outcomes of a window become known only after the next has "
+    "begun.",
+    "It does not hold where rows are left out by their outcome: windows that are closed while labels of one outcome "
+    "are still missing, or while labels are provisional.",
     "With rows taken as independent, it does not hold where rows of a window move together. With windows taken as "
-    "independent, they may.",
-    "An alarm says that forecasts and outcomes no longer agree. It does not say why. No alarm does not show that they "
-    "agree: a change may be small, or hidden from the questions that are asked.",
-    "The window in which a change began is an estimate. Late labels correct the counts and the e-value beside, and "
-    "neither raise nor withdraw an alarm.",
+    "independent, they may; but each outcome must have the probability of its forecast given also the number of rows "
+    "and all forecasts of its window, which fails where busy days have other rates.",
+    "An alarm says that forecasts and outcomes do not agree. It does not say why, nor that they ever agreed. No alarm "
+    "does not show that they agree: a change may be small, or hidden from the questions that are asked.",
+    "The window since which they do not agree is an estimate. Late labels correct the counts and the e-value beside, "
+    "and neither raise nor withdraw an alarm.",
 )
 
 
@@ -49,7 +52,7 @@ def watch_page(look: Look, name: str) -> Page:
         verdict=headline(look),
         supporting=[*([] if gap is None else [gap]), *remarks(look)],
         tone="poor" if look.alarm is not None else tone,
-        sections=[*sections, *kinds, Section("limits", "What is not guaranteed", NOT_GUARANTEED), _methods(look)],
+        sections=[Section("limits", "What is not guaranteed", NOT_GUARANTEED), *sections, *kinds, _methods(look)],
         footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"planes": planes()},
     )
@@ -67,8 +70,8 @@ def _evidence(look: Look) -> Section:
     words = f"alarm at {quoted(-math.log(look.settings.level))}"
     drawing = _drawn("evidence", tens, "e-value, power of ten", "The e-value after each window", (limit, words))
     caption = (
-        f"Evidence against calibration after each window. If forecasts are calibrated, the chance that the line ever "
-        f"reaches the dashed one is at most {look.settings.level:g}. An alarm stays."
+        "Evidence against calibration after each window. If forecasts are calibrated, given all windows closed before, "
+        f"the chance that the line ever reaches the dashed one is at most {look.settings.level:g}. An alarm stays."
     )
     return Section("evidence", "Evidence", (), (PageFigure("evidence-figure", drawing, caption, grid),))
 
@@ -105,12 +108,14 @@ def _questions(look: Look, kind: str) -> Section:
     """The e-value of each class or group."""
     changed = look.changed(kind)
     rows: list[tuple[Cell, ...]] = [
-        (name, quoted(value), "changed" if name in changed else "–")
+        (name, quoted(value), "does not agree" if name in changed else "–")
         for (each, name), value in sorted(look.questions.items(), key=lambda item: -item[1])
         if each == kind
     ]
     title = {"class": "Classes", "group": "Groups"}[kind]
-    words = f"Named as changed at a false discovery rate of {look.settings.level:g} (e-BH). They raise no alarm alone."
+    words = (
+        f"At this look, the false discovery rate is at most {look.settings.level:g} (e-BH). They raise no alarm alone."
+    )
     return Section(f"{kind}-values", title, (words,), (), (PageTable((kind, "e-value", ""), rows, title),))
 
 

@@ -33,7 +33,8 @@ def headline(look: Look) -> str:
     if look.alarm is None or look.since is None:
         return f"No alarm: e-value {now} ({limit}) {after}."
     raised, began = (inert(look.windows[place].name, 60) for place in (look.alarm, look.since))
-    return f"Alarm: calibration changed, likely since {began}; raised by {raised}, e-value {now} ({limit}) {after}."
+    verdict = f"Alarm: forecasts and outcomes do not agree, likely since {began}; raised by {raised}"
+    return f"{verdict}, e-value {now} ({limit}) {after}."
 
 
 def remarks(look: Look) -> list[str]:
@@ -47,7 +48,8 @@ def remarks(look: Look) -> list[str]:
     for kind, words in (("class", "Classes"), ("group", "Groups")):
         if names := look.changed(kind):
             shown = ", ".join(inert(name, 40) for name in names[:10])
-            sentences.append(f"{words} that changed (false discovery rate {look.settings.level:g}): {shown}.")
+            rate = f"false discovery rate {look.settings.level:g}"
+            sentences.append(f"{words} whose forecasts and outcomes do not agree ({rate}): {shown}.")
     if look.windows and look.corrected != look.log_e[-1]:
         sentences.append(
             f"With the labels that came after their window was closed, the e-value is {quoted(look.corrected)}. "
@@ -93,7 +95,9 @@ def document(look: Look, lines: Sequence[str] = ()) -> dict[str, Any]:
         "tolerance": look.settings.tolerance,
         "windows": len(names),
         "rows": n,
-        "mean_gap": None if gap is None else {"value": (total - hits) / n, "low": gap.low, "high": gap.high},
+        "mean_gap": None
+        if gap is None
+        else {"value": (total - hits) / n, "low": gap.low, "high": gap.high, "level": gap.level},
         "moves_together": look.moves_together,
         "classes": look.changed("class"),
         "groups": look.changed("group"),

@@ -131,7 +131,11 @@ class Watch:
         return repair(fitted_to, later, self.settings.level)
 
     def forget(self, name: str) -> None:
-        """Delete the counts of a window, also from all sums that hold them. What bets on it paid stays in the log."""
+        """Delete the counts of a window, also from all sums that hold them.
+
+        The log keeps its name, the number of its rows and outcomes, the sum of its forecasts, and what bets learnt from
+        it and were paid on it, of each class and group.
+        """
         with self.store.writing() as connection:
             names = self.store.names(connection)
             place = self._place(names, name)
@@ -143,7 +147,7 @@ class Watch:
             self.store.write(connection, LogLine("forget", name, {}))
 
     def restart(self) -> None:
-        """Begin anew, as after a change of the model: earlier windows count no more, and the level holds from here."""
+        """Begin anew, as after a change of the model: earlier windows count no more. Each restart has its own level."""
         with self.store.writing() as connection:
             self.store.write(connection, LogLine("restart", "", {}))
 
