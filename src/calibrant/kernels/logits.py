@@ -97,6 +97,12 @@ def _in_threads(work: Callable[[slice], None], n: int, size: int) -> None:
         list(pool.map(work, (slice(low, high) for low, high in itertools.pairwise(ends))))
 
 
+def event_logs(outputs: Array, targets: Array) -> Floats:
+    """Logarithms of the probability (n,) of what happened, each as `event_scores` adds it up."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.abs((targets != 0) - outputs.astype(np.float64)))
+
+
 def softplus(values: Array) -> Floats:
     """log(1 + exp(x)), without overflow at either end."""
     return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values, dtype=np.float64)))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant.kernels.cell_tallies import cell_numbers, cell_totals
 from calibrant.kernels.logits import (
     apart,
+    event_logs,
     every_log_odds,
     log_odds,
     logits_survey,
@@ -112,13 +113,6 @@ def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, 
         hi += int(whole.sum())
         lo += int(np.rint((scaled - whole) * (LOW + 1.0)).astype(np.int64).sum())
     return hi + (lo >> 26), lo & LOW, infinite
-
-
-def event_logs(outputs: Array, targets: Array) -> Floats:
-    """Logarithms of the probability (n,) of what happened, each as `event_scores` adds it up."""
-    output = np.ascontiguousarray(outputs, np.float64)
-    with np.errstate(divide="ignore"):
-        return np.log(np.where(targets == 0, output, 1.0 - output))
 
 
 def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:
