@@ -321,12 +321,12 @@ HEAD = """# How often does a watch raise a false alarm, and how soon a true one?
 **What is not guaranteed.** The level of a watch holds if each outcome happens with the probability of its forecast,
 given all windows closed before it. It does not hold
 
-- where outcomes come late: **neither choice of `--independent` holds if outcomes of a window become known only after
+- where outcomes come late: **neither choice of `--independent` holds if outcomes of a window are decided only after
   the next has begun**, as with defaults within 30 days and daily windows. No stream below is of that kind;
 - where rows are left out, or labels are wrong, **by their outcome**: windows that are closed while labels of one
   outcome are still missing, or while labels are provisional (false alarms in 100% of runs below);
 - with `--independent rows`, where **rows of a window move together**: days that move by .3 logits give false alarms
-  in most runs. The watch then warns, after 100 days always; by .1 logits it mostly does not. `--independent
+  in most runs. The watch then warns, after 100 days in all runs; by .1 logits it mostly does not. `--independent
   windows` holds there;
 - with `--independent windows`, where the **number of rows or the other forecasts of a window** say something of its
   outcomes, as on busy days with other rates;

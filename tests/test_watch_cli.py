@@ -22,6 +22,7 @@ from calibrant.watch import Watch, watch_state
 from calibrant.watch.bets import CellCounts
 from calibrant.watch.refitting import log_favour, refitted, repair
 from calibrant.watch.watch_page import watch_page
+from calibrant.watch.watch_status import gap_sentence
 from typed import typed
 
 GUIDE = Path(__file__).parents[1] / "docs" / "watch.md"
@@ -192,6 +193,33 @@ def test_a_repair_is_written_once_later_windows_favour_it(store, tmp_path):
     text = (tmp_path / "map.json").read_text()
     fitted = getattr(cal, json.loads(text)["method"]).from_json(text)
     assert float(fitted.predict_proba([0.5])[0]) == pytest.approx(sigmoid(np.array(1.0)), abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["map.zzz", "map"])
+def test_a_repair_has_a_known_ending_before_any_work(tmp_path, name):
+    result = run(tmp_path / "none.watch", "--repair", tmp_path / name)
+    assert result.exit_code == 2
+    assert "must end in .json or .onnx" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_mean_gap_and_its_interval_point_the_same_way(store, tmp_path):
+    look = Watch(store).look()
+    low, high = (json.loads(run(store, "--format", "json").stdout)["mean_gap"][end] for end in ("low", "high"))
+    ends = f"{-100 * low:.2f} points below to {-100 * high:.2f} points below"
+    assert f"points below outcomes on average (95% confidence sequence: {ends})." in gap_sentence(look)
+
+
+def test_days_that_move_together_have_no_interval_of_the_mean_gap(tmp_path):
+    rng = np.random.default_rng(0)
+    watch = Watch(tmp_path / "w")
+    for number in range(40):
+        p = rng.uniform(0.1, 0.9, 400)
+        y = rng.random(400) < sigmoid(logit(p) + (0.5 if number % 2 else -0.5))
+        watch.append(f"{number:02}", watch_state(cal.Predictions.from_probs(y.astype(int), p)))
+    assert watch.look().moves_together
+    assert gap_sentence(watch.look()) is None
+    assert json.loads(run(tmp_path / "w", "--format", "json").stdout)["mean_gap"] is None
 
 
 def test_a_repair_waits_for_windows_after_the_alarm(tmp_path):

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import calibrant
-from calibrant.cli.group import FAILED, reading
+from calibrant.cli.group import FAILED, reading, usage
 from calibrant.cli.output_files import check_output, printer
 from calibrant.cli.scans import named
 from calibrant.door.streams import InputFile
@@ -23,6 +23,7 @@ from calibrant.scale.part_files import parts
 from calibrant.text import inert
 from calibrant.watch.closed_windows import BETTING, WatchSettings
 from calibrant.watch.joining import EVERY, Joining
+from calibrant.watch.refitting import ending_of
 from calibrant.watch.watch_page import watch_page
 from calibrant.watch.watch_status import document, headline, quoted, remarks
 from calibrant.watch.watch_store import LogLine
@@ -100,6 +101,8 @@ def watch(
     """
     if output is not None:
         check_output(output, (store,))
+    if repair is not None:
+        usage(ending_of, repair)
     watched = _opened(store, {key: value for key, value in options.items() if value is not None},
                       bool(predictions or labels))  # fmt: skip
     for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):

@@ -43,8 +43,8 @@ class Repair:
         return self.log_e >= self.limit
 
     def save(self, path: str | Path) -> None:
-        """Write the map as JSON or, by the ending .onnx, as an ONNX model from `scores` to `probabilities`."""
-        if Path(path).suffix.lower() != ".onnx":
+        """Write the map: as JSON (.json), or as an ONNX model from `scores` to `probabilities` (.onnx)."""
+        if ending_of(path) == ".json":
             write_text(path, self.recalibrator.to_json())
             return
         weights = _weights(self.recalibrator)
@@ -52,6 +52,19 @@ class Repair:
             expected = "can hold maps of the form softmax(W ln p + b)"
             raise CalibrationInputError(str(path), expected, got=self.name, hint="write .json")
         to_onnx(path, self.name, *weights, event=True, takes_logits=False)
+
+
+def ending_of(path: str | Path) -> str:
+    """The ending of a file that a map may be written to.
+
+    >>> ending_of("map.txt")
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: map.txt: must end in .json or .onnx, got '.txt'
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".onnx"):
+        raise CalibrationInputError(str(path), "must end in .json or .onnx", got=repr(ending))
+    return ending
 
 
 def refitted(counts: CellCounts) -> dict[str, Recalibrator]:

@@ -21,8 +21,8 @@ from calibrant.watch.watch_status import gap_sentence, headline, quoted, remarks
 
 NOT_GUARANTEED = (
     "The level holds if each outcome happens with the probability of its forecast, given all windows closed before it. "
-    "Neither choice (rows or windows independent) holds if outcomes of a window become known only after the next has "
-    "begun.",
+    "Neither choice (rows or windows independent) holds if outcomes of a window are decided only after the next has "
+    "begun; labels that merely arrive late do no harm.",
     "It does not hold where rows are left out by their outcome: windows that are closed while labels of one outcome "
     "are still missing, or while labels are provisional.",
     "With rows taken as independent, it does not hold where rows of a window move together. With windows taken as "

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibrant.report.quoting import counted
+from calibrant.result import Interval
 from calibrant.specification.encoding import number
 from calibrant.text import inert
 from calibrant.watch.confidence_sequences import mean_gap_sequence
@@ -59,17 +60,24 @@ def remarks(look: Look) -> list[str]:
 
 
 def gap_sentence(look: Look) -> str | None:
-    """The mean gap of all windows with its interval; None where windows may move together, for which none is known."""
-    if not look.windows or look.settings.independent != "rows":
+    """The mean gap of all windows with its interval; None where there is none."""
+    interval = _gap_interval(look)
+    if interval is None:
         return None
     n, hits, total = totals(look)
-    interval = mean_gap_sequence(n, hits, total, LEVEL)
-    gap = (total - hits) / n
-    side = "above" if gap > 0 else "below"
-    return (
-        f"Forecasts are {100 * abs(gap):.2f} points {side} outcomes on average "
-        f"(95% confidence sequence {100 * interval.low:.2f} to {100 * interval.high:.2f})."
-    )
+    ends = " to ".join(_side(end) for end in (interval.low, interval.high))
+    return f"Forecasts are {_side((total - hits) / n)} outcomes on average (95% confidence sequence: {ends})."
+
+
+def _gap_interval(look: Look) -> Interval | None:
+    """The interval of the mean gap; None where windows may move together, or do: none is known then."""
+    if not look.windows or look.settings.independent != "rows" or look.moves_together:
+        return None
+    return mean_gap_sequence(*totals(look), LEVEL)
+
+
+def _side(gap: float) -> str:
+    return f"{100 * abs(gap):.2f} points {'above' if gap > 0 else 'below'}"
 
 
 def totals(look: Look) -> tuple[int, float, float]:
@@ -81,7 +89,7 @@ def totals(look: Look) -> tuple[int, float, float]:
 def document(look: Look, lines: Sequence[str] = ()) -> dict[str, Any]:
     """All of it, ready for JSON; `lines` say what happened in this run."""
     n, hits, total = totals(look)
-    gap = mean_gap_sequence(n, hits, total, LEVEL) if n and look.settings.independent == "rows" else None
+    gap = _gap_interval(look)
     names = [window.name for window in look.windows]
     return {
         "status": headline(look),
