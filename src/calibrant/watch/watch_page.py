@@ -114,7 +114,8 @@ def _questions(look: Look, kind: str) -> Section:
     ]
     title = {"class": "Classes", "group": "Groups"}[kind]
     words = (
-        f"At this look, the false discovery rate is at most {look.settings.level:g} (e-BH). They raise no alarm alone."
+        f"At any one look, the false discovery rate is at most {look.settings.level:g} (e-BH; those that arrive later "
+        "have smaller shares of it). They raise no alarm alone."
     )
     return Section(f"{kind}-values", title, (words,), (), (PageTable((kind, "e-value", ""), rows, title),))
 
