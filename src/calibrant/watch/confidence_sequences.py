@@ -144,13 +144,25 @@ def slope_sequence(counts: CellCounts, level: float) -> Interval:
     (b,), *_ = fit_logistic(x[None], y / n, n)
     if not abs(b) <= STEEPEST:
         return line
-    least = log_mixture(n, y, x) + math.log(1 - level)
+    log_e = log_slope_mixture(n, y, x)
 
     def inside(slope: float) -> bool:
-        return least < _profile(n, y, slope * x)
+        return log_e(slope) < -math.log(1 - level)
 
     low, high = (_end(inside, float(b), sign) for sign in (-1, 1))
     return Interval(low, high, level, KIND, engine, size)
+
+
+def log_slope_mixture(n: Floats, y: Floats, x: Floats) -> Callable[[float], float]:
+    """The logarithm of the ratio that `slope_sequence` compares, as a function of the slope.
+
+    >>> n, x = np.array([900., 900.]), np.array([-1., 1.])
+    >>> log_e = log_slope_mixture(n, n / (1 + np.exp(-x)), x)
+    >>> log_e(1.0) < 0 < log_e(1.5)
+    True
+    """
+    mixture = log_mixture(n, y, x)
+    return lambda slope: mixture - _profile(n, y, slope * x)
 
 
 def log_mixture(n: Floats, y: Floats, x: Floats) -> float:

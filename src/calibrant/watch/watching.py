@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import final
 
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.experiments.running.sealed_database import Connection
 from calibrant.scale import State
 from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings, watch_state
 from calibrant.watch.joining import Joining, forecast_rows, label_rows
@@ -187,7 +187,7 @@ class Watch:
             lines.append(line)
         return True
 
-    def _put(self, connection: sqlite3.Connection, name: str, state: State) -> LogLine | None:
+    def _put(self, connection: Connection, name: str, state: State) -> LogLine | None:
         """A window, or a correction of it, in the store and in the log; None where it is as it was."""
         self._refresh(connection)
         names, data = self.store.names(connection), state.to_bytes()
@@ -213,13 +213,13 @@ class Watch:
         self.store.write(connection, line)
         return line
 
-    def _move(self, connection: sqlite3.Connection, place: int, windows: int, change: Callable[[State], State]) -> None:
+    def _move(self, connection: Connection, place: int, windows: int, change: Callable[[State], State]) -> None:
         """Change all sums that hold a window."""
         for node in above(place, windows):
             total = change(State.from_bytes(self.store.node(connection, *node)))
             self.store.put_node(connection, *node, total.to_bytes() if total.n else b"")
 
-    def _refresh(self, connection: sqlite3.Connection) -> None:
+    def _refresh(self, connection: Connection) -> None:
         """Know the log as it is now, and what the next bets are learnt from."""
         (count,) = connection.execute("select count(*) from log").fetchone()
         if count != len(self._lines):
