@@ -57,9 +57,9 @@ def stream(forecasts, runs, looks, seed, *, shift=0.0, slope=1.0, day=0.0, busy=
     """Each day's counts in many runs: from day 101 on, log-odds are `slope` times as large and `shift` larger.
 
     `day` moves all log-odds of a day up or down together, calibrated on average. `busy` moves them up by so much on
-    days of 450 rows, down by three times as much on days of 150 rows. `decided`: outcomes depend on what happens in so many
-    days after their own, and share these with other days. `rows` are the fewest and the most of a day, as likely by
-    their logarithm. `kept` are the shares of positives and of negatives whose labels arrive before the window is
+    days of 450 rows, down by three times as much on days of 150 rows. `decided`: outcomes depend on what happens in so
+    many days after their own, and share these with other days. `rows` are the fewest and the most of a day, even
+    in their logarithm. `kept` are the shares of positives and of negatives whose labels arrive before the window is
     closed, `read` that of positives not recorded as negatives.
     """
     rng, p = np.random.default_rng(seed), FORECASTS[forecasts]
@@ -341,9 +341,8 @@ def of_groups(runs, groups=12, moved=3):
         hits = rng.binomial(count, chance)
         process = process.after(CellCounts(cell, count.astype(float), hits.astype(float), count * p))
         shares = arrival_shares([[str(group)] for group in range(here)])
-        for run in range(runs):
-            log_e = {str(group): float(process.log_e[run, group]) for group in range(here)}
-            told = [int(name) for name in e_bh(log_e, shares, LEVEL)]
+        for run, values in enumerate(process.log_e[:, :here].tolist()):
+            told = [int(name) for name in e_bh(dict(zip(shares, values, strict=True)), shares, LEVEL)]
             rate = float(np.mean(~shifted[told])) if told else 0.0
             if told and math.isnan(false["at the first look that names one"][run]):
                 false["at the first look that names one"][run] = rate

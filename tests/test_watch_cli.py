@@ -114,7 +114,7 @@ def test_an_empty_store_has_no_evidence(tmp_path):
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (("--level", "0.01"), 2, "of a store cannot be changed, got level"),
+        (("--level", "0.01"), 2, "cannot be changed, got 0.01; begin another store"),
         (("--independent", "nothing"), 2, "is not one of"),
         (("--predictions", "no-such-folder"), 3, "no-such-folder"),
         (("--forget", "day 99"), 3, "must be a closed window, got 'day 99'"),
@@ -132,6 +132,19 @@ def test_a_store_needs_a_rule_by_which_windows_are_closed(tmp_path):
     assert result.exit_code == 2
     assert "must say when a window is closed" in result.stderr
     assert not (tmp_path / "w").exists()
+
+
+def test_a_run_that_was_refused_may_be_typed_again_with_other_settings(tmp_path):
+    files = written(tmp_path)
+    result = run(tmp_path / "w", *files, "--close-after", "3d", "--id", "request")
+    assert "'request', got none; say which column it is with --id; there are: id, p, time" in str(result.exception)
+    result = run(tmp_path / "w", *files, "--close-after", "2d", "--level", "0.01")
+    assert result.exit_code == 0
+    assert Watch(tmp_path / "w").joining.id == "id"
+    assert run(tmp_path / "w", "--close-after", "2d").exit_code == 0
+    result = run(tmp_path / "w", "--close-after", "3d")
+    assert result.exit_code == 2
+    assert "settings: --close-after = '2d' of" in result.stderr
 
 
 def test_a_share_of_labels_has_no_meaning_where_only_what_happened_is_reported(tmp_path):
@@ -175,6 +188,7 @@ def test_the_page_names_groups_and_what_breaks_the_promise(tmp_path):
     page = watch_page(watch.look(), "model")
     assert any("Windows scatter" in sentence and "--independent windows" in sentence for sentence in page.supporting)
     assert any(section.identity == "group-values" for section in page.sections)
+    assert "--repair map.json" in page.supporting[-1]
     assert page.tone == "poor"
 
 

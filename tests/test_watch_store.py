@@ -497,9 +497,12 @@ def test_a_restart_begins_anew(tmp_path):
 
 
 def test_settings_of_a_store_stay(tmp_path):
-    Watch(tmp_path / "w", WatchSettings(level=0.01), RULE)
+    Watch(tmp_path / "w", WatchSettings(level=0.2), RULE)
+    watch = Watch(tmp_path / "w", WatchSettings(level=0.01))  # nothing was taken yet
+    watch.append("monday", next(states(1)))
     assert Watch(tmp_path / "w").settings.level == 0.01
-    with pytest.raises(cal.CalibrationInputError, match=r"has level = 0\.01, which cannot be changed, got 0\.05"):
+    assert Watch(tmp_path / "w").joining == RULE
+    with pytest.raises(cal.CalibrationInputError, match=r"settings: level = 0\.01 of .*w cannot be changed, got 0\.05"):
         Watch(tmp_path / "w", WatchSettings())
 
 

@@ -17,7 +17,7 @@ _TROUBLE = {"lock": errno.EBUSY, "space": errno.ENOSPC, "read-only": errno.EROFS
 
 
 @final
-class Rows:
+class FetchedRows:
     """The rows that a statement gave, all of them: DuckDB has one answer open at a time."""
 
     def __init__(self, description: Any, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -44,10 +44,10 @@ class DuckDBConnection:
     def __init__(self, path: Path, engine: Any) -> None:
         self.inner = engine.connect(str(path), config={"threads": 1})
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> FetchedRows:
         """The answer to a statement."""
         answer = self.inner.execute(statement, list(values))
-        return Rows(answer.description, answer.fetchall())
+        return FetchedRows(answer.description, answer.fetchall())
 
     def executemany(self, statement: str, values: Any) -> None:
         """Insert rows, by a statement that ends in `values (?, ...)`: as columns, a row alone takes milliseconds."""

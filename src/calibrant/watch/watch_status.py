@@ -36,7 +36,8 @@ def headline(look: Look) -> str:
     if look.alarm is None or look.since is None:
         return f"No alarm: e-value {now} ({limit}) {after}."
     raised, began = (inert(look.windows[place].name, 60) for place in (look.alarm, look.since))
-    verdict = f"Alarm: forecasts and outcomes do not agree, likely since {began}; raised by {raised}"
+    start = f"from the first window on, {began}" if look.since == 0 else f"since {began}"
+    verdict = f"Alarm: forecasts and outcomes do not agree, likely {start}; raised by {raised}"
     return f"{verdict}, e-value {now} ({limit}) {after}."
 
 

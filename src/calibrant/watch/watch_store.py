@@ -90,18 +90,24 @@ class WatchStore:
             raise CalibrationInputError(str(self.path), error.expected, got=error.got, hint=hint) from None
 
     def create(self, settings: Mapping[str, Mapping[str, Any]]) -> None:
-        """Make the tables, and write settings that are not there yet; others than those that are there are refused."""
+        """Make the tables and write settings; once the store has taken something, others than its own are refused."""
         self.database.create()
         with self.writing() as connection:
+            is_fixed = not self.is_empty(connection)
             for name, document in settings.items():
                 known = self.setting(connection, name)
-                if known is None:
+                if known is None or not is_fixed:
                     self.set(connection, name, document)
                 elif known != json.loads(json.dumps(document)):
                     different = next(key for key in document if known.get(key) != document[key])
-                    expected = f"has {different} = {known.get(different)!r}, which cannot be changed"
+                    expected = f"{different} = {known.get(different)!r} of {self.path} cannot be changed"
                     hint = "begin another store"
-                    raise CalibrationInputError(str(self.path), expected, got=repr(document[different]), hint=hint)
+                    raise CalibrationInputError("settings", expected, got=repr(document[different]), hint=hint)
+
+    def is_empty(self, connection: Connection) -> bool:
+        """Whether nothing was taken yet: no file, and no window."""
+        counts = (connection.execute(f"select count(*) from {table}").fetchone() for table in ("files", "log"))
+        return not any(count for (count,) in counts)
 
     def setting(self, connection: Connection, name: str) -> dict[str, Any] | None:
         """What was set under a name; None where nothing was."""

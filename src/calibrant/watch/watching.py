@@ -26,8 +26,8 @@ from calibrant.watch.watch_store import LogLine, WatchStore
 class Watch:
     """A model in use: its windows, the evidence against its calibration, and an alarm that stays valid at every look.
 
-    A store that is not there is made, by these settings; one that is there has its own. Files of predictions and
-    labels are read with `joining`; without it, windows come as states (`append`).
+    A store that is not there is made, by these settings; one that has taken something keeps its own. Files of
+    predictions and labels are read with `joining`; without it, windows come as states (`append`).
 
     >>> import pathlib, tempfile, numpy as np, calibrant as cal
     >>> folder, rng = tempfile.TemporaryDirectory(), np.random.default_rng(0)
@@ -57,6 +57,12 @@ class Watch:
         self.joining = None if rules is None else Joining(**rules)
         self._lines: list[LogLine] = []
         self._memories = Memories()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was taken yet, so that the settings may still be others."""
+        with self.store.reading() as connection:
+            return self.store.is_empty(connection)
 
     def read_predictions(self, path: str | Path) -> bool:
         """Take the predictions of a file; whether its content is new. What is refused leaves nothing behind."""
