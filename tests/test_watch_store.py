@@ -352,6 +352,16 @@ def test_a_store_of_duckdb_has_the_same_bits(tmp_path):
     assert looks[0].corrected == looks[1].corrected != looks[0].log_e[-1]
 
 
+@ENDINGS
+def test_the_end_of_a_window_is_kept_to_the_second(tmp_path, ending):
+    require(ending)
+    watch = Watch(tmp_path / f"w.{ending}", None, Joining(every="hour", close_after="1h"))
+    rows = [("a", "2025-01-01T04:10:00", 0.5), ("b", "2025-01-01T06:00:00", 0.5)]
+    watch.read_predictions(write(tmp_path / "x" / "p.csv", ["id", "time", "p"], rows))
+    watch.read_labels(write(tmp_path / "x" / "l.csv", ["id", "label"], [("a", 1), ("b", 0)]))
+    assert [line.window for line in watch.close()] == ["2025-01-01T04"]
+
+
 def test_releases_in_duckdb_are_closed_in_their_order(tmp_path):
     pytest.importorskip("duckdb")
     watch = Watch(tmp_path / "w.duckdb", None, Joining(window="release", close_at=1.0, keep=0))
