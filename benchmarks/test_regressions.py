@@ -1,7 +1,7 @@
 """Times of the main calls, kept and compared by pytest-benchmark (pip install pytest-benchmark).
 
     PYTHONPATH=benchmarks pytest benchmarks/test_regressions.py -p no:xdist --benchmark-autosave
-    PYTHONPATH=benchmarks pytest benchmarks/test_regressions.py -p no:xdist --benchmark-compare --benchmark-compare-fail=min:20%
+    PYTHONPATH=benchmarks pytest benchmarks/test_regressions.py -p no:xdist --benchmark-compare-fail=min:20%
 
 The first command keeps the times of this machine; the second, after a change, fails where a call became slower.
 """
