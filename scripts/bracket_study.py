@@ -17,6 +17,7 @@ import calibrant as cal
 from calibrant.errors.asking import Pass
 from calibrant.errors.isotonic import logarithmic
 from calibrant.errors.logistic import fitted_intercept
+from calibrant.errors.platt_excess import platt_excess
 from calibrant.files.reading import read
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -61,6 +62,7 @@ METRICS = {
     "intercept beside the slope": [cal.INTERCEPT.replace(statistic=fitted_intercept)],
     "intercept at slope 1": [cal.INTERCEPT],
     "smooth error": [cal.SMECE],
+    "Platt's excess loss": [cal.TableStatistic(statistic=platt_excess)],
 }
 """What is asked, by the line of the table that shows it."""
 

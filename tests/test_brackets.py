@@ -12,6 +12,8 @@ import calibrant as cal
 from calibrant.binning import cells
 from calibrant.binning.bounds import Boxes, Entries, extreme_orders, variation
 from calibrant.errors.asking import Pass
+from calibrant.errors.likelihood_bounds import gain_bounds
+from calibrant.errors.platt_excess import platt_excess
 from calibrant.kernels.cell_tallies import MODULUS
 from calibrant.scale import State
 from calibrant.specification.facts import Facts, declare
@@ -120,6 +122,47 @@ def test_each_precision_compares_with_its_own_edges():
         rows = metric.conclude(sum(map(metric.summarise, batches)))
         result = metric.within(sum(map(Pass(cal.ADAPTIVE_ECE).summarise, batches)))
         assert study.misses(result, rows) == []
+
+
+@pytest.mark.parametrize(("seed", "widest"), [(40, 1e-6), (51, 1e-6), (52, 0), (54, 1e-6), (57, 1e-4), (8, 1e-5)])
+def test_platts_excess_loss_is_known_closely(seed, widest):
+    y, p, _ = study.law(seed)
+    table, predictions = in_cells(y, p)
+    metric = cal.TableStatistic(statistic=platt_excess)
+    low, high = assert_within(metric, table, predictions).bounds or (0.0, 0.0)
+    assert high - low <= widest
+    told = State.of(predictions, {"auroc": cal.AUROC}).result(metric)  # from the cells of another metric
+    assert (told.bounds or (0.0, 0.0)) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [
+        ([0, 0, 1, 1], [0.311, 0.3111, 0.3112, 0.7]),  # the cell that holds a threshold has both outcomes
+        ([0, 1, 0, 1], [0.311, 0.3111, 0.3112, 0.3113]),  # one cell
+        ([1, 1, 0, 0], [0.2, 0.3111, 0.3112, 0.7]),
+        ([1, 1, 1], [0.2, 0.3111, 0.3112]),
+        ([1, 0, 1, 0, 1], [0.0, 1e-12, 1e-11, 1.0, 0.5]),  # nearer to the ends than 2^-32
+    ],
+)
+def test_platts_excess_loss_has_bounds_where_no_line_is_the_best(y, p):
+    metric = cal.TableStatistic(statistic=platt_excess)
+    low, high = assert_within(metric, *in_cells(y, p)).bounds
+    assert 0 <= low <= high <= metric.facts.high
+
+
+def test_what_a_line_saves_lies_between_bounds_wherever_the_line_is():
+    rng = np.random.default_rng(14)
+    for turn in range(60):
+        p = np.concatenate([0.3125 + 0.0019 * rng.beta(0.5, 0.5, 12), rng.beta(0.4, 0.4, 12).clip(1e-9, 1 - 1e-9)])
+        y = rng.integers(0, 2, 24)
+        level, rise = rng.normal(size=2) * (0.1, 1, 5)[turn % 3] + (0, 1)
+        (ladder,) = in_cells(y, p)[0].ladders()
+        line = level + rise * (np.log(p) - np.log1p(-p))
+        before, after = -np.log(np.where(y, p, 1 - p)), np.logaddexp(0, np.where(y, -line, line))
+        low, high = gain_bounds(Entries.of(ladder), level, rise)
+        assert low <= (before - after).sum() <= high
+        assert high - low < 1e-2 * (1 + abs(rise)) ** 2
 
 
 # ---- exact where cells decide ----------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+r"""Platt's excess loss: how much log loss the best line of log-odds would save.
+
+.. math:: \frac1n \sum_i L(p_i, y_i) - \inf_{a, b} \frac1n \sum_i L(s_i, y_i),
+   \quad s_i = \operatorname{expit}(a + b \operatorname{logit} p_i)
+
+with L(p, y) = -y ln p - (1 - y) ln(1 - p) and forecasts clipped to 2^-32 and 1 - 2^-32, so that it is always finite.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from calibrant.binning.bounds import Entries
+from calibrant.binning.running import Ladder
+from calibrant.errors.isotonic import log_loss_within, logarithmic
+from calibrant.errors.likelihood_bounds import fit_distance, gain_bounds
+from calibrant.errors.logistic import UNFINISHED, line_through
+from calibrant.errors.statistic import counted
+from calibrant.kernels.totals import Floats
+from calibrant.specification.facts import declare, error
+
+CLIP = 2.0**-32
+"""Forecasts nearer to 0 or 1 count as this near: so near, cells do not tell them apart."""
+_FAINT = 1e-6
+"""Samples of both outcomes beyond all forecasts, so few that they move no line but one without end."""
+
+
+def excess_within(ladder: Ladder) -> tuple[float, float]:
+    """Between what Platt's excess loss of forecasts in cells lies.
+
+    Every line saves no more than the best, so that of tied cells bounds it from below. From above, the best saves no
+    more than that line and what `fit_distance` adds, and no more than a map would that told apart all forecasts.
+
+    >>> import calibrant as cal
+    >>> y, p = [1, 0, 0, 1, 1, 0, 0, 1], [.311, .312, .4, .9, .7, .7, .2, .5]
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise(y, p).ladders()
+    >>> low, high = excess_within(ladder)
+    >>> low < cal.TableStatistic(statistic=platt_excess)(y, p).value < high < low + 1e-5
+    True
+    """
+    entries, n = _clipped(Entries.of(ladder)), float(ladder.n)
+    odds, counts, hits = _logit(entries.means.clip(entries.low, entries.high)), entries.counts, entries.hits
+    mixed = (hits > 0) & (hits < counts)
+    known = mixed & ~entries.hidden
+    (least, most), rest = log_loss_within(entries), _told_apart(counts[known], hits[known]) / n
+    level, rise = line_through(odds, counts, hits)
+    is_fit = math.isfinite(rise)
+    if not (is_fit or (mixed & entries.hidden).any() or rise.note == UNFINISHED):
+        return max(least - rest, 0.0), max(most - rest, 0.0)
+    line = (level, rise) if is_fit else _held_line(odds, counts, hits)
+    low, high = (end / n for end in gain_bounds(entries, *line))
+    off = fit_distance(entries, *line) if is_fit else None
+    highest = most - rest if off is None else min(most - rest, high + off[1] / n)
+    return max(low, 0.0), max(highest, low, 0.0)
+
+
+@declare(
+    dataclasses.replace(
+        error(high=-math.log(CLIP)),
+        slot="statistic",
+        estimator="TableStatistic",
+        within=lambda ladder: excess_within(ladder),
+    )
+)
+def platt_excess(ladder: Ladder) -> float:
+    """How much smaller the mean log loss of these samples is after Platt scaling fitted on them.
+
+    It is 0 for forecasts that no line of log-odds improves, and never negative. Where a threshold separates the
+    outcomes, or all are the same, no line is the best, and the number is what lines approach. Being fitted on the
+    samples that it is measured on, it is above 0 by about 1 / n for a calibrated model, too.
+
+    References: Platt (1999); Lin, Lin & Weng (2007).
+
+    >>> import calibrant as cal
+    >>> metric = cal.TableStatistic(statistic=platt_excess)
+    >>> y, p = [0] * 3 + [1] + [0] + [1] * 3, [.1] * 4 + [.9] * 4  # the best line says 1/4 and 3/4
+    >>> after = cal.LOG_LOSS(y, [.25] * 4 + [.75] * 4).value
+    >>> round(metric(y, p).value, 10) == round(cal.LOG_LOSS(y, p).value - after, 10)
+    True
+    """
+    values, counts, hits = counted(ladder)
+    p, first = np.unique(values.clip(CLIP, 1 - CLIP), return_index=True)
+    counts, hits = (np.add.reduceat(each, first) for each in (counts, hits))
+    odds, loss = _logit(p), float((counts * logarithmic(p, hits / counts)).sum())
+    level, rise = line_through(odds, counts, hits)
+    if rise.note == UNFINISHED:
+        return rise
+    best = _told_apart(counts, hits)
+    if math.isfinite(rise):
+        line = level + rise * odds
+        best = float((hits * np.logaddexp(0.0, -line) + (counts - hits) * np.logaddexp(0.0, line)).sum())
+    return max(loss - best, 0.0) / ladder.n
+
+
+def _told_apart(counts: Floats, hits: Floats) -> float:
+    """The summed log loss of the rates themselves, which no function of the forecasts undercuts."""
+    return float((counts * logarithmic(hits / counts, hits / counts)).sum())
+
+
+def _held_line(odds: Floats, counts: Floats, hits: Floats) -> tuple[float, float]:
+    """A line as good as any where no line is the best."""
+    few = np.array([_FAINT])
+    odds = np.concatenate([odds[:1] - 1, odds, odds[-1:] + 1])
+    return line_through(odds, np.concatenate([few, counts, few]), np.concatenate([few / 2, hits, few / 2]))
+
+
+def _clipped(entries: Entries) -> Entries:
+    """The entries where forecasts nearer to 0 or 1 count as clipped; no cell has such forecasts and others."""
+    low, high = (each.clip(CLIP, 1 - CLIP) for each in (entries.low, entries.high))
+    same = low == high
+    true = np.where(same, entries.hits * low, entries.true_outputs)
+    spread = np.where(same, 0.0, entries.spread)
+    return dataclasses.replace(
+        entries,
+        hidden=entries.hidden & ~same,
+        outputs=np.where(same, entries.counts * low, entries.outputs),
+        low=low,
+        high=high,
+        spread=(spread[0], spread[1]),
+        true_outputs=(true[0], true[1]),
+    )
+
+
+def _logit(p: Floats) -> Floats:
+    return np.log(p) - np.log1p(-p)
