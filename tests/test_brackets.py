@@ -142,13 +142,20 @@ def test_platts_excess_loss_is_known_closely(seed, widest):
         ([0, 1, 0, 1], [0.311, 0.3111, 0.3112, 0.3113]),  # one cell
         ([1, 1, 0, 0], [0.2, 0.3111, 0.3112, 0.7]),
         ([1, 1, 1], [0.2, 0.3111, 0.3112]),
-        ([1, 0, 1, 0, 1], [0.0, 1e-12, 1e-11, 1.0, 0.5]),  # nearer to the ends than 2^-32
     ],
 )
 def test_platts_excess_loss_has_bounds_where_no_line_is_the_best(y, p):
     metric = cal.TableStatistic(statistic=platt_excess)
     low, high = assert_within(metric, *in_cells(y, p)).bounds
     assert 0 <= low <= high <= metric.facts.high
+
+
+def test_platts_excess_loss_knows_forecasts_beyond_its_clip():
+    y, p = [1, 0, 1, 0, 0, 1], [0.0, 1e-12, 1e-11, 1.0, 1 - 1e-13, 0.5]
+    metric = cal.TableStatistic(statistic=platt_excess)
+    for rows in (slice(0, 6), slice(0, 3)):
+        low, high = assert_within(metric, *in_cells(y[rows], p[rows])).bounds
+        assert high - low < 1e-10
 
 
 def test_what_a_line_saves_lies_between_bounds_wherever_the_line_is():

@@ -43,18 +43,17 @@ def excess_within(ladder: Ladder) -> tuple[float, float]:
     """
     entries, n = _clipped(Entries.of(ladder)), float(ladder.n)
     odds, counts, hits = _logit(entries.means.clip(entries.low, entries.high)), entries.counts, entries.hits
-    mixed = (hits > 0) & (hits < counts)
-    known = mixed & ~entries.hidden
-    (least, most), rest = log_loss_within(entries), _told_apart(counts[known], hits[known]) / n
+    mixed, known = entries.hidden & (hits > 0) & (hits < counts), ~entries.hidden
+    (least, most), rest = log_loss_within(entries), _told_apart(odds[known], counts[known], hits[known]) / n
     level, rise = line_through(odds, counts, hits)
     is_fit = math.isfinite(rise)
-    if not (is_fit or (mixed & entries.hidden).any() or rise.note == UNFINISHED):
+    if not (is_fit or mixed.any() or rise.note == UNFINISHED):
         return max(least - rest, 0.0), max(most - rest, 0.0)
     line = (level, rise) if is_fit else _held_line(odds, counts, hits)
     low, high = (end / n for end in gain_bounds(entries, *line))
     off = fit_distance(entries, *line) if is_fit else None
     highest = most - rest if off is None else min(most - rest, high + off[1] / n)
-    return max(low, 0.0), max(highest, low, 0.0)
+    return max(0.0, low), max(0.0, highest, low)
 
 
 @declare(
@@ -82,21 +81,22 @@ def platt_excess(ladder: Ladder) -> float:
     True
     """
     values, counts, hits = counted(ladder)
-    p, first = np.unique(values.clip(CLIP, 1 - CLIP), return_index=True)
-    counts, hits = (np.add.reduceat(each, first) for each in (counts, hits))
+    p = values.clip(CLIP, 1 - CLIP)
     odds, loss = _logit(p), float((counts * logarithmic(p, hits / counts)).sum())
     level, rise = line_through(odds, counts, hits)
     if rise.note == UNFINISHED:
         return rise
-    best = _told_apart(counts, hits)
+    best = _told_apart(p, counts, hits)
     if math.isfinite(rise):
         line = level + rise * odds
         best = float((hits * np.logaddexp(0.0, -line) + (counts - hits) * np.logaddexp(0.0, line)).sum())
     return max(loss - best, 0.0) / ladder.n
 
 
-def _told_apart(counts: Floats, hits: Floats) -> float:
-    """The summed log loss of the rates themselves, which no function of the forecasts undercuts."""
+def _told_apart(values: Floats, counts: Floats, hits: Floats) -> float:
+    """The summed log loss of the rates of distinct values, ascending, which no function of them undercuts."""
+    _, first = np.unique(values, return_index=True)
+    counts, hits = np.add.reduceat(counts, first), np.add.reduceat(hits, first)
     return float((counts * logarithmic(hits / counts, hits / counts)).sum())
 
 
@@ -110,18 +110,9 @@ def _held_line(odds: Floats, counts: Floats, hits: Floats) -> tuple[float, float
 def _clipped(entries: Entries) -> Entries:
     """The entries where forecasts nearer to 0 or 1 count as clipped; no cell has such forecasts and others."""
     low, high = (each.clip(CLIP, 1 - CLIP) for each in (entries.low, entries.high))
-    same = low == high
-    true = np.where(same, entries.hits * low, entries.true_outputs)
-    spread = np.where(same, 0.0, entries.spread)
-    return dataclasses.replace(
-        entries,
-        hidden=entries.hidden & ~same,
-        outputs=np.where(same, entries.counts * low, entries.outputs),
-        low=low,
-        high=high,
-        spread=(spread[0], spread[1]),
-        true_outputs=(true[0], true[1]),
-    )
+    hidden = entries.hidden & (low < high)
+    least, most = (np.where(hidden, each, 0.0) for each in entries.spread)
+    return dataclasses.replace(entries, hidden=hidden, low=low, high=high, spread=(least, most))
 
 
 def _logit(p: Floats) -> Floats:
