@@ -461,4 +461,4 @@ def test_an_empty_question_has_no_bounds():
 @pytest.mark.skipif(not (ROOT.parent / "shared" / "data").is_dir(), reason="other people's predictions are not here")
 def test_bounds_hold_on_real_predictions():
     for number, (name, y, p) in enumerate(itertools.islice(study.events(ROOT.parent / "shared" / "data"), 12)):
-        assert study.asked(name, number, y, p)[2] == 0
+        assert study.asked(name, number, y, p)["misses"] == 0
