@@ -61,6 +61,7 @@ def excess_within(ladder: Ladder) -> tuple[float, float]:
         error(high=-math.log(CLIP)),
         slot="statistic",
         estimator="TableStatistic",
+        words="Platt's excess loss",
         within=lambda ladder: excess_within(ladder),
     )
 )
