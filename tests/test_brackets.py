@@ -150,12 +150,55 @@ def test_platts_excess_loss_has_bounds_where_no_line_is_the_best(y, p):
     assert 0 <= low <= high <= metric.facts.high
 
 
-def test_platts_excess_loss_knows_forecasts_beyond_its_clip():
+def test_platts_excess_loss_is_known_where_every_forecast_is():
     y, p = [1, 0, 1, 0, 0, 1], [0.0, 1e-12, 1e-11, 1.0, 1 - 1e-13, 0.5]
     metric = cal.TableStatistic(statistic=platt_excess)
-    for rows in (slice(0, 6), slice(0, 3)):
-        low, high = assert_within(metric, *in_cells(y[rows], p[rows])).bounds
+    separated = [0, 0, 1, 1], [0.1131, 0.2231, 0.2231, 0.3331]  # at the threshold, both outcomes of one forecast
+    for outcomes, forecasts in ((y, p), (y[:3], p[:3]), separated):
+        low, high = assert_within(metric, *in_cells(outcomes, forecasts)).bounds
         assert high - low < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "weight"),
+    [
+        (
+            [0, 1],
+            [2**-32, 2**-32 * (1 + 1e-9)],
+            [1, 1],
+        ),  # log-odds of the means of two cells that floats do not tell apart
+        ([0, 0, 1, 1, 0, 0], [0.25, 1e-12, *[2**-32 * (1 + 1e-9)] * 2, 1.0, 2**-32], [1] * 6),
+        (
+            [0, 1, 1, 0, 0, 1],
+            [
+                0.9831578477131406,
+                1 - 2.187345e-10,
+                1 - 3.644612e-10,
+                1 - 7.6897572e-9,
+                0.9991365453241174,
+                1 - 2.879942e-10,
+            ],
+            [35774, 70041, 76601, 63130, 95209, 50150],
+        ),
+    ],
+)
+def test_platts_excess_loss_is_bounded_where_units_are_coarse(y, p, weight):
+    assert_within(cal.TableStatistic(statistic=platt_excess), *in_cells(y, p, sample_weight=weight))
+
+
+def test_one_sample_beside_very_many_in_its_cell_keeps_its_digits():
+    """The sum of what failed, as a difference of floats, would be off by more than the bounds."""
+    rng = np.random.default_rng(15)
+    for _ in range(20):
+        p = 2e-9 * (1 + 0.05 * rng.random(4))
+        table, predictions = in_cells([0, 0, 0, 1], p, sample_weight=[2 * 10**10] * 3 + [1])
+        assert_within(cal.LOG_LOSS.replace(lens=cal.TopLabel()), table, predictions)
+        (ladder,) = table.ladders()
+        entries = Entries.of(ladder)
+        assert entries.true_outputs[0].sum() == pytest.approx(p[3], abs=2**-52)
+    y, p = [1, 1, 0], 0.7 + 1e-6 * rng.random(3)
+    (ladder,) = in_cells(y, p, sample_weight=[2 * 10**10, 2 * 10**10, 1])[0].ladders()
+    assert Entries.of(ladder).false_outputs[0].sum() == pytest.approx(p[2], abs=2**-52)
 
 
 def test_what_a_line_saves_lies_between_bounds_wherever_the_line_is():

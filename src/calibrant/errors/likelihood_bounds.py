@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from calibrant.binning.bounds import HALF_UNIT, Entries
+from calibrant.binning.bounds import MEAN_ROOM, Entries
 from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats
 
@@ -58,10 +58,8 @@ def gain_bounds(entries: Entries, level: float, rise: float) -> tuple[float, flo
     >>> low < -np.log(.311) - np.log(1 - .312) - 2 * np.log(2) < high < low + 1e-4
     True
     """
-    low, high = entries.true_outputs
-    happened = _gained(entries, entries.hits, (low, high), level, rise, 1)
-    rest = entries.outputs - high, entries.outputs - low
-    failed = _gained(entries, entries.counts - entries.hits, rest, level, rise, -1)
+    happened = _gained(entries, entries.hits, entries.true_outputs, level, rise, 1)
+    failed = _gained(entries, entries.counts - entries.hits, entries.false_outputs, level, rise, -1)
     return happened[0] + failed[0], happened[1] + failed[1]
 
 
@@ -121,7 +119,7 @@ def least_curvature(entries: Entries, level: float, rise: float, box: Floats) ->
     x = _logit(p)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         bent = np.max([np.abs(2 * end - 1) / np.square(end * (1 - end)) for end in (entries.low, entries.high)], axis=0)
-        off = 2 * HALF_UNIT / (p * (1 - p)) + bent * entries.spread[1] / entries.counts / 2
+        off = MEAN_ROOM / (p * (1 - p)) + bent * entries.spread[1] / entries.counts / 2
     off = np.minimum(np.nan_to_num(off, nan=np.inf), odds[1] - odds[0])
     kept = np.clip(off, 1e-12, 0.5)
     matrix = np.array([[(weight * (1 - kept) * x**power).sum() for power in (row, row + 1)] for row in (0, 1)])
@@ -133,7 +131,7 @@ def _gained(entries: Entries, counts: Floats, sums: Range, level: float, rise: f
     """What so many forecasts of each entry, of which the sums are known, gain if they happened (1), or did not (-1)."""
     there = counts > 0
     n, low, high, most = (each[there] for each in (counts, entries.low, entries.high, entries.spread[1]))
-    least, largest = (np.clip(sums[end][there] / n + (4 * end - 2) * HALF_UNIT, low, high) for end in (0, 1))
+    least, largest = (np.clip(sums[end][there] / n + (2 * end - 1) * MEAN_ROOM, low, high) for end in (0, 1))
     middle, half = (least + largest) / 2, (largest - least) / 2
 
     def logs(p: Floats) -> Range:
@@ -149,7 +147,7 @@ def _gained(entries: Entries, counts: Floats, sums: Range, level: float, rise: f
     bend = _plus(bend, (1 / np.square(own[1]), 1 / np.square(own[0])))
     slope = sign * sigmoid(-sign * (level + rise * _logit(middle))) * rise / (middle * (1 - middle))
     slope = slope - sign / (middle if sign > 0 else 1 - middle)
-    far = n * (high - least + 2 * HALF_UNIT) * (largest - low + 2 * HALF_UNIT)
+    far = n * (high - least + MEAN_ROOM) * (largest - low + MEAN_ROOM)
     rest = _times(bend, (np.zeros_like(n), np.minimum(far, most) + n * np.square(half)))
     mapped, before = logs(middle)
     value, moved = n * (mapped - before), n * np.abs(slope) * half
@@ -169,9 +167,9 @@ def _happened(entries: Entries, steep: Range, lean: Range, odds: Range) -> tuple
     hits, low, high = (each[there] for each in (entries.hits, entries.low, entries.high))
     ends = []
     for side, true in zip((-1, 1), entries.true_outputs, strict=True):
-        mean = np.clip(true[there] / hits + side * HALF_UNIT, low, high)
-        far = hits * (high - mean + 2 * HALF_UNIT) * (mean - low + 2 * HALF_UNIT)
-        most = np.minimum(far, entries.spread[1][there]) + hits * HALF_UNIT**2
+        mean = np.clip(true[there] / hits + side * MEAN_ROOM, low, high)
+        far = hits * (high - mean + MEAN_ROOM) * (mean - low + MEAN_ROOM)
+        most = np.minimum(far, entries.spread[1][there]) + hits * MEAN_ROOM**2
         with np.errstate(over="ignore", invalid="ignore"):
             bends = [steep[1][there] * each[there] * most / 2 for each in lean]
         rest = np.minimum(np.minimum(*bends), 0.0) if side < 0 else np.maximum(np.maximum(*bends), 0.0)
@@ -189,8 +187,8 @@ def _summed(entries: Entries, value: Floats, slope: Floats, bend: Range, limits:
     """
     n = entries.counts
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = n * np.abs(slope) * HALF_UNIT
-        scatter = entries.spread[0], entries.spread[1] + n * HALF_UNIT**2
+        moved = n * np.abs(slope) * MEAN_ROOM
+        scatter = entries.spread[0], entries.spread[1] + n * MEAN_ROOM**2
         rest = _times(bend, scatter)
         low, high = n * value - moved + rest[0] / 2, n * value + moved + rest[1] / 2
     low = np.where(np.isnan(low), n * limits[0], np.maximum(low, n * limits[0]))

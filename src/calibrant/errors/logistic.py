@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.binning.bounds import HALF_UNIT, Entries
+from calibrant.binning.bounds import MEAN_ROOM, Entries
 from calibrant.binning.running import Ladder
 from calibrant.door.logs import sigmoid
 from calibrant.errors.likelihood_bounds import REACH, fit_distance
@@ -140,7 +140,7 @@ def offset_within(ladder: Ladder) -> tuple[float, float]:
 
     def expected(level: float, side: int) -> float:
         factor = math.expm1(level)
-        means = np.clip(inside.means + side * HALF_UNIT, inside.low, inside.high)
+        means = np.clip(inside.means + side * MEAN_ROOM, inside.low, inside.high)
         bends = [-2 * (1 + factor) * factor / (1 + factor * p) ** 3 for p in (inside.low, inside.high)]
         curved = [bend * spread / 2 for bend in bends for spread in inside.spread]
         rest = np.max(curved, axis=0) if side > 0 else np.min(curved, axis=0)

@@ -18,7 +18,7 @@ from calibrant.binning.running import Ladder
 from calibrant.errors.isotonic import log_loss_within, logarithmic
 from calibrant.errors.likelihood_bounds import fit_distance, gain_bounds
 from calibrant.errors.logistic import UNFINISHED, line_through
-from calibrant.errors.statistic import counted
+from calibrant.errors.statistic import Noted, counted
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import declare, error
 
@@ -42,18 +42,20 @@ def excess_within(ladder: Ladder) -> tuple[float, float]:
     True
     """
     entries, n = _clipped(Entries.of(ladder)), float(ladder.n)
-    odds, counts, hits = _logit(entries.means.clip(entries.low, entries.high)), entries.counts, entries.hits
-    mixed, known = entries.hidden & (hits > 0) & (hits < counts), ~entries.hidden
-    (least, most), rest = log_loss_within(entries), _told_apart(odds[known], counts[known], hits[known]) / n
-    level, rise = line_through(odds, counts, hits)
-    is_fit = math.isfinite(rise)
-    if not (is_fit or mixed.any() or rise.note == UNFINISHED):
+    p, counts, hits = entries.means.clip(entries.low, entries.high), entries.counts, entries.hits
+    mixed, known, odds = entries.hidden & (hits > 0) & (hits < counts), ~entries.hidden, _logit(p)
+    (least, most), rest = log_loss_within(entries), _told_apart(p[known], counts[known], hits[known]) / n
+    line = line_through(odds, counts, hits)
+    is_fit = math.isfinite(line[1])
+    if not (mixed.any() or _overlap(p, counts, hits)):
         return max(least - rest, 0.0), max(most - rest, 0.0)
-    line = (level, rise) if is_fit else _held_line(odds, counts, hits)
+    line = line if is_fit else _held_line(odds, counts, hits)
+    if not math.isfinite(line[1]):
+        return 0.0, max(most - rest, 0.0)
     low, high = (end / n for end in gain_bounds(entries, *line))
     off = fit_distance(entries, *line) if is_fit else None
     highest = most - rest if off is None else min(most - rest, high + off[1] / n)
-    return max(0.0, low), max(0.0, highest, low)
+    return max(low, 0.0), max(highest, low, 0.0)
 
 
 @declare(
@@ -87,11 +89,17 @@ def platt_excess(ladder: Ladder) -> float:
     level, rise = line_through(odds, counts, hits)
     if rise.note == UNFINISHED:
         return rise
-    best = _told_apart(p, counts, hits)
+    best = _told_apart(odds if _overlap(p, counts, hits) else p, counts, hits)
     if math.isfinite(rise):
         line = level + rise * odds
         best = float((hits * np.logaddexp(0.0, -line) + (counts - hits) * np.logaddexp(0.0, line)).sum())
     return max(loss - best, 0.0) / ladder.n
+
+
+def _overlap(values: Floats, counts: Floats, hits: Floats) -> bool:
+    """Whether values, ascending, with both outcomes are such that no threshold separates these."""
+    happened, failed = values[hits > 0], values[hits < counts]
+    return bool(len(happened) and len(failed) and happened[0] < failed[-1] and failed[0] < happened[-1])
 
 
 def _told_apart(values: Floats, counts: Floats, hits: Floats) -> float:
@@ -101,7 +109,7 @@ def _told_apart(values: Floats, counts: Floats, hits: Floats) -> float:
     return float((counts * logarithmic(hits / counts, hits / counts)).sum())
 
 
-def _held_line(odds: Floats, counts: Floats, hits: Floats) -> tuple[float, float]:
+def _held_line(odds: Floats, counts: Floats, hits: Floats) -> tuple[Noted, Noted]:
     """A line as good as any where no line is the best."""
     few = np.array([_FAINT])
     odds = np.concatenate([odds[:1] - 1, odds, odds[-1:] + 1])
