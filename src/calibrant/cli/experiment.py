@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from calibrant.cli import INTERRUPTED
-from calibrant.cli.group import DATA, FAILED, IO, reading, stop
+from calibrant.cli.group import DATA, FAILED, IO, reading, say, stop
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
@@ -123,7 +123,7 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
 
     store = repaired(folder, lease=options["lease"])
     if retry:
-        click.echo(f"{store.retry()} trials that failed are tried again", err=True)
+        say(f"{store.retry()} trials that failed are tried again")
     _run(folder, **options)
 
 

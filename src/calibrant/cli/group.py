@@ -19,6 +19,9 @@ from calibrant.text import inert
 FAILED, USAGE, DATA, IO = 1, 2, 3, 4
 """Exit statuses: a limit was passed, the call is wrong, the input is, the output cannot be written."""
 
+QUIET = "quiet"
+_QUIET = "Print nothing on standard error but warnings and errors."
+
 
 def run() -> None:
     """The command with its exit codes; what is wrong is said in one line on standard error."""
@@ -77,6 +80,31 @@ def reading() -> Iterator[None]:
         yield
     except OSError as error:
         stop(f"{error.filename}: {error.strerror or error}", DATA)
+
+
+def quiet_option(command: click.Command) -> None:
+    """Give `--quiet` to a command, and to those in a group; `say` and `is_quiet` know of it."""
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            quiet_option(part)
+    elif all(option.name != QUIET for option in command.params):
+        click.option("-q", "--quiet", QUIET, is_flag=True, expose_value=False, callback=_remember, help=_QUIET)(command)
+
+
+def is_quiet() -> bool:
+    """Whether the command that is running was told to be quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get(QUIET) or context.meta.get(QUIET))
+
+
+def say(message: str) -> None:
+    """What stands beside results, on standard error; with `--quiet`, nothing."""
+    if not is_quiet():
+        click.echo(message, err=True)
+
+
+def _remember(context: click.Context, option: click.Parameter, value: bool) -> None:
+    context.meta[QUIET] = value
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 import calibrant
-from calibrant.cli.group import reading, usage
+from calibrant.cli.group import reading, say, usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.output_files import check_output, is_standard, printer
@@ -173,7 +173,8 @@ def choose_method(
         candidates = {UNCHANGED: Identity(), **(asked or methods.usual(predictions))}
         write_text(output, _fitted(candidates[choice.best], predictions).to_json())
         identity = " (the identity, which changes nothing)" if choice.best == UNCHANGED else ""
-        click.echo(f"written: {inert(output, 400)}{identity}", err=style == "json" or is_standard(output))
+        written = say if style == "json" or is_standard(output) else click.echo
+        written(f"written: {inert(output, 400)}{identity}")
     enforce({choice.best: choice.table[choice.best]}, thresholds, confident=confident)
 
 

@@ -11,7 +11,7 @@ import click
 
 import calibrant
 from calibrant import simulate as simulation
-from calibrant.cli.group import usage
+from calibrant.cli.group import say, usage
 from calibrant.cli.input_files import read, reading_options
 from calibrant.cli.measure import metrics_named
 from calibrant.cli.output_files import check_output, is_standard
@@ -256,7 +256,7 @@ def _say_how_long(
     if expected > LONG:
         duration = f"{expected:.0f} s" if expected < 120 else f"{expected / 60:.0f} minutes"
         hint = "--jobs shares the work among processes, fewer --replicates make it shorter"
-        click.echo(f"simulating {replicates:,} data sets takes about {duration}; {hint}", err=True)
+        say(f"simulating {replicates:,} data sets takes about {duration}; {hint}")
 
 
 def _finish(
@@ -270,7 +270,7 @@ def _finish(
     text = to_json({"calibrant": calibrant.__version__, **document})
     spoken = "\n".join(lines).splitlines()
     aside = any(map(is_standard, outputs))
-    click.echo(text if style == "json" else "\n".join(inert(line, 400) for line in spoken), err=aside)
+    (say if aside else click.echo)(text if style == "json" else "\n".join(inert(line, 400) for line in spoken))
     for output in outputs:
         ending = _ending(output)
         if ending == ".json":
@@ -280,7 +280,7 @@ def _finish(
         else:
             with whole_file(output) as file:
                 figure().savefig(file, format=ending[1:], dpi=150)
-        click.echo(f"written: {inert(output, 400)}", err=style == "json" or aside)
+        (say if style == "json" or aside else click.echo)(f"written: {inert(output, 400)}")
 
 
 def _csv(records: Records) -> str:
