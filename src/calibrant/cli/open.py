@@ -22,8 +22,7 @@ _PAGES = (".html", ".htm")
 @click.command(name="open", short_help="Show a report in the browser.")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
 @reading_options
-@click.pass_context
-def open_page(context: click.Context, files: tuple[str, ...], **keys: Any) -> None:
+def open_page(files: tuple[str, ...], **keys: Any) -> None:
     """Show a report in the browser: FILE where it is a page, else a new report on the predictions in FILE.
 
     Without FILE, report.html in this folder is shown. A new report goes to a temporary folder. Where there is no
@@ -45,7 +44,7 @@ def open_page(context: click.Context, files: tuple[str, ...], **keys: Any) -> No
             stop(f"{files[0]}: there is no such page; calibrant report FILE writes one", DATA)
     else:
         page = Path(tempfile.mkdtemp(prefix="calibrant-"), DEFAULT)
-        context.invoke(report, files=files, output=str(page), quiet=True, **keys)
+        click.get_current_context().invoke(report, files=files, output=str(page), quiet=True, **keys)
     shown = has_display() and webbrowser.open(page.as_uri())
     click.echo(f"{'shown in the browser' if shown else 'open this page in a browser'}: {inert(str(page), 400)}")
 

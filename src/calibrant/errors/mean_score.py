@@ -170,8 +170,8 @@ class MeanScore(OfScores[Scores]):
         classes = dict(about.reads).get(CLASSES)
         if note is None or coordinates is None or classes is None or about.names or about.question != str(self.lens):
             return ()
-        count = len(ast.literal_eval(f"({classes},)"))
-        return (note,) if count == coordinates(count) == 2 else ()
+        names = ast.literal_eval(f"({classes},)")
+        return (note,) if len(names) == 2 and coordinates(names) == names else ()
 
     def within(self, table: Forecasts) -> Result:
         """Between what the mean score lies, as the score says; and the middle. Of soft labels more would be needed."""
