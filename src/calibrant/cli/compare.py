@@ -12,7 +12,7 @@ import click
 import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
@@ -67,7 +67,7 @@ def compare_models(
     a, b = (read((file,), **keys) for file in (first, second))
     metrics = metrics or metrics_named(usual(a, usual(b, ("ece", "brier", "log_loss"))))
     with _by_name(first, second):
-        options: dict[str, Any] = {"level": level, "margin": margin, "groups": groups}
+        options: dict[str, Any] = {"level": level, "margin": margin, "groups": grouped(a, groups)}
         comparisons = corrected_for_number(
             {name: compare(metric, a, b, resamples, seed, **options) for name, metric in metrics.items()}
         )
@@ -79,6 +79,7 @@ def compare_models(
         title = f"{first} less {second}: {described(a)}, {resamples} resamples"
         p = "p, corrected" if len(rows) > 1 else "p"
         click.echo(drawn(["metric", "first", "second", "difference", "interval", p, "in words"], rows, title))
+        click.echo(told_groups(a, groups), nl=False)
     worse = [name for name, comparison in comparisons.items() if comparison.worse]
     if fail_if_worse and worse:
         stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)

@@ -98,6 +98,19 @@ def _guessed(predictions: Predictions) -> str:
     )
 
 
+def grouped(predictions: Predictions, groups: str | None) -> str | None:
+    """The column whose rows belong together: the one that is named, else the one that a log has for it."""
+    return groups or predictions.origin.get("groups")
+
+
+def told_groups(predictions: Predictions, groups: str | None) -> str:
+    """That a log's own groups were used, where nobody named them."""
+    column = grouped(predictions, groups)
+    if groups is not None or column is None:
+        return ""
+    return f"note: intervals and p-values keep the rows of one {column} together, as --groups {column} does\n"
+
+
 def _fractions(predictions: Predictions) -> int:
     soft = np.asarray(predictions.soft).reshape(len(predictions), -1)
     return int(((soft > 0) & (soft < 1)).any(axis=1).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import click
 import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.scans import (
     are_many,
@@ -58,6 +59,11 @@ class WithInterval(click.Command):
     "-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more: -m ece -m sce."
 )
 @click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
+@click.option(
+    "--sort",
+    type=click.Choice(["value", "p"]),
+    help="Order the rows of --by: the worst value of the first metric first, or the smallest p-value.",
+)
 @click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option(
@@ -84,6 +90,7 @@ def measure(
     files: tuple[str, ...],
     names: tuple[str, ...],
     by: str | None,
+    sort: str | None,
     select: str | None,
     style: str,
     interval: str | None,
@@ -137,10 +144,13 @@ def measure(
         interval = "confidence"
     if groups is not None and interval is None and null is None:
         raise click.UsageError("--groups is for --interval, --null and --confident")
+    if sort is not None and (by is None or (sort == "p" and null is None)):
+        raise click.UsageError("--sort orders the rows of --by; --sort p needs --null")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
     beside: dict[str, object] = {}
+    words = ""
     if are_states(files) or are_many(files):
         if method is not None or null is not None:
             raise click.UsageError("--interval, --null and --confident need one file of predictions, read whole")
@@ -148,12 +158,17 @@ def measure(
         thresholds = limits_of(thresholds, {name: result.metric for name, result in measured["all"].items()})
     else:
         predictions = read(files, **rows_alone(keys))
+        column = grouped(predictions, groups)
+        method = None if method is None else dataclasses.replace(method, groups=column)
         asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
         thresholds = limits_of(thresholds, asked)
-        measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=groups)
+        measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=column)
+        inferred = method is not None or null is not None
+        beside, words = ({"groups": column}, told_groups(predictions, groups)) if inferred else ({}, "")
         chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
         title = f"{', '.join(files)}: {described(predictions)}{chosen}"
-    show(measured, style, title=title, parts=parts, beside=beside)
+    show(measured if sort is None else measured.sorted_by(sort), style, title=title, parts=parts, beside=beside)
+    click.echo(words if style == "table" else "", nl=False)
     enforce(measured.results, thresholds, confident=confident)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import calibrant
 from calibrant.cli.group import reading, say, usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
@@ -164,11 +164,12 @@ def choose_method(
     thresholds = limits_of(thresholds, compared_by(predictions))
     with warnings.catch_warnings():  # what did not converge is told once, below
         warnings.simplefilter("ignore", CalibrationWarning)
-        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=groups)
+        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=grouped(predictions, groups))
     if style == "json":
         show(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
     else:
-        show(_in_words(choice, f"{', '.join(files)}: {described(predictions)}, {folds} folds"))
+        title = f"{', '.join(files)}: {described(predictions)}, {folds} folds"
+        show(f"{_in_words(choice, title)}\n{told_groups(predictions, groups)}".rstrip("\n"))
     if output is not None:
         candidates = {UNCHANGED: Identity(), **(asked or methods.usual(predictions))}
         write_text(output, _fitted(candidates[choice.best], predictions).to_json())

@@ -36,8 +36,8 @@ class Finder:
         self.used: set[str] = set(LONG) if long else set()
         self.scale = 1.0
         """What forecasts are divided by."""
-        self.origin: dict[str, str] = {}
-        """Which columns labels and forecasts were read from."""
+        self.origin: dict[str, str] = {} if arrays.groups is None else {"groups": arrays.groups}
+        """Which columns labels, forecasts and rows that belong together were read from."""
 
     def predictions(
         self,
