@@ -56,11 +56,14 @@ def run() -> None:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(calibrant.__version__, prog_name="calibrant")
 def group() -> None:
-    """Can I trust its probabilities? Measure, explain and repair the calibration of a classifier from its predictions.
+    """Can you trust these probabilities? Measure, explain and improve the calibration of a classifier.
+
+    All commands read predictions from files. `calibrant demo` needs no file; `calibrant report FILE` is a good start.
 
     \b
-    Example:
+    Examples:
       calibrant demo
+      calibrant report predictions.csv
     """
 
 

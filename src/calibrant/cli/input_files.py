@@ -22,17 +22,17 @@ _FORECASTS = ("p", "probs", "logits", "confidence")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--label", metavar="KEY", help="Where the labels are, if not in label, labels or y."),
-    click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs."),
-    click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits."),
-    click.option("--confidence", metavar="KEY", help="Where the confidence in each answer is; needs --correct."),
-    click.option("--correct", metavar="KEY", help="Where it stands whether each answer was right."),
-    click.option("--scale", type=float, metavar="N", help="Divide forecasts by N: 100 for percentages."),
-    click.option("--weight", metavar="KEY", help="Where sample weights are."),
+    click.option("--label", metavar="KEY", help="The column of labels, if not label, labels or y."),
+    click.option("--probs", metavar="KEY", help="The column of probabilities, if not p, p_<class> or probs."),
+    click.option("--logits", metavar="KEY", help="The column of logits, if not logits."),
+    click.option("--confidence", metavar="KEY", help="The column of the confidence in each answer; needs --correct."),
+    click.option("--correct", metavar="KEY", help="The column that says whether each answer was correct."),
+    click.option("--scale", type=float, metavar="N", help="Divide predictions by N: 100 for percentages."),
+    click.option("--weight", metavar="KEY", help="The column of sample weights."),
     click.option(
         "--classes",
         metavar="NAMES",
-        help="Class names, separated by commas; of the k likeliest alone, or their number.",
+        help="Class names, separated by commas. For a file of the top k classes: or the number of all classes.",
     ),
     click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning),
     click.option("--ignore-index", type=float, metavar="LABEL", help=OPTIONS["ignore_index"].meaning),

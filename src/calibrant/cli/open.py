@@ -23,10 +23,10 @@ _PAGES = (".html", ".htm")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
 @reading_options
 def open_page(files: tuple[str, ...], **keys: Any) -> None:
-    """Show a report in the browser: FILE where it is a page, else a new report on the predictions in FILE.
+    """Show a report in the browser. FILE is a page, or predictions for which a new report is made.
 
-    Without FILE, report.html in this folder is shown. A new report goes to a temporary folder. Where there is no
-    display, the path of the page is printed.
+    Without FILE, report.html in this folder is shown. A new report goes to a temporary folder. If there is no display,
+    the path of the page is printed.
 
     \b
     Examples:

@@ -26,10 +26,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option(
-        "--threads", type=click.IntRange(1), default=1, show_default=True, help="Files that are read at once."
+        "--threads",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="The number of files that are read at the same time.",
     ),
-    click.option("--resume", metavar="FOLDER", help="Keep the state of each file here, and read none of them twice."),
-    click.option("--skip-bad", is_flag=True, help="Leave out files that cannot be read, and list them."),
+    click.option(
+        "--resume", metavar="FOLDER", help="Keep the state of each file in this folder, so that no file is read twice."
+    ),
+    click.option(
+        "--skip-bad", is_flag=True, help="Leave out files that cannot be read, and list them on standard error."
+    ),
 )
 
 
