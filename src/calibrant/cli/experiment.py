@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from calibrant.cli import INTERRUPTED
-from calibrant.cli.group import DATA, FAILED, IO, reading, say, stop
+from calibrant.cli.group import DATA, FAILED, IO, is_quiet, reading, say, stop
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
@@ -54,17 +54,12 @@ _CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
 
 def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
         click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
         click.option("--lease", help=_SILENCE, **_LEASE),
         click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
-        click.option(
-            "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="The number of processes."
-        ),
+        click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes."),
         click.option("--data", metavar="FOLDER", help="The folder of the data sets, if not the usual one."),
-        click.option(
-            "--device", default="cpu", show_default=True, help="The device to train on: cpu, cuda, cuda:1, ..."
-        ),
+        click.option("--device", default="cpu", show_default=True, help="The device: cpu, cuda, cuda:1, ..."),
     ):
         command = option(command)
     return command
@@ -152,11 +147,11 @@ def _run(folder: str, *, device: str, data: str | None, lease: float, between: f
         stop(f"{counts['failed']} trials failed; calibrant experiment status {folder} says why", FAILED)
 
 
-def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None, quiet: bool) -> int:
+def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None) -> int:
     """How a run ended, here or on a cluster."""
     from calibrant.experiments.running import cluster, progress_display, runner
 
-    shown = None if quiet else progress_display.display
+    shown = None if is_quiet() else progress_display.display
     if scheduler is None:
         return runner.run(folder, options, jobs=jobs, shown=shown)
     if jobs != 1:
@@ -207,9 +202,7 @@ def _show_status(store: Any, folder: str, style: str) -> None:
 @click.argument("folder", type=click.Path())
 @click.argument("names", nargs=-1)
 @click.option("--format", "style", type=click.Choice(["table", "markdown", "csv"]), default="table", show_default=True)
-@click.option(
-    "-o", "--output", metavar="FOLDER", type=click.Path(), help="Write NAME.md and NAME.csv into this folder."
-)
+@click.option("-o", "--output", metavar="FOLDER", type=click.Path(), help="Write NAME.md and NAME.csv here.")
 def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -> None:
     """Print the tables of the study in FOLDER: all, or those in NAMES. Unfinished trials are left out.
 
