@@ -77,7 +77,12 @@ class WithInterval(click.Command):
     metavar="N",
     help="Add what a calibrated model would show, and p-values (Holm-corrected), from N redraws of the labels.",
 )
-@click.option("--groups", metavar="COLUMN", help="Rows with the same value of this column depend on each other.")
+@click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Rows with the same value of this column depend on each other. Default: the id of the question, in a log of a "
+    "language model with several answers to a question.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of --interval and --null.")
 @click.option("--parts", is_flag=True, help="Also show each class of the metrics that have a value per class.")
 @limit_options
