@@ -414,7 +414,7 @@ def test_a_file_that_changes_between_passes_is_refused(folder):
     def change(_):
         os.utime(folder / "3.parquet", ns=(0, time.time_ns()))
 
-    with pytest.raises(cal.CalibrationInputError, match=r"3\.parquet: must stay as it is while it is read"):
+    with pytest.raises(cal.CalibrationInputError, match=r"3\.parquet: must not change while it is read"):
         scan(folder, {"adaptive": cal.ADAPTIVE_ECE}, progress=change)
 
 
