@@ -83,6 +83,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r".*\.py",
     "image_scrapers": (figures,),
     "reset_modules": (),
+    "thumbnail_size": (600, 420),
     "capture_repr": ("_repr_html_", "__repr__"),
     "download_all_examples": False,
     "notebook_extensions": [],

@@ -15,7 +15,7 @@ PAGES = [page for page in PAGES if page.name not in FOR_DEVELOPERS]
 WORDS = {
     r"mend(s|ed|ing)?": "recalibrate",
     r"(came|comes?|coming) true": "happened, or the observed frequency",
-    r"as (it is|they are)": "unchanged, or uncalibrated",
+    r"as it is": "unchanged, or uncalibrated",
     r"laws? of (the )?scores?": "distribution of scores",
     r"laborator(y|ies)": "simulation",
     r"manners": "the interface of",
@@ -45,8 +45,8 @@ def test_words_are_those_of_the_field(page):
 
 
 def test_prose_is_what_is_neither_code_nor_a_table_nor_a_comment():
-    page = "# Title\n\nSome `code` here.\n\n```python\n>>> 1\n```\n\n| a | b |\n\n    indented\n\n<!-- mark -->\n- An item.\n"
-    assert prose(page).split() == ["Title.", "Some", "x", "here.", "An", "item."]
+    page = "# Title\n\nSome `code` here.\n\n```python\n>>> 1\n```\n\n| a | b |\n\n    indented\n\n<!-- mark -->\n- Item.\n"
+    assert prose(page).split() == ["Title.", "Some", "x", "here.", "Item."]
 
 
 def test_sentences_end_with_stops_paragraphs_and_items():
@@ -67,6 +67,7 @@ def prose(page: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences of prose, without headings of a word or two."""
-    parts = re.split(r"\n\s*\n|(?<=[.?!])[\"')]*\s+(?=[A-Z0-9x\"'(])", text.replace("e.g. ", "e.g., "))
+    """Sentences of prose: they end with a stop, or with their paragraph."""
+    plain = re.sub(r"\b(al|cf|e\.g|eqs?|i\.e|vs)\.", r"\1", text)
+    parts = re.split(r"\n\s*\n|(?<=[.?!])[\"')]*\s+", plain)
     return [part for part in (" ".join(part.split()) for part in parts) if part]

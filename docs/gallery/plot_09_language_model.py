@@ -37,7 +37,11 @@ for groups in (None, "prompt"):
     print(f"by {groups or 'row'}: {result}")
 
 # %%
-# By subject, with the values that a calibrated model would show:
+# How confident are right answers, and how confident wrong ones?
 
-by_subject = plots.GroupsDisplay.from_predictions(predictions, by="subject", consistency=99, seed=0)
+histogram = plots.ConfidenceHistogramDisplay.from_predictions(predictions)
+
+# %%
+# By subject:
+
 print(cal.table(predictions, {"accuracy": cal.ACCURACY, "mcs": cal.MCS, "ece": cal.ECE}, by="subject"))
