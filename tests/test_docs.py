@@ -14,7 +14,7 @@ import calibrant as cal
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")])
+PAGES = [ROOT / "README.md", *sorted([*DOCS.glob("*.md"), *DOCS.glob("guides/*.md"), *DOCS.glob("reference/*.md")])]
 WHY = DOCS / "why_libraries_disagree.md"
 
 
