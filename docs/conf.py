@@ -53,7 +53,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": {"**": ["page-toc"], "guides/**": []},
+    "secondary_sidebar_items": {pages: ["page-toc"] for pages in ("*", "reference/**", "examples/**")},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

@@ -70,6 +70,13 @@ def test_guides_recalibration_and_the_report_are_in_the_main_menu():
     assert {"guides/index", "recalibrate", "report"} <= set(_contents(DOCS / "index.md")[:shown])
 
 
+def test_the_readme_shows_a_picture_and_answers_in_forty_lines_of_code():
+    readme = _read(ROOT / "README.md")
+    assert (ROOT / re.search(r"!\[[^\]]+\]\(([^)]+)\)", readme)[1]).is_file()
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert 0 < sum(len(block.split("\n")) for block in blocks) <= 40
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", _without_code(_read(page))):

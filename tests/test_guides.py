@@ -12,7 +12,7 @@ from calibrant.cli import commands
 
 GUIDES = Path(__file__).parents[1] / "docs" / "guides"
 PAGES = sorted(page for page in GUIDES.glob("*.md") if page.stem != "index")
-NEEDS = {"torch": ["torch", "torchmetrics"], "deployment": ["torch", "onnxruntime"]}
+NEEDS = {"torch": ["torch", "torchmetrics"], "deployment": ["onnxruntime"]}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STATUS = '; echo "exit status $?"'
 

@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FOR_DEVELOPERS = {"design.md", "extend.md"}
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guides/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for folder in ("", "guides/", "reference/") for page in sorted(DOCS.glob(f"{folder}*.md"))),
+]
 PAGES = [page for page in PAGES if page.name not in FOR_DEVELOPERS]
 
 WORDS = {
