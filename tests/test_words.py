@@ -22,8 +22,8 @@ WORDS = {
     r"laws? of (the )?scores?": "distribution of scores",
     r"laborator(y|ies)": "simulation",
     r"manners": "the interface of",
-    r"(at|behind|through) the door": "when predictions are loaded",
-    r"ladder": "table of probabilities",
+    r"the door": "when predictions are loaded",
+    r"ladders?|seams?|rooms": "the thing itself",
     r"a row a point": "one point for each row",
     r"what chance adds": "noise",
     r"promise[sd]? (and|more than it) ke(pt|eps)": "over-confident",
@@ -73,7 +73,7 @@ def test_a_word_to_avoid_is_found_over_the_end_of_a_line():
 def avoided(page: str) -> dict[str, str]:
     """The words of a page that should not be there, and what to write instead."""
     text = " ".join(prose(page).split())
-    return {word: WORDS[word] for word in WORDS if re.search(rf"\b{word}\b", text, re.IGNORECASE)}
+    return {word: WORDS[word] for word in WORDS if re.search(rf"\b(?:{word})\b", text, re.IGNORECASE)}
 
 
 def prose(page: str) -> str:
