@@ -70,6 +70,11 @@ def test_guides_recalibration_and_the_report_are_in_the_main_menu():
     assert {"guides/index", "recalibrate", "report"} <= set(_contents(DOCS / "index.md")[:shown])
 
 
+def test_the_report_that_the_first_page_opens_is_made_with_the_pages():
+    (page,) = re.findall(r'href="(\w+\.html)"', _read(DOCS / "index.md"))
+    assert f'Path(app.outdir, "{page}")' in _read(DOCS / "conf.py")
+
+
 def test_the_readme_shows_a_picture_and_answers_in_forty_lines_of_code():
     readme = _read(ROOT / "README.md")
     assert (ROOT / re.search(r"!\[[^\]]+\]\(([^)]+)\)", readme)[1]).is_file()
