@@ -20,7 +20,7 @@ from calibrant.cli import commands
 from calibrant.door.logs import sigmoid
 from calibrant.files import SHIPPED
 from calibrant.watch import Watch, WatchSettings, cell_counts, watch_state
-from calibrant.watch.bets import CellCounts
+from calibrant.watch.bets import CellCounts, middles
 from calibrant.watch.refitting import log_favour, refitted, repair
 from calibrant.watch.watch_page import watch_page
 from calibrant.watch.watch_status import gap_sentence
@@ -303,13 +303,29 @@ def test_the_favour_of_a_map_is_at_most_that_of_rows_and_fair(name):
     for y in itertools.product([0, 1], repeat=9):
         counts = cell_counts(watch_state(cal.Predictions.from_probs(y, p)))["all", ""]
         assert len(counts.cell) < 9
-        means = dict(zip(counts.cell.tolist(), counts.mean, strict=True))
-        middle = np.array([means[cell] for cell in cells.numbers(p).tolist()])
+        middle = middles()[cells.numbers(p)]
         shift = logit(method.predict_proba(middle)) - logit(middle)
         rows = (np.array(y) * shift - np.log1p(p * np.expm1(shift))).sum()
         assert log_favour(method, counts) <= rows + 1e-12
         expected += math.prod(q if happened else 1 - q for q, happened in zip(p, y, strict=True)) * math.exp(rows)
     assert expected == pytest.approx(1)
+
+
+def test_a_map_is_judged_fairly_also_if_forecasts_follow_earlier_outcomes():
+    """After four of eight outcomes, a forecast comes that moves the mean of the cell to where the map is higher."""
+    cell = int(cells.numbers(np.array([0.4512]))[0])
+    low, high = cells.firsts()[cell], cells.lasts()[cell]
+    means = np.array([cells.lasts()[cell - 1], low + 0.2 * (high - low)])
+    count, hits = np.array([100.0, 100.0]), np.array([30.0, 60.0])
+    method = refitted(CellCounts(np.array([cell - 1, cell]), count, hits, 100 * means))["isotonic"]
+    expected = 0.0
+    for y in itertools.product([0, 1], repeat=9):
+        p = np.array([low] * 8 + [high])
+        chance = math.prod(q if happened else 1 - q for q, happened in zip(p, y, strict=True))
+        rows = 9 if sum(y[:8]) >= 4 else 8
+        totals = (np.array([each]) for each in (float(rows), float(sum(y[:rows])), p[:rows].sum()))
+        expected += chance * math.exp(log_favour(method, CellCounts(np.array([cell]), *totals)))
+    assert expected <= 1 + 1e-12
 
 
 def test_maps_are_written_as_onnx(tmp_path):
