@@ -311,6 +311,16 @@ def test_the_favour_of_a_map_is_at_most_that_of_rows_and_fair(name):
     assert expected == pytest.approx(1)
 
 
+def test_forecasts_of_0_and_1_that_are_right_favour_no_map():
+    """A falling map, which takes 1 for 0 and 0 for 1: only wrong outcomes could pay for it."""
+    p, happened = np.repeat([0.2, 0.8], 50), np.tile(np.repeat([1, 0], [40, 10]), 2)
+    happened[50:] = 1 - happened[50:]
+    method = cal.PlattScaling("probabilities").fit(p, happened)
+    right = CellCounts(cells.numbers(np.array([0.0, 1.0])), np.full(2, 50.0), np.array([0.0, 50]), np.array([0.0, 50]))
+    assert method.predict_proba([0.0, 1.0]) == pytest.approx([1, 0], abs=1e-9)
+    assert log_favour(method, right) == 0.0
+
+
 def test_a_map_is_judged_fairly_also_if_forecasts_follow_earlier_outcomes():
     """After four of eight outcomes, a forecast comes that moves the mean of the cell to where the map is higher."""
     cell = int(cells.numbers(np.array([0.4512]))[0])

@@ -238,10 +238,12 @@ def _moment(text: str, source: InputFile) -> datetime:
         if re.fullmatch(r"[0-9]{9,11}(\.[0-9]*)?", text):
             return datetime.fromtimestamp(float(text), UTC)
         moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment + timedelta(days=32)  # its window must end before the year 10000
     except (ValueError, OverflowError):
         expected = "must have times such as 2026-01-05T13:00:00, or seconds since 1970"
         raise CalibrationInputError(str(source), expected, got=text) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment
 
 
 def _require_once(ids: Sequence[str], name: str, source: InputFile) -> None:

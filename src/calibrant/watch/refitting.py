@@ -106,7 +106,9 @@ def log_favour(method: Recalibrator, counts: CellCounts) -> float:
     x = np.clip(middles()[counts.cell], LEAST, 1 - LEAST)
     mapped = np.clip(method.predict_proba(x), LEAST, 1 - LEAST)
     shift = np.log(mapped / (1 - mapped)) - np.log(x / (1 - x))
-    return float((counts.hits * shift - counts.count * np.log1p(counts.mean * np.expm1(shift))).sum())
+    with np.errstate(divide="ignore"):  # forecasts of 0 and 1
+        price = np.logaddexp(np.log1p(-counts.mean), np.log(counts.mean) + shift)
+    return float((counts.hits * shift - counts.count * price).sum())
 
 
 def repair(fitted_to: State, later: State, level: float) -> Repair:
