@@ -147,6 +147,26 @@ def test_a_run_that_was_refused_may_be_typed_again_with_other_settings(tmp_path)
     assert "settings: --close-after = '2d' of" in result.stderr
 
 
+def test_too_many_groups_are_refused_before_anything_is_taken(tmp_path):
+    rows = [(row, f"2025-01-0{1 + row % 2}", 0.3, row // 2) for row in range(402)]
+    with open(tmp_path / "p.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("id", "time", "p", "customer"), *rows])
+    words = (tmp_path / "w", "--predictions", tmp_path / "p.csv", "--close-after", "1d")
+    result = run(*words, "--by", "customer")
+    assert "values of customer: must be at most 200 to be watched, got 201" in str(result.exception)
+    assert run(*words).exit_code == 0
+    assert Watch(tmp_path / "w").joining.by is None
+
+
+def test_too_many_classes_are_refused_before_anything_is_taken(tmp_path):
+    with open(tmp_path / "p.csv", "w", newline="") as file:
+        header = ("id", "time", *(f"p_{number}" for number in range(201)))
+        csv.writer(file).writerows([header, ("a", "2025-01-01", *[1 / 201] * 201)])
+    words = (tmp_path / "w", "--predictions", tmp_path / "p.csv", "--close-after", "1d")
+    assert "classes: must be at most 200 to be watched, got 201" in str(run(*words, "--classes").exception)
+    assert run(*words).exit_code == 0
+
+
 def test_a_share_of_labels_has_no_meaning_where_only_what_happened_is_reported(tmp_path):
     result = run(tmp_path / "w", *written(tmp_path), "--close-at", "0.9", "--unlabelled", "0")
     assert result.exit_code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.watch.closed_windows import require_few
 
 EVERY = ("hour", "day", "week", "month")
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
@@ -156,6 +158,11 @@ def forecast_rows(path: str | Path, joining: Joining) -> ForecastRows:
         windows = texts(arrays, joining.window, "window")
         ends, latest = [math.nan] * len(ids), -math.inf
     _require_once(ids, joining.id, arrays.source)
+    if joining.by is not None:
+        groups_of_windows = Counter(window for window, _ in set(zip(windows, groups, strict=True)))
+        require_few(max(groups_of_windows.values()), f"values of {joining.by}")
+    if joining.classes and scores.ndim == 2:
+        require_few(scores.shape[1], "classes")
     return ForecastRows(ids, windows, ends, latest, scores, logits, names, groups)
 
 
