@@ -349,7 +349,7 @@ def test_a_study_goes_from_the_file_to_tables_and_figures(finished, tmp_path):
     drawn = {path.stem for path in save_figures(evidence, tmp_path, form="png") if path.suffix == ".png"}
     of_groups = {"groups", "group_confidence", "hierarchy"}  # the classes have none
     of_epochs = {"range_bounds", "range_errors", "bins_over_training", "logit_norms"}  # no logits were kept
-    assert drawn == FIGURES.keys() - of_groups - of_epochs
+    assert drawn == FIGURES.keys() - of_groups - of_epochs - {"sizes"}  # the networks have none to choose
     with (tmp_path / "over_training.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["rows"] for row in rows} == {"train", "validation"}

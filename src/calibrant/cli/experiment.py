@@ -77,12 +77,8 @@ def check(file: str) -> None:
     """
     study, _ = _read(file)
     trials = study.trials()
-    later = (
-        sum(model.predictions is None for model in study.models)
-        * sum(len(intervention.strengths) > 1 for intervention in study.interventions)
-        * (len(study.seeds) - len(study.tuning_seeds))
-    )
-    more = f", and {later} more once strengths are chosen" if later else ""
+    later = len(study.all_trials()) - len(trials)
+    more = f", and {later} more once strengths and trainings are chosen" if later else ""
     click.echo(f"{inert(study.name)}: {len(trials)} trials{more}")
 
 
