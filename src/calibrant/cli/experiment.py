@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -253,9 +254,10 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
 @click.option("--store", metavar="FOLDER", help="Where everything is kept [default: NAME-study].")
 @click.option("-o", "--output", default="trials.jsonl", show_default=True, type=click.Path())
 def plan(file: str, store: str | None, output: str) -> None:
-    """Write the trials of the study in FILE that are not done.
+    """Write the trials of the study in FILE that are not done, the first seed of every network first.
 
-    `python -m calibrant.experiments.running.trial` does them elsewhere.
+    `python -m calibrant.experiments.running.trial` does them elsewhere. Whatever the time there is enough for is then
+    the same for all networks.
 
     \b
     Example:
@@ -267,9 +269,18 @@ def plan(file: str, store: str | None, output: str) -> None:
     check_output(output, [file])
     study, text = _read(file)
     _, kept = runner.open_study(store or f"{study.name}-study", text)
-    left = [row.trial for row in kept.rows() if row.state in ("waiting", "running")]
+    waiting = (row.trial for row in kept.rows() if row.state in ("waiting", "running"))
+    left = sorted(waiting, key=lambda trial: trial.seed)
     write_text(output, write_trials(left))
-    printer(output)(f"{len(left)} trials, written: {inert(output, 400)}")
+    say = printer(output)
+    for (name, epochs), count in Counter(map(_course, left)).items():
+        say(f"  {inert(name)}: {count} x {epochs} epochs")
+    say(f"{len(left)} trials, written: {inert(output, 400)}")
+
+
+def _course(trial: Any) -> tuple[str, int]:
+    """The network of a trial, and for how long it is trained; 0 epochs where predictions are given."""
+    return trial.model_name, int(trial.training.get("epochs", 0))
 
 
 @experiment.command(short_help="Take in outcomes that were made elsewhere.")

@@ -179,7 +179,9 @@ class Sweep(Strict):
         for values in product(*(getattr(self, name) for name in names)):
             changes: dict[str, Any] = dict(zip(names, values, strict=True))
             words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
-            steps: dict[str, Any] = {name: changes.pop(name) for name in ("learning_rate", "weight_decay") if name in changes}
+            steps: dict[str, Any] = {
+                name: changes.pop(name) for name in ("learning_rate", "weight_decay") if name in changes
+            }
             changes["optimiser"] = usual.optimiser.model_copy(update=steps)
             trainings[words] = usual.model_copy(update=changes)
         return trainings
