@@ -691,6 +691,16 @@ def test_the_bare_worker_stops_in_time_and_goes_on_later(data, tmp_path, monkeyp
     assert list((tmp_path / "out" / "checkpoints").glob("*.npz")) == []
 
 
+def test_data_that_are_missing_stop_the_bare_worker_before_any_trial_fails(data, tmp_path, capsys):
+    (tmp_path / "trials.jsonl").write_text(write_trials([a_trial()]))
+    arguments = [str(tmp_path / "trials.jsonl"), str(tmp_path / "out"), "--data"]
+    assert trial.main([*arguments, str(tmp_path / "nowhere")]) == 3
+    assert "blobs.csv" in capsys.readouterr().err
+    assert list((tmp_path / "out").glob("*.failed.json")) == []
+    assert trial.main([*arguments, str(data), "--pack", str(tmp_path / "new" / "packed")]) == 0
+    assert (tmp_path / "new" / "packed-1.zip").is_file()
+
+
 def test_a_trial_that_fails_in_the_bare_worker_hinders_no_other(data, tmp_path, capsys):
     wild = a_trial(training={"optimiser": {"kind": "sgd", "learning_rate": 1e30, "momentum": 0.0}})
     (tmp_path / "trials.jsonl").write_text(write_trials([wild, a_trial()]))
