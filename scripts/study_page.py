@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from claim_tables import claims_table, false_table, markdown
+from claim_tables import AFTERWARDS, claims_table, false_table, markdown
 from study_records import BASE, Records
 
 from calibrant.experiments.findings.claims import LEVEL, Claim, Difference, Judgement, OutOfReach
@@ -16,9 +16,11 @@ PLAIN = ("log_loss", "brier")
 """Metrics that are not in points."""
 
 
-def judged_page(judgements: Mapping[Claim[Any] | OutOfReach, Judgement], repetitions: int) -> Iterator[str]:
+def judged_page(
+    judgements: Mapping[Claim[Any] | OutOfReach, Judgement], repetitions: int, written: tuple[str, str] = AFTERWARDS
+) -> Iterator[str]:
     """The table of claims, what their rules are worth, and the differences behind them."""
-    yield from claims_table(judgements)
+    yield from claims_table(judgements, written)
     yield from false_table(judgements, repetitions)
     yield "## The evidence"
     yield ""
