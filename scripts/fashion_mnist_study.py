@@ -22,8 +22,8 @@ from typing import Any
 import study_records
 from network_claims import CLAIMS as NETWORKS
 from study_claims import CLAIMS
-from study_keeping import Studied, keep_all, keep_base, keep_tables
-from study_page import all_metrics, judged_page, networks, strengths
+from study_keeping import Studied, draw, keep_all, keep_base, keep_tables
+from study_page import all_metrics, ensembles, judged_page, networks, strengths
 from study_records import EQUAL_WIDTH, Records
 from study_training import CLAIMS as COURSES
 
@@ -31,7 +31,7 @@ from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, Claim, Ju
 from calibrant.experiments.findings.figures import FIGURES
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.training.datasets.idx import FASHION_CLASSES, FASHION_HIERARCHY
-from calibrant.files.writing import whole_file, write_text
+from calibrant.files.writing import write_text
 
 TEST_ROWS = 10_000
 PAGE = Path(__file__).parents[1] / "docs" / "fashion_mnist_study.md"
@@ -80,6 +80,7 @@ def page(records: Records, courses: Records, series: Records, folder: str, repet
     yield "have equal mass. No claim uses it; validation logits were not kept, so the study must be run again for it."
     yield ""
     yield from networks([each for each in (records, courses, series) if each.values or each.sheets])
+    yield from ensembles(series)
     yield from judged_page(judgements, repetitions)
     yield from pictures(folder)
     yield from strengths(records)
@@ -173,14 +174,6 @@ def keep_pictures(studied: Studied, more: Studied, folder: Path) -> None:
         kept = [each for each in sheet.records() if all(each[column] in some for column, some in asked.items())]
         rows = tuple(tuple(each.values()) for each in kept)
         draw(FIGURES[name].draw(replace(sheet, rows=rows)), folder / f"{name}.svg")
-
-
-def draw(shown: Any, path: Path) -> None:
-    """The same numbers make the same file."""
-    from matplotlib import rc_context
-
-    with rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}), whole_file(path) as file:
-        shown.savefig(file, format="svg", metadata={"Date": None})
 
 
 PICTURES: dict[str, tuple[bool, dict[str, tuple[str, ...]]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from calibrant.experiments.running import runner
 from calibrant.experiments.running.evidence import Evidence, Variant
 from calibrant.experiments.training.trial_outcomes import write_arrays
 from calibrant.experiments.training.trials import ENSEMBLE
-from calibrant.files.writing import write_text
+from calibrant.files.writing import whole_file, write_text
 
 
 class Studied:
@@ -50,6 +51,14 @@ def keep_base(studied: Studied, folder: Path, model: str) -> None:
     outcomes = [studied.evidence.outcome(trial) for trial in studied.base(model).trials]
     arrays = {f"test_logits_{index}": each.test.logits.astype(np.float16) for index, each in enumerate(outcomes)}
     write_arrays(folder / f"{model}_base.npz", {**arrays, "test_labels": outcomes[0].test.labels.astype(np.uint8)})
+
+
+def draw(shown: Any, path: Path) -> None:
+    """A picture as SVG: the same numbers make the same file."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}), whole_file(path) as file:
+        shown.savefig(file, format="svg", metadata={"Date": None})
 
 
 def by_seed(studied: Studied) -> Sheet:

@@ -61,6 +61,23 @@ def _spread(row: Mapping[str, str], name: str, factor: float) -> str:
     return f"{mean:.{digits}f} ± {sd:.{digits}f}"
 
 
+def ensembles(records: Records) -> Iterator[str]:
+    """Ensembles of all seeds beside the means of their members; nothing where there are none."""
+    names = ("accuracy", "log_loss", "ece", "sce", "full_ece")
+    rows = [
+        [row["model"], row["method"], *(f"{(1 if name in PLAIN else 100) * float(row[name]):.4g}" for name in names)]
+        for row in records.sheets.get("metrics", ())
+        if row["method"] == BASE or row["method"].startswith("ensemble")
+    ]
+    if len({row[1] for row in rows}) > 1:
+        yield "## Ensembles"
+        yield ""
+        yield "The mean of the probabilities of all seeds of a network, without further training, below the mean of its"
+        yield "members (Lakshminarayanan, Pritzel & Blundell 2017). One ensemble each: there is no error over seeds."
+        yield ""
+        yield from markdown(["network", "", "accuracy", "log loss", "ECE", "SCE", "full"], rows)
+
+
 def strengths(records: Records) -> Iterator[str]:
     """What every strength did on validation rows."""
     yield "## Strengths"
