@@ -18,7 +18,8 @@ from study_rules import confidence_gap, left_of, rise_of
 from calibrant.experiments.findings.claims import Claim, Difference, OutOfReach, UntestableError
 
 TRANSFORMERS = ("vit",)
-MOST = 0.5
+MOST = 0.51
+"""More than half."""
 KIRCHENBAUER = "Kirchenbauer, Oaks & Heim (2022)"
 AO = "Ao, Rueger & Siddharthan (2023)"
 GUO = "Guo et al. (2017), section 3, figure 2 (shown on the slides)"

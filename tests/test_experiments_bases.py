@@ -12,6 +12,8 @@ pytest.importorskip("yaml")
 
 import torch
 
+from calibrant.binning import KDTree
+from calibrant.errors.binned import BinnedError
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.design.checking import check, study_in
 from calibrant.experiments.findings import figure_rows
@@ -23,6 +25,9 @@ from calibrant.experiments.training import networks
 from calibrant.experiments.training.trainer import Surroundings, train
 from calibrant.experiments.training.trial_outcomes import Answers, Outcome, pooled
 from calibrant.experiments.training.tuning import TrainingChoice
+from calibrant.inference.sensitivity import sensitivity
+from calibrant.lenses import TopK
+from calibrant.recipes import FULL_ECE
 from studied import write_clouds
 
 START = """\
@@ -41,6 +46,8 @@ seeds: [0, 1, 2]
 tuning: {seeds: [0]}
 ensemble: true
 post_processing: {methods: [temperature], of: chosen}
+gammas: [0.5, 0.25]
+bootstrap: 4
 """
 )
 
@@ -283,6 +290,21 @@ def test_networks_that_answer_other_rows_make_no_ensemble():
 
 def _answers(labels):
     return Answers(np.zeros((2, 2), np.float32), np.array(labels))
+
+
+# spread
+
+
+def test_the_spread_of_the_top_1_error_stands_beside_that_of_the_full_one(swept):
+    rows = [row for row in figure_rows.gamma_sweep(swept).rows if row[2] == "share"]
+    assert [row[1] for row in rows] == ["full"] * 10 + ["top 1"] * 10
+    first = swept.predictions(swept.variants("linear")[0].trials[0])
+    for name, error in (("full", FULL_ECE), ("top 1", BinnedError(lens=TopK(1), binning=KDTree(0.1)))):
+        alone = sensitivity(error, first, "share", [step / 10 for step in range(1, 11)], swept.study.bootstrap, seed=0)
+        np.testing.assert_array_equal([row[4:6] for row in rows if row[1] == name], np.c_[alone.values, alone.sds])
+
+
+# damage, which the store keeps: last
 
 
 def test_an_ensemble_without_a_member_is_measured_anew(swept):

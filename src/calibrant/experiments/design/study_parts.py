@@ -160,7 +160,7 @@ class GivenWeights(Strict):
     without: list[Annotated[str, Field(min_length=1)]] = []
 
 
-class Sweep(Strict):
+class HyperparameterSweep(Strict):
     """Values of a base's own hyperparameters: every combination is trained."""
 
     learning_rate: Annotated[list[Positive], AfterValidator(different)] = []
@@ -171,7 +171,7 @@ class Sweep(Strict):
     def trainings(self, usual: Training) -> dict[str, Training]:
         """Every combination in words, and the training that it is; the usual one where nothing is swept.
 
-        >>> list(Sweep(learning_rate=[0.1, 0.2], epochs=[5]).trainings(Training()))
+        >>> list(HyperparameterSweep(learning_rate=[0.1, 0.2], epochs=[5]).trainings(Training()))
         ['learning_rate 0.1, epochs 5', 'learning_rate 0.2, epochs 5']
         """
         names = [name for name in type(self).model_fields if getattr(self, name)]
@@ -199,7 +199,7 @@ class Model(Strict):
     initialisation: Literal["default", "glorot", "normal"] = "default"
     weights: GivenWeights | None = None
     training: Training | None = None
-    sweep: Sweep = Sweep()
+    sweep: HyperparameterSweep = HyperparameterSweep()
 
     @model_validator(mode="before")
     @classmethod
