@@ -34,6 +34,8 @@ SHOWN = {
     "EWsweep": ESTIMATORS["EWsweep"],
     "EMsweep": ESTIMATORS["EMsweep"],
 }
+SWEEPS = {"EW": "EWsweep", "EM": "EMsweep"}
+"""Estimators, and those that choose their bins."""
 Grids = dict[tuple[str, str], BiasGrid]
 """(fit, estimator) -> its grid of bins and samples."""
 
@@ -48,9 +50,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     grids = simulated(options.replicates)
     write_text(folder / "grids.csv", as_csv(rows_of(grids)))
-    titled = {f"{fit}, {name}": grid for (fit, name), grid in grids.items()}
     for what in ("bias", "sd"):
-        draw(simulate.grid_picture(titled, what), folder / f"{what}.svg")
+        draw(simulate.grid_picture(panels(grids), what), folder / f"{what}.svg")
     write_text(options.out, "\n".join(page(grids, folder.name, options.replicates)).rstrip() + "\n")
 
 
@@ -62,6 +63,20 @@ def simulated(replicates: int) -> Grids:
         for fit in fits
         for name, metric in SHOWN.items()
     }
+
+
+def panels(grids: Grids) -> dict[str, BiasGrid]:
+    """A panel for each fit and estimator, a line for each number of bins, and one for a sweep over them."""
+    shown: dict[str, BiasGrid] = {}
+    for (fit, name), grid in grids.items():
+        if name in SWEEPS.values():
+            continue
+        cells = {(f"{words.removeprefix(name).strip()} bins", n): cell for (words, n), cell in grid.cells.items()}
+        if name in SWEEPS:
+            chosen = grids[fit, SWEEPS[name]].cells
+            cells |= {("chosen by the sweep", n): cell for (_, n), cell in chosen.items()}
+        shown[f"{fit}, {name}"] = replace(grid, cells=cells)
+    return shown
 
 
 def rows_of(grids: Grids) -> Iterator[list[Any]]:

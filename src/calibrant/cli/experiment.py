@@ -273,9 +273,9 @@ def plan(file: str, store: str | None, output: str) -> None:
     left = sorted(waiting, key=lambda trial: trial.seed)
     write_text(output, write_trials(left))
     say = printer(output)
+    say(f"{len(left)} trials, written: {inert(output, 400)}")
     for (name, epochs), count in Counter(map(_course, left)).items():
         say(f"  {inert(name)}: {count} x {epochs} epochs")
-    say(f"{len(left)} trials, written: {inert(output, 400)}")
 
 
 def _course(trial: Any) -> tuple[str, int]:

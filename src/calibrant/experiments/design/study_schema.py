@@ -37,7 +37,7 @@ FIGURES = (
     "top_k", "ranked_confidence", "top_k_accuracy", "entropy", "groups", "hierarchy", "group_confidence",
     "likert_errors", "likert_tvd", "likert_counts", "gamma_sweep", "over_training", "range_bounds", "range_errors",
     "bins_over_training", "logit_norms", "class_errors", "datapoint", "decay_rates", "sharpness", "reliability",
-    "risk_coverage", "sizes",
+    "sizes", "risk_coverage",
 )  # fmt: skip
 """The figures that a study may ask for; :mod:`calibrant.experiments.findings.figures` draws them."""
 
