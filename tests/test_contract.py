@@ -17,6 +17,7 @@ from calibrant.errors.kde import KDEError
 from calibrant.errors.kernel import KernelError, biased, unbiased_blocks
 from calibrant.errors.logistic import fitted_intercept
 from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
+from calibrant.errors.platt_excess import platt_excess
 from calibrant.errors.similarity import exponential, gaussian
 from calibrant.errors.smooth import SmoothError
 from strategies import rows, same
@@ -72,6 +73,7 @@ SETTINGS = {  # and what each takes besides events, hard labels and whole weight
     cal.SLOPE: "soft shares",
     cal.INTERCEPT: "soft shares",
     cal.TableStatistic(statistic=fitted_intercept): "soft shares",
+    cal.TableStatistic(statistic=platt_excess): "soft shares",
     cal.AUROC: "soft shares",
     cal.BRIER_SKILL: "soft shares",
     cal.AURC: "soft",
@@ -338,3 +340,12 @@ def test_a_replaced_choice_is_another_metric(metric):
         assert metric.replace(**{field.name: getattr(metric, field.name)}) == metric
     assert metric.replace(select=cal.label_in(1)) != metric
     assert len({metric, metric.replace(), metric.replace(across=cal.contraharmonic)}) == 2
+
+
+@pytest.mark.parametrize(
+    "select", [cal.TopLabel(), lambda p: np.arange(3), lambda p: np.ones(len(p)), lambda p: np.ones(3, bool)]
+)
+def test_a_selection_gives_a_boolean_for_each_row(select):
+    """Row numbers would select in a value and mean something else in its interval."""
+    with pytest.raises(cal.CalibrationInputError, match="must give 4 booleans, one a row"):
+        cal.BinnedError(select=select)([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.6])

@@ -278,7 +278,7 @@ def test_maps_are_written_as_onnx(tmp_path):
         Repair(name, method, 9.0, 4.0).save(path)
         scores = p.astype(np.float32)
         (mapped,) = runtime.ReferenceEvaluator(str(path)).run(None, {"scores": scores})
-        assert mapped == pytest.approx(method.predict_proba(scores.astype(float)), abs=1e-9)
+        assert mapped == pytest.approx(method.predict_proba(scores.astype(float)), abs=1e-6)  # float32
 
 
 def test_the_guide_runs(tmp_path, monkeypatch):
