@@ -818,7 +818,7 @@ def test_trials_are_planned_and_collected_by_the_command(command, data, tmp_path
     folder, plan = tmp_path / "store", tmp_path / "trials.jsonl"
     result = command("plan", tmp_path / "study.yaml", "--store", folder, "-o", plan)
     assert result.output.startswith("6 trials")
-    assert result.output.endswith("  mlp: 6 x 4 epochs\n")
+    assert result.output.endswith("  6 x mlp, 4 epochs\n")
     assert trial.main([str(plan), str(tmp_path / "out"), "--data", str(data)]) == 0
     result = command("collect", folder, tmp_path / "out")
     assert "6 outcomes taken, 0 were there" in result.output

@@ -285,13 +285,9 @@ def plan(file: str, store: str | None, output: str) -> None:
     write_text(output, write_trials(left))
     say = printer(output)
     say(f"{len(left)} trials, written: {inert(output, 400)}")
-    for (name, epochs), count in Counter(map(_course, left)).items():
-        say(f"  {inert(name)}: {count} x {epochs} epochs")
-
-
-def _course(trial: Any) -> tuple[str, int]:
-    """The network of a trial, and for how long it is trained; 0 epochs where predictions are given."""
-    return trial.model_name, int(trial.training.get("epochs", 0))
+    courses = Counter(f"{trial.model_name}, {trial.training.get('epochs', 0)} epochs" for trial in left)
+    for words, count in courses.items():
+        say(f"  {count} x {inert(words)}")
 
 
 @experiment.command(short_help="Import outcomes from other machines.")
