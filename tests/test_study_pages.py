@@ -10,6 +10,7 @@ pytest.importorskip("scipy")
 pytest.importorskip("pydantic")
 pytest.importorskip("yaml")
 
+import calibrant as cal
 from calibrant.experiments.design.checking import read
 from calibrant.experiments.findings.claims import UNDECIDED, Judgement, UntestableError
 
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 try:
     import cifar10_study
     import network_claims
+    import recalibration_claims
     from study_records import BASE, Records, is_retrained
 finally:
     sys.path.pop(0)
@@ -61,6 +63,24 @@ def test_histogram_binning_that_leaves_half_of_the_error_improves_it():
     assert difference.mean == pytest.approx(5.0 - 9.0)
     with pytest.raises(UntestableError, match="equal mass"):
         list(network_claims.histogram_not_full(records(values, left_out=("histogram",))))
+
+
+def test_a_matrix_that_is_sure_of_itself_is_worse_than_one_temperature():
+    """Rows of which half are right: one method says so, the other says that all are."""
+    labels = np.arange(400) % 2
+    certain, sober = (np.full((400, recalibration_claims.MANY), -30.0) for _ in range(2))
+    certain[:, 0] = 30.0
+    sober[:, :2] = 30.0, 30.0 - 1e-6
+    methods = {
+        name: cal.Predictions.from_logits(labels, logits)
+        for name, logits in ((recalibration_claims.FREE, certain), ("temperature", sober))
+    }
+    (difference,) = recalibration_claims.matrix_overfits({"net": methods})
+    assert difference.mean == pytest.approx(50.0, abs=1e-3)
+    assert difference.p_above < 1e-6
+    few = {name: cal.Predictions.from_logits(labels, each.values[:, :4]) for name, each in methods.items()}
+    with pytest.raises(UntestableError, match="no model has 50 classes"):
+        list(recalibration_claims.matrix_overfits({"net": few}))
 
 
 @pytest.mark.parametrize(
