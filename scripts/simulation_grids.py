@@ -124,7 +124,8 @@ def answer(grids: Grids) -> Iterator[str]:
     """What the figures show, in numbers of these grids."""
     sizes = {name: mean_size(grids, name) for name in SHOWN}
     least = min(sizes, key=sizes.__getitem__)
-    yield f"The size of the bias is averaged over three fits, six sizes and the numbers of bins from {BINS[0]} to {BINS[-1]}."
+    averaged = f"the numbers of bins from {BINS[0]} to {BINS[-1]}"
+    yield f"The size of the bias is averaged over three fits, six sizes and {averaged}."
     yield f"It is {', '.join(f'{value:.2f} ({name})' for name, value in sizes.items())} points:"
     yield f"{least} has the least."
     few, many = (mean_size(grids, "EW", n=n) for n in (SIZES[0], SIZES[-1]))
