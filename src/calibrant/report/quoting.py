@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.predictions import Predictions
+from calibrant.specification.encoding import number
 from calibrant.text import inert, p_value
 
 
@@ -15,6 +17,45 @@ class Quoted:
 
     value: float
     text: str
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """A number of the first screen with its 90 % interval, and what to hold it against.
+
+    >>> number = KeyNumber("ECE", 0.0516, 0.0473, 0.056, "points", "calibrated predictions would show about 0.4")
+    >>> number.shown, number.between
+    ('5.2 points', '90% interval 4.7 to 5.6')
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    """"points", "%" or nothing."""
+    meaning: str
+
+    @property
+    def shown(self) -> str:
+        """The value in its unit."""
+        return f"{self._digits(self.value)}{'' if self.unit == '%' else ' '}{self.unit}".rstrip()
+
+    @property
+    def between(self) -> str:
+        """The interval; why there is none is said where all numbers are."""
+        if math.isnan(self.low):
+            return "no 90% interval is known to cover"
+        return f"90% interval {self._digits(self.low)} to {self._digits(self.high)}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        ends = {"low": number(self.low), "high": number(self.high)}
+        return {"name": self.name, "value": number(self.value), **ends, "meaning": self.meaning}
+
+    def _digits(self, value: float) -> str:
+        digits = f"{100 * value:.1f}" if self.unit else f"{value:.3f}"
+        return digits.replace("-", "−") if float(digits) else digits.lstrip("-")
 
 
 def points(value: float) -> str:
