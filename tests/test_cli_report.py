@@ -155,13 +155,13 @@ def test_several_files_are_models_side_by_side(command, tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Models side by side" in text
     assert "new.npz less old.npz" in text
-    assert "Of 2 models, the lowest ECE and the lowest log loss: new.npz." in ended.out
+    assert "new.npz is better calibrated than old.npz: its ECE is lower by " in ended.out
 
 
 def test_files_of_other_rows_are_said_to_be(command, tmp_path):
     ended = command("report", "new.npz", "short.npz")
     assert ended.code == 0
-    assert "The 2 files hold different rows" in ended.out
+    assert "Compare models on the same rows." in ended.out
     assert "do not hold the same rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 

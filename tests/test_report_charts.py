@@ -131,7 +131,7 @@ def test_a_reliability_diagram_draws_each_bin_once():
     bars = next(child for child in root if child.get("class") == "bars")
     assert len(bars) == 3
     assert [child.get("class") for child in bars[1]][1:4] == ["frequency", "gap over", "band"]
-    assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, came true 0.500, 10,000 samples"
+    assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, observed 0.500, 10,000 samples"
     plane = charts.RELIABILITY
     gap = bars[1][2]
     assert float(gap.get("y")) == pytest.approx(plane.up(0.55), abs=0.01)  # pixels are written to a hundredth

@@ -43,7 +43,7 @@ def comparison_page(subjects: Sequence[Subject], command: str) -> tuple[Page, Ve
         answer=Section(
             "models", "Models side by side", (), (models_figure(subjects),), (models_table(subjects, pairs),)
         ),
-        key_numbers=_differences(subjects, pairs, leader, second),
+        key_numbers=_differences(pairs, leader, second),
         sections=[pairs_section(pairs), _card(subjects), methods_section(subjects[0], command)],
         footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"planes": planes()},
@@ -75,7 +75,8 @@ def _verdict(subjects: Sequence[Subject], pairs: Pairs, leader: str, second: str
         sentence = f"{first} has the lowest ECE of {len(names)} models; the next, {next_one}, is higher by {apart}."
     else:
         others = len(names) - 1 - len(rivals)
-        rest = f"; {others} of {len(names)} models are clearly higher" if others else ""
+        are = "is" if others == 1 else "are"
+        rest = f"; {others} of {len(names)} models {are} clearly higher" if others else ""
         sentence = f"No clear difference in ECE between {listed([leader, *rivals], most=3, length=SHORT)}{rest}."
     return Verdict(sentence, (ONE_BY_ONE,), "good" if clear else "unsure", _action(subjects, pairs))
 
@@ -104,7 +105,7 @@ def _action(subjects: Sequence[Subject], pairs: Pairs) -> str:
     return f"Choose between {together} on other grounds, or on more rows: their {metric} shows no clear difference."
 
 
-def _differences(subjects: Sequence[Subject], pairs: Pairs, leader: str, second: str) -> list[KeyNumber]:
+def _differences(pairs: Pairs, leader: str, second: str) -> list[KeyNumber]:
     """The differences of the two models with the lowest ECE in three metrics, the first less the second."""
     numbers: list[KeyNumber] = []
     for metric, unit in (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calibrant.predictions import Predictions
+from calibrant.result import Result
 from calibrant.specification.encoding import number
 from calibrant.text import inert, p_value
 
@@ -126,3 +127,18 @@ def counted(count: int, singular: str, several: str | None = None) -> str:
     ('1 row', '10,000 rows', '2 classes')
     """
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
+
+
+def ends_at_value(results: Mapping[str, Result]) -> list[str]:
+    """Why the intervals of some results end at their value, said once; nothing where none does."""
+    names = [
+        name
+        for name, result in results.items()
+        if result.interval is not None and result.interval.high == result.value > result.interval.low
+    ]
+    if not names:
+        return []
+    return [
+        f"The interval of {listed(names, most=20)} ends at the value itself. Chance alone raises a calibration error, "
+        "so the error of infinitely many rows lies below what is measured."
+    ]

@@ -19,7 +19,7 @@ from calibrant.report.sections.reliability_diagram import axis
 from calibrant.report.subject import Subject, tried
 from calibrant.result import Result
 
-POINTS = 65
+POINTS = 33
 """Predictions at which curves are drawn."""
 THRESHOLDS = np.arange(1, 100) / 100
 NUMBERS: dict[str, tuple[Metric, str]] = {
@@ -41,10 +41,9 @@ def curves_section(subject: Subject) -> Section | None:
     at = _points(curves[0])
     names = ("smooth (local regression)", "isotonic (CORP)")
     series = [_line(name, curve, at) for name, curve in zip(names, curves, strict=True)]
-    rows: list[tuple[Cell, ...]] = []
-    for line in series:
-        ends = [[math.nan] * len(at) if end is None else end for end in (line.low, line.high)]
-        rows += [(line.name, *each) for each in zip(line.x, line.y, *ends, strict=True)]
+    unknown = [math.nan] * len(at)
+    columns = [part or unknown for line in series for part in (line.y, line.low, line.high)]
+    rows: list[tuple[Cell, ...]] = list(zip(at.tolist(), *columns, strict=True))
     picture = lines(
         "curves-picture",
         series,
@@ -63,7 +62,7 @@ def curves_section(subject: Subject) -> Section | None:
         f"{subject.size}. Dashed: calibrated. {banded_words} The bandwidth of the smooth curve is chosen by "
         "leave-one-out cross-validation. The isotonic curve never falls and needs no bandwidth."
     )
-    header = ("curve", "prediction", "observed", "90% from", "90% to")
+    header = ("prediction", "smooth", "90% from", "90% to", "isotonic", "90% from", "90% to")
     figure = PageFigure("curves-figure", picture, caption, PageTable(header, rows, "Points of the curves"))
     return Section("curves", "Calibration curves", *_numbers(subject, figure))
 
@@ -146,10 +145,10 @@ def decisions_section(subject: Subject) -> Section | None:
 
 
 def _worth(model: Floats, everybody: Floats) -> str:
-    """At which thresholds the predictions are worth using."""
-    useful = THRESHOLDS[model > np.maximum(everybody, 0.0)]
+    """At which thresholds the predictions are worth using: the longest stretch of them."""
+    useful = np.flatnonzero(model > np.maximum(everybody, 0.0))
     if not len(useful):
         return "At no threshold is acting on the predictions worth more than acting on all samples, or on none."
-    between = f"{100 * useful[0]:.0f}% and {100 * useful[-1]:.0f}%"
-    holes = "" if len(useful) == round(100 * (useful[-1] - useful[0])) + 1 else ", though not at all of them,"
-    return f"At thresholds between {between}{holes} acting on the predictions is worth more than acting on all or none."
+    stretch = max(np.split(useful, np.flatnonzero(np.diff(useful) > 1) + 1), key=len)
+    first, last = (f"{100 * THRESHOLDS[place]:.0f}%" for place in (stretch[0], stretch[-1]))
+    return f"At thresholds from {first} to {last}, acting on the predictions is worth more than acting on all or none."

@@ -10,7 +10,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.omnibus import MEMBERS
 from calibrant.metric import Metric
 from calibrant.report.page import Cell, PageTable, Section
-from calibrant.report.quoting import listed, quoted_p
+from calibrant.report.quoting import ends_at_value, listed, quoted_p
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
 from calibrant.text import inert
@@ -196,23 +196,8 @@ def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dea
         paragraphs.append("Labels are soft: predictions do not say how they scatter, so there are no noise floors.")
     floorless = [name for name, result in results.items() if "noise_floor" not in result.details]
     return (
-        paragraphs + _at_the_end(results) + _without_interval(results) + _left_out(subject, floorless, left_out, dear)
+        paragraphs + ends_at_value(results) + _without_interval(results) + _left_out(subject, floorless, left_out, dear)
     )
-
-
-def _at_the_end(results: dict[str, Result]) -> list[str]:
-    """Why some intervals end at their value."""
-    names = [
-        name
-        for name, result in results.items()
-        if result.interval is not None and result.interval.high == result.value > result.interval.low
-    ]
-    if not names:
-        return []
-    return [
-        f"The interval of {listed(names, most=20)} ends at the value itself. Chance alone raises a calibration error, "
-        "so the error of infinitely many rows lies below what is measured."
-    ]
 
 
 def _without_interval(results: dict[str, Result]) -> list[str]:

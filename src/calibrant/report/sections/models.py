@@ -71,8 +71,6 @@ def metrics_of(subject: Subject) -> dict[str, Metric]:
 def pairs_of(subjects: Sequence[Subject]) -> Pairs:
     """Every pair of models in every metric, on the same rows."""
     chosen, first = list(subjects[:PAIRED]), subjects[0]
-    if not all(subject.predictions.forecasts.knows_truth for subject in chosen):
-        return Pairs({}, "It is not known whether these files hold the same rows: no paired differences.")
     rows = _some(first)
     models = {subject.name: subject.predictions if rows is None else subject.predictions[rows] for subject in chosen}
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
@@ -82,8 +80,10 @@ def pairs_of(subjects: Sequence[Subject]) -> Pairs:
             comparison = tried(lambda: _compared(first, metric, models[one], models[other], resamples))  # noqa: B023
             if comparison is not None:
                 every[metric, (one, other)] = comparison
-    if not any(metric == "ECE" for metric, _ in every):
-        return Pairs({}, "These files do not hold the same rows and labels: models cannot be compared pair by pair.")
+    if sum(metric == "ECE" for metric, _ in every) < math.comb(len(models), 2):
+        if first.predictions.forecasts.knows_truth:
+            return Pairs({}, "These files do not hold the same rows and labels: models cannot be compared.")
+        return Pairs({}, "Models cannot be compared: of confidences it is not known whether files hold the same rows.")
     sorted_out: dict[str, dict[tuple[str, str], Comparison]] = {}
     for (metric, pair), comparison in corrected_for_number(every).items():
         sorted_out.setdefault(metric, {})[pair] = comparison

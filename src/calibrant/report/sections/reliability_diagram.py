@@ -29,10 +29,10 @@ FEW = 10
 def axis(subject: Subject) -> tuple[str, str]:
     """What forecasts and outcomes are called."""
     if subject.together:
-        return "forecast", "how often the label was true"
+        return "predicted probability", "how often the label was true"
     if subject.predictions.forecasts.answers:
         return "confidence", "how often it was right"
-    return "forecast", "how often it happened"
+    return "predicted probability", "how often it happened"
 
 
 def reliability_figure(subject: Subject) -> PageFigure:
@@ -55,7 +55,7 @@ def reliability_figure(subject: Subject) -> PageFigure:
     )
     reading = (
         f"Grey bars: {words[1]}. The black stroke is its 90% interval (Wilson). The hatched part is the gap to the "
-        f"mean {words[0]}: {over} where the {words[0]} is above the observed frequency, {under} where it is below. The "
+        f"mean {words[0]}: {over} where that is above the observed frequency, {under} where it is below. The "
         "dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal approximation, "
         f"rough in bins of few samples). Below: how many samples each bin holds.{_remark(subject)}"
     )

@@ -8,7 +8,7 @@ from calibrant.recalibrate.choice import LEVEL, UNCHANGED, Choice
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.question import Question
-from calibrant.report.quoting import counted, points
+from calibrant.report.quoting import counted, ends_at_value, points
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
 from calibrant.text import p_value
@@ -27,6 +27,7 @@ def repair_section(subject: Subject) -> Section:
         f"Methods were cross-fitted in 5 folds (n = {n:,}{some}): each row is recalibrated by a fit on the other "
         f"folds.{' Each label was recalibrated by itself.' if subject.together else ''}",
         *_infinite(choice),
+        *ends_at_value({f"ECE ({_worded(name)})": choice.table[name]["ECE"] for name in choice.ranking}),
         *(f"{method} could not be fitted: {reason}." for method, reason in choice.failures.items()),
     ]
     lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
