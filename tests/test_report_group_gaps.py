@@ -195,8 +195,8 @@ def test_numbers_of_rows_are_no_groups_unless_they_are_asked_for():
     p, n = np.full(200, 0.5), np.arange(200)
     columns = {"id": n % 4, "user_id": n % 5, "serial": n + 3, "income": n * 1.5, "side": n % 2}
     predictions = Predictions.from_probs(n % 3 == 0, p, **columns)
-    rows, every = ({row[0].split(" = ")[0] for row in groups_section(Subject(predictions, "m", by=by)).figures[0].grid.rows}
-                   for by in (None, ("id", "side")))  # fmt: skip
+    sections = [groups_section(Subject(predictions, "m", by=by)) for by in (None, ("id", "side"))]
+    rows, every = ({row[0].split(" = ")[0] for row in section.figures[0].grid.rows} for section in sections)
     assert rows == {"income", "side"}
     assert every == {"id", "side"}
     remarks = groups_section(Subject(predictions, "m")).paragraphs
