@@ -65,8 +65,9 @@ def pages(tmp_path_factory):
         for name, few in (("LEAST", 2), ("MOST", 4), ("MANY", 3)):
             patch.setattr(subject, name, few)
         reports = {name: Report.of(report, name=f"{name}.npz") for name, report in PREDICTIONS.items()}
-        models = {name: PREDICTIONS[name] for name in ("tied", "weighted")}
-        reports["models"] = Report.of({**models, HOSTILE[0]: PREDICTIONS["few"]})
+        tied = PREDICTIONS["tied"]
+        reports["models"] = Report.of({"tied": tied, HOSTILE[0]: Predictions.from_probs(tied.labels, tied.values**3)})
+        reports["strangers"] = Report.of({name: PREDICTIONS[name] for name in ("tied", "weighted", "few")})
     return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
 
 
@@ -132,14 +133,14 @@ class Window:
         )
 
 
-@pytest.mark.parametrize("name", [*PREDICTIONS, "models"])
+@pytest.mark.parametrize("name", [*PREDICTIONS, "models", "strangers"])
 def test_the_page_says_nothing_and_asks_for_nothing(browser, pages, name):
     with Window(browser, pages[name]) as window:
         window.page.wait_for_selector("#card .tools:not([hidden])")
-        assert window.page.locator(".controls:not([hidden])").count() == (name != "models")
+        assert window.page.locator(".controls:not([hidden])").count() == (name in PREDICTIONS)
         assert window.said == []
         assert window.asked == []
-        assert window.page.title().startswith("Comparison of " if name == "models" else "Calibration of ")
+        assert window.page.title().startswith("Calibration of " if name in PREDICTIONS else "Comparison of ")
         assert pages[name].stat().st_size < 2_000_000
 
 

@@ -324,7 +324,7 @@ def test_models_of_rows_that_depend_on_each_other_are_compared_by_group():
         subjects = [Subject(each, name, groups=groups) for each, name in ((first, "a"), (second, "b"))]
         rows = pairs_section(pairs_of(subjects)).grids[0].rows
         widths[groups] = [row[5] - row[4] for row in rows]
-    assert len(widths[None]) == 3
+    assert len(widths[None]) == 4
     assert np.divide(widths["patient"], widths[None])[:2] == pytest.approx([5**0.5] * 2, rel=0.25)
 
 
