@@ -79,8 +79,8 @@ def report(
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
       calibrant report predictions.npz --format markdown -o summary.md
-      calibrant report predictions.npz --by region --by device
-      calibrant report predictions.npz --title "Release 7" --author "A. Name" --json report.json
+      calibrant report predictions.npz --by region
+      calibrant report predictions.npz --title Screening --author Ada --json report.json
       calibrant report predictions.npz --groups patient
       calibrant report predictions.npz --fail-above ece=0.1 --confident
       calibrant report labels.npy probabilities.npy
@@ -116,19 +116,22 @@ def report(
         state = _kept(files, keys)
         page_report, what = state_report(state, ", ".join(files), command), f"{state.n:,} rows, a state"
     else:
+        options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
+        held = {metrics[name]: limit for name, limit in thresholds.items()}
         models = {name: read(file, **keys) for name, file in _named(files).items()}
-        page_report = Report.of(
-            models,
-            seed=seed,
-            groups=groups,
-            by=by or None,
-            limits={metrics[name]: limit for name, limit in thresholds.items()},
-            confident=confident,
-            title=title,
-            about=about,
-            command=command,
-        )
+        page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
         what, state = described(next(iter(models.values()))), None
+    _write(page_report, output, target, style, what, quiet=quiet)
+    if tables is not None:
+        write_text(tables, _in_words(page_report, target, "json", what) + "\n")
+    if opened:
+        webbrowser.open(Path(target).resolve().as_uri())
+    if metrics:
+        enforce(_measured(page_report, state, metrics), thresholds, confident=confident)
+
+
+def _write(page_report: Any, output: str | None, target: str, style: str | None, what: str, *, quiet: bool) -> None:
+    """Write the page, or what the ending asks for, and print what is asked for."""
     form = _form(output, style)
     if form == "html":
         page_report.save(target)
@@ -137,12 +140,6 @@ def report(
     if not quiet and not is_standard(target):
         printed = "text" if style is None or (output is not None and form == style) else style
         click.echo(_in_words(page_report, target, printed, what))
-    if tables is not None:
-        write_text(tables, _in_words(page_report, target, "json", what) + "\n")
-    if opened:
-        webbrowser.open(Path(target).resolve().as_uri())
-    if metrics:
-        enforce(_measured(page_report, state, metrics), thresholds, confident=confident)
 
 
 def _measured(

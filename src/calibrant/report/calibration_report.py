@@ -21,7 +21,7 @@ from calibrant.predictions import Predictions
 from calibrant.report.charts import planes
 from calibrant.report.comparison_page import comparison_page
 from calibrant.report.key_numbers import key_numbers
-from calibrant.report.limits import checked_limits
+from calibrant.report.limit_checks import checked_limits
 from calibrant.report.page import Page, PageTable, Section
 from calibrant.report.rebinning import RebinningCounts
 from calibrant.report.sections.choices import choices_section

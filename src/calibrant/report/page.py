@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from calibrant.report.charts import hatches
-from calibrant.report.limits import LimitCheck
+from calibrant.report.limit_checks import LimitCheck
 from calibrant.report.quoting import KeyNumber, Quoted
 from calibrant.specification.encoding import number
 from calibrant.text import inert

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -76,10 +77,10 @@ def pairs_of(subjects: Sequence[Subject]) -> Pairs:
     resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
     every: dict[tuple[str, tuple[str, str]], Comparison] = {}
     with np.errstate(invalid="ignore"):  # log losses may be infinite
-        for metric, (one, other) in itertools.product(metrics_of(first), itertools.combinations(models, 2)):
-            comparison = tried(lambda: _compared(first, metric, models[one], models[other], resamples))  # noqa: B023
+        for metric, pair in itertools.product(metrics_of(first), itertools.combinations(models, 2)):
+            comparison = tried(partial(_compared, first, metric, models[pair[0]], models[pair[1]], resamples))
             if comparison is not None:
-                every[metric, (one, other)] = comparison
+                every[metric, pair] = comparison
     if sum(metric == "ECE" for metric, _ in every) < math.comb(len(models), 2):
         if first.predictions.forecasts.knows_truth:
             return Pairs({}, "These files do not hold the same rows and labels: models cannot be compared.")
@@ -102,11 +103,11 @@ def _remark(subjects: Sequence[Subject], resamples: int, rows: Ints | None) -> s
     )
 
 
-def _compared(first: Subject, metric: str, one: Predictions, other: Predictions, resamples: int) -> Comparison:
+def _compared(first: Subject, metric: str, model: Predictions, rival: Predictions, resamples: int) -> Comparison:
     asked = metrics_of(first)[metric]
     if metric == "log loss":
-        one, other = _of_truth(one, other), _of_truth(other, one)
-    return compare(asked, one, other, resamples, first.seed, groups=first.groups)
+        model, rival = _of_truth(model, rival), _of_truth(rival, model)
+    return compare(asked, model, rival, resamples, first.seed, groups=first.groups)
 
 
 def models_figure(subjects: Sequence[Subject]) -> PageFigure:

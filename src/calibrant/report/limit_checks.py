@@ -1,4 +1,4 @@
-"""Limits: what a page holds its numbers against, and whether they pass."""
+"""Limit checks: what a page holds its numbers against, and whether they pass."""
 
 from __future__ import annotations
 
