@@ -149,7 +149,7 @@ def test_a_file_of_json_has_all_that_is_on_the_page(command, tmp_path):
     document, page = json.loads((tmp_path / "all.json").read_text()), (tmp_path / "report.html").read_text()
     assert (document["title"], document["about"]) == ("Screening", ["Ada · 2026-01-02", "spring"])
     assert [check["status"] for check in document["limits"]] == ["pass"]
-    assert [number["name"] for number in document["key_numbers"]][0] == "ECE"
+    assert document["key_numbers"][0]["name"] == "ECE"
     assert f"<h1>{document['title']}</h1>" in page
     sections = {section["id"]: section for section in document["sections"]}
     assert set(re.findall(r'<section id="([a-z]+)"', page)) == {"verdict", *sections}

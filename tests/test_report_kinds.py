@@ -60,6 +60,35 @@ def text_of(report):
     return re.sub(r"<[^>]+>", " ", re.sub(r"<(script|svg|style).*?</\1>", "", report.to_html(), flags=re.S))
 
 
+WORDS = re.compile(r"\b(mend|came true|as it is|laborator|manners|the door|promise|what chance adds|kept|law)", re.I)
+"""Words that are not for readers of a page."""
+
+
+def sentences_of(report):
+    """Every sentence on the page, but for names, references and the command."""
+    page = report.page
+    parts = [*page.sections, page.answer]
+    figures = [figure for part in parts for figure in part.figures]
+    texts = [page.verdict, page.action, *page.supporting, *(number.meaning for number in page.key_numbers)]
+    texts += [text for part in parts for text in (part.title, *part.paragraphs)]
+    texts += [text for figure in figures for text in (figure.caption, figure.reading)]
+    grids = [grid for part in parts for grid in part.grids] + [figure.grid for figure in figures]
+    texts += [text for grid in grids for text in (grid.caption, *grid.header)]
+    texts += [cell for grid in grids for row in grid.rows for cell in row[-1:] if isinstance(cell, str)]
+    return [sentence for text in texts for sentence in re.split(r"(?<=[.?!]) ", text) if sentence]
+
+
+def test_pages_have_short_sentences_in_words_of_the_field(page_of_labels, page_of_likeliest):
+    event = Predictions.from_probs([0, 1, 1, 0] * 60, np.linspace(0.1, 0.9, 240), id=np.arange(240))
+    square = Predictions.from_probs(event.labels, event.values**2)
+    weighted = Predictions.from_probs(event.labels, event.values, sample_weight=np.arange(240) % 4 + 0.5)
+    pages = [Report.of(event), Report.of({"raw": event, "square": square}), Report.of(weighted)]
+    sentences = [sentence for page in (page_of_labels, page_of_likeliest, *pages) for sentence in sentences_of(page)]
+    assert len(sentences) > 250
+    assert {sentence for sentence in sentences if len(sentence.split()) > 35} == set()
+    assert {sentence for sentence in sentences if WORDS.search(sentence)} == set()
+
+
 # ---- independent labels ----------------------------------------------------------------------------------------------
 
 

@@ -51,14 +51,19 @@ class PageTable:
         return bool(self.rows) and all(not isinstance(row[column], str) for row in self.rows)
 
     def to_dict(self) -> list[dict[str, object]]:
-        """Rows by the names of their columns, ready for JSON."""
-        return [
-            {
-                name: number(_bare(cell)) if not isinstance(cell, str) else cell
-                for name, cell in zip(self.header, row, strict=True)
-            }
-            for row in self.rows
-        ]
+        """Rows by the names of their columns, ready for JSON.
+
+        A name that stands more than once follows that of the column that it belongs to.
+
+        >>> PageTable(("method", "ECE", "from", "Brier", "from"), [("a", 0.2, 0.1, 0.4, 0.3)], "").to_dict()
+        [{'method': 'a', 'ECE': 0.2, 'ECE, from': 0.1, 'Brier': 0.4, 'Brier, from': 0.3}]
+        """
+        names, owner = [], ""
+        for name in self.header:
+            owner = name if self.header.count(name) == 1 else owner
+            names.append(name if name == owner else f"{owner}, {name}")
+        cells = [[cell if isinstance(cell, str) else number(_bare(cell)) for cell in row] for row in self.rows]
+        return [dict(zip(names, row, strict=True)) for row in cells]
 
     @staticmethod
     def exact(cell: Cell) -> str:

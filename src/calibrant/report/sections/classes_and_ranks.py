@@ -59,7 +59,7 @@ _LABELLED = _Words(
     "",
     f"Fewer than {LEAST_ROWS} rows: too few to look at labels one by one.",
     "Mean prediction less how often the label was true.",
-    "Is each label true as often as it is predicted?",
+    "Is each label true as often as predicted?",
     ("label", "prediction - true", *HEADER, "samples", "mean prediction", "true"),
 )
 TRUE_HEADER = ("samples of it", "their share", "confidence - right among them")
