@@ -653,7 +653,7 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     best = subject.choice.best
     before, after = (subject.choice.table[name]["log loss"].value for name in ("as it is", best))
     assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
-    assert re.match(r"The log loss falls by \d\.\d{4} \(90% interval ", section.paragraphs[1])
+    assert re.match(r"On rows left out of the choice, the log loss falls by \d\.\d{4} \(90% interval ", section.paragraphs[1])
     words = ["unchanged" if name == UNCHANGED else name.replace("_", " ") for name in subject.choice.ranking]
     assert [row[0] for row in section.grids[0].rows] == words
     assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", best}
@@ -724,7 +724,7 @@ def test_models_of_the_same_rows_are_compared_pair_by_pair():
     assert ece[-1] == loss[-1] == brier[-1] == "sharp 1.0 is better"
     assert (accuracy[2], accuracy[-1]) == (0.0, "no clear difference")
     marks = [[cell.text.split(" ")[1:] for cell in row[1:5]] for row in table.rows]
-    assert marks == [[["best"]] * 4, [["worse"], ["worse"], [], ["worse"]]]
+    assert marks == [[["best"]] * 4, [["worse"], ["worse"], ["best"], ["worse"]]]
 
 
 def test_the_page_of_several_models_is_about_their_difference():

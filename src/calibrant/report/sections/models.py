@@ -180,8 +180,9 @@ def _marked(metric: str, names: Sequence[str], values: Sequence[float], pairs: P
     cells: list[Cell] = []
     for name, value in zip(names, values, strict=True):
         shown = PageTable((), (), "").shown(value)
+        is_best = best is not None and value == values[names.index(best)]
         worse = best is not None and pairs.worse(metric, name, best)
-        mark = " best" if name == best and pairs.comparisons else " worse" if worse else ""
+        mark = " best" if is_best and pairs.comparisons else " worse" if worse else ""
         cells.append(Quoted(value, f"{shown}{mark}"))
     return cells
 

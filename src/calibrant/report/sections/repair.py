@@ -82,7 +82,8 @@ def gain(choice: Choice) -> list[str]:
     between = choice.gain.interval
     least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
     doubt = "" if between.low > 0 else " On new data the gain may be none."
-    return [f"The log loss falls by {choice.gain.value:.4f} (90% interval {least:.4f} to {most:.4f}).{doubt}"]
+    lower = f"the log loss falls by {choice.gain.value:.4f} (90% interval {least:.4f} to {most:.4f})"
+    return [f"On rows left out of the choice, {lower}.{doubt}"]
 
 
 def _untried(subject: Subject) -> str:
