@@ -338,3 +338,12 @@ def test_a_replaced_choice_is_another_metric(metric):
         assert metric.replace(**{field.name: getattr(metric, field.name)}) == metric
     assert metric.replace(select=cal.label_in(1)) != metric
     assert len({metric, metric.replace(), metric.replace(across=cal.contraharmonic)}) == 2
+
+
+@pytest.mark.parametrize(
+    "select", [cal.TopLabel(), lambda p: np.arange(3), lambda p: np.ones(len(p)), lambda p: np.ones(3, bool)]
+)
+def test_a_selection_gives_a_boolean_for_each_row(select):
+    """Row numbers would select in a value and mean something else in its interval."""
+    with pytest.raises(cal.CalibrationInputError, match="must give 4 booleans, one a row"):
+        cal.BinnedError(select=select)([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.6])

@@ -146,10 +146,18 @@ class Asking(Metric[S]):
         """The lens whose views are summarised: the metric's own, or one that leaves out what no summary needs."""
         return self.lens
 
+    def selected(self, predictions: Predictions) -> Mask:
+        """Which rows count: a mask."""
+        mask = self.select(predictions)
+        if not str(getattr(mask, "dtype", "")).endswith("bool") or tuple(mask.shape) != (len(predictions),):
+            got = f"{type(mask).__name__} from {self.select!r}"
+            raise CalibrationInputError("select", f"must give {len(predictions)} booleans, one a row", got=got)
+        return mask
+
     def views(self, predictions: Predictions, block: int | None, lens: Lens | None = None) -> Iterator[View]:
         """What the metric's lens, or another one, sees of the selected samples, in blocks of so many forecasts."""
         lens = self.lens if lens is None else lens
-        selected = predictions if facts_of(self.select).takes_all else predictions[self.select(predictions)]
+        selected = predictions if facts_of(self.select).takes_all else predictions[self.selected(predictions)]
         reads = self.reads
         named = facts_of(self.select).names_classes or facts_of(self.lens).names_classes
         if predictions.classes and (named or not predictions.n_classes):  # an event is one of two names

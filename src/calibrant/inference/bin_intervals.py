@@ -114,7 +114,7 @@ class _Answers:
         truth = np.asarray(view.truth_of(0, every)[:, 0], np.float64)
         bins = bins_of(metric.binning, metric.binning.summarise(view)).shape[1]
         code = metric.binning.assign(view)[:, 0]
-        return cls(view.outputs[:, 0, 0], truth, weight, code, bins, np.flatnonzero(metric.select(predictions)))
+        return cls(view.outputs[:, 0, 0], truth, weight, code, bins, np.flatnonzero(metric.selected(predictions)))
 
     def frequencies(self, truth: Array, counts: Ints) -> Floats:
         """The mean truth of each bin when each row is counted so often; nan where it is empty."""

@@ -169,7 +169,7 @@ def _owners(metric: Asking[Summary], predictions: Predictions, view: View, clust
     """The cluster of each row of a view; None where every row is its own."""
     if cluster is None:
         return None
-    return np.repeat(cluster[metric.select(predictions)], len(view.outputs) // max(1, int(view.about.n)))
+    return np.repeat(cluster[metric.selected(predictions)], len(view.outputs) // max(1, int(view.about.n)))
 
 
 def _reason(metric: OfBins, summary: Summary, cluster: Ints | None) -> str:

@@ -160,7 +160,7 @@ def _flipped(metric: Metric, predictions: Predictions, groups: str) -> Work:
     assert cluster is not None
     if not isinstance(metric, Asking) or math.isnan(metric.facts.calibrated or 0.0):
         raise CalibrationInputError("groups", "needs a metric in which labels select nothing", got=metric.name)
-    view, rows = metric.view(predictions), np.flatnonzero(metric.select(predictions))
+    view, rows = metric.view(predictions), np.flatnonzero(metric.selected(predictions))
     view.require_event("groups", "TopLabel(), OneClass(c) or Classwise()")
     weight = np.ones(len(view.outputs)) if view.weight is None else view.weight  # sums of weighted rows have any sign
     repeated = np.repeat(cluster[rows], len(view.outputs) // max(1, len(rows)))

@@ -36,7 +36,7 @@ def exact(metric: Metric, predictions: Predictions) -> Engine:
     """Rows reweighted: whole weights are repetition, so every replicate is what resampled rows would give."""
     if not isinstance(metric, Asking):
         return _Reweighted(metric, predictions)
-    rows = np.flatnonzero(metric.select(predictions))
+    rows = np.flatnonzero(metric.selected(predictions))
     view = metric.view(predictions)
     hard = view.targets.ndim == 1 and view.outputs.size <= MOST_ANSWERS
     in_bins = isinstance(metric, OfBins) and facts_of(metric.binning).fixed and metric.sums_suffice
