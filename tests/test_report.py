@@ -653,7 +653,9 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     best = subject.choice.best
     before, after = (subject.choice.table[name]["log loss"].value for name in ("as it is", best))
     assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
-    assert re.match(r"On rows left out of the choice, the log loss falls by \d\.\d{4} \(90% interval ", section.paragraphs[1])
+    assert re.match(
+        r"On rows left out of the choice, the log loss falls by \d\.\d{4} \(90% interval ", section.paragraphs[1]
+    )
     words = ["unchanged" if name == UNCHANGED else name.replace("_", " ") for name in subject.choice.ranking]
     assert [row[0] for row in section.grids[0].rows] == words
     assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", best}
@@ -666,7 +668,9 @@ def test_forecasts_that_need_no_help_are_left_alone(monkeypatch):
     monkeypatch.setattr(Subject, "test", rejected)
     alone = dataclasses.replace(subject.choice, test=rejected, preferred="as it is")
     monkeypatch.setattr(Subject, "choice", alone)
-    assert recommendation(Subject(drawn(2000), "m")).startswith("Keep the probabilities: no method clearly lowers the log loss")
+    assert recommendation(Subject(drawn(2000), "m")).startswith(
+        "Keep the probabilities: no method clearly lowers the log loss"
+    )
 
 
 def test_too_few_rows_get_no_recalibration():

@@ -40,12 +40,14 @@ class KeyNumber:
     @property
     def shown(self) -> str:
         """The value in its unit."""
+        if not math.isfinite(self.value):
+            return "infinite" if math.isinf(self.value) else "unknown"
         return f"{self._digits(self.value)}{'' if self.unit == '%' else ' '}{self.unit}".rstrip()
 
     @property
     def between(self) -> str:
         """The interval; why there is none is said where all numbers are."""
-        if math.isnan(self.low):
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return "no 90% interval is known to cover"
         return f"90% interval {self._digits(self.low)} to {self._digits(self.high)}"
 

@@ -39,6 +39,12 @@ def curves_section(subject: Subject) -> Section | None:
         return None
     curves = [_curve(subject, smooth), _curve(subject, isotonic)]
     at = _points(curves[0])
+    figures = [_figure(subject, curves, at)] if len(at) > 1 else []
+    paragraphs, grids = _numbers(subject)
+    return Section("curves", "Calibration curves", paragraphs, figures, grids)
+
+
+def _figure(subject: Subject, curves: list[Curve], at: Floats) -> PageFigure:
     names = ("smooth (local regression)", "isotonic (CORP)")
     series = [_line(name, curve, at) for name, curve in zip(names, curves, strict=True)]
     unknown = [math.nan] * len(at)
@@ -53,22 +59,21 @@ def curves_section(subject: Subject) -> Section | None:
         span=(0.0, 1.0),
         diagonal=True,
     )
-    banded_words = (
+    bands = (
         "Shaded: 90% confidence bands, at each prediction."
         if series[0].low is not None
         else "No bands: they need independent rows of weight 1 and hard labels."
     )
     caption = (
-        f"{subject.size}. Dashed: calibrated. {banded_words} The bandwidth of the smooth curve is chosen by "
-        "leave-one-out cross-validation. The isotonic curve never falls and needs no bandwidth."
+        f"{subject.size}. Dashed: calibrated. {bands} The bandwidth of the smooth curve is chosen by leave-one-out "
+        "cross-validation. The isotonic curve never falls and needs no bandwidth."
     )
     header = ("prediction", "smooth", "90% from", "90% to", "isotonic", "90% from", "90% to")
-    figure = PageFigure("curves-figure", picture, caption, PageTable(header, rows, "Points of the curves"))
-    return Section("curves", "Calibration curves", *_numbers(subject, figure))
+    return PageFigure("curves-figure", picture, caption, PageTable(header, rows, "Points of the curves"))
 
 
-def _numbers(subject: Subject, figure: PageFigure) -> tuple[list[str], list[PageFigure], list[PageTable]]:
-    """What is said of the curves, the figure, and the table of numbers."""
+def _numbers(subject: Subject) -> tuple[list[str], list[PageTable]]:
+    """The table of numbers, and what is said of it."""
     results = {name: subject.statistic(metric) for name, (metric, _) in NUMBERS.items()}
     known = {name: result for name, result in results.items() if result is not None}
     rows: list[tuple[Cell, ...]] = [(name, *_cells(result), NUMBERS[name][1]) for name, result in known.items()]
@@ -80,7 +85,7 @@ def _numbers(subject: Subject, figure: PageFigure) -> tuple[list[str], list[Page
     if missing:
         paragraphs.append(f"Not defined for these data: {listed(missing, most=9)}.")
     header = ("number", "value", "90% from", "90% to", "what it means")
-    return paragraphs, [figure], [PageTable(header, rows, "Numbers of prediction models")] if rows else []
+    return paragraphs, [PageTable(header, rows, "Numbers of prediction models")] if rows else []
 
 
 def _cells(result: Result) -> tuple[float, float, float]:
