@@ -269,7 +269,7 @@ def test_the_slider_the_switch_and_the_tables_obey_the_keyboard(browser, pages):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["hostile", "models"])
+@pytest.mark.parametrize("name", ["hostile", "many", "models"])
 def test_axe_finds_nothing(browser, pages, name, scheme):
     sync_playwright = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed: pip install axe-playwright-python"

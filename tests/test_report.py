@@ -740,6 +740,7 @@ def test_the_page_of_several_models_is_about_their_difference():
     assert report.verdict.sentence.startswith(f"sharp 1.0 is better calibrated than sharp 3.0: {words}")
     assert f"{100 * difference.interval.low:.1f} to {100 * difference.interval.high:.1f}" in report.verdict.sentence
     assert report.verdict.action == "Use sharp 1.0: its log loss is clearly the lowest."
+    assert Report.of(dict(reversed(models.items()))).verdict.sentence == report.verdict.sentence
     assert [number.name[:3] for number in report.page.key_numbers] == ["ECE", "Log", "Acc"]
     assert [row["model"] for row in report.numbers] == list(models)
 
