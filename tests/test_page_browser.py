@@ -330,7 +330,7 @@ def test_the_first_screen_is_the_answer(browser, pages, name):
 
 
 def test_on_a_small_screen_wide_tables_say_that_they_scroll_and_p_values_are_seen(browser, pages):
-    for name in ("many", "hostile"):
+    for name in ("many", "hostile", "models"):
         with Window(browser, pages[name], viewport={"width": 390, "height": 844}) as window:
             window.page.evaluate("document.querySelectorAll('details').forEach(one => (one.open = true))")
             window.page.wait_for_timeout(50)
@@ -346,7 +346,7 @@ def test_on_a_small_screen_wide_tables_say_that_they_scroll_and_p_values_are_see
                      .map(cell => cell.getBoundingClientRect().right)"""
             )
             assert ends
-            if name == "many":
+            if name != "hostile":  # a name of 10,000 letters takes the whole width
                 assert max(ends) <= 390
 
 
