@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-collect_ignore = ["docs/gallery", "docs/examples"]
+collect_ignore = ["docs/gallery", "docs/examples", "docs/guides"]  # guides run in tests/test_guides.py
 collect_ignore += ["src/calibrant/scale/spark.py"]  # its examples run with the session of tests/test_scan_spark.py
 if not find_spec("torch"):
     collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/networks"]

@@ -1,6 +1,6 @@
 """How fast files are scanned, beside the bare read of the same columns, or the same metric in memory, in the same run.
 
-python benchmarks/scan.py [--rows 20000000] [--files 4] [--threads 1]
+python benchmarks/scan.py [--rows 20000000] [--files 4] [--threads 1] [--matrix-rows 50000]
 
 Seconds are those of the processor, the fewest of three runs, so that rows a second are those of one core.
 """
@@ -58,21 +58,25 @@ def timed(run):
     return outcome, min(seconds)
 
 
-def of_matrices(folder):
-    """50,000 rows of 1,000 classes in a pair of NPY files, beside the same metric of the matrix in memory."""
+def of_matrices(folder, rows):
+    """Rows of 1,000 classes in a pair of NPY files, beside the same metric of the matrix in memory and of its map."""
     rng = np.random.default_rng(0)
-    p = rng.random((50_000, 1000), np.float32) ** 20
+    p = rng.random((rows, 1000), np.float32) ** 20
     p /= p.sum(axis=1, keepdims=True)
     labels, files = rng.integers(0, 1000, len(p)), [folder / "labels.npy", folder / "probs.npy"]
     for file, array in zip(files, (labels, p), strict=True):
         np.save(file, array)
     print(f"\n{len(p):,} x {p.shape[1]:,} float32 in two NPY files\n")
-    print(f"{'what':22s} {'in memory, s':>13s} {'scan, s':>8s} {'GB/s':>6s}")
+    heads = ("in memory, s", "of the map, s", "scan, s", "passes", "scan / memory", "scan / map", "GB/s")
+    print(f"{'what':14s} {' '.join(f'{head:>13s}' for head in heads)}")
     for name, metric in {"ECE": cal.ECE, "SCE": cal.SCE, "Brier": cal.BRIER, "ADAPTIVE_ECE": cal.ADAPTIVE_ECE}.items():
         expected, alone = timed(partial(metric, labels, p))
+        mapped, of_map = timed(lambda metric=metric: metric(*(np.load(file, mmap_mode="r") for file in files)))
         scanned, seconds = timed(partial(cal.scale.scan, files, {name: metric}))
-        assert scanned[name].value == expected.value
-        print(f"{name:22s} {alone:13.3f} {seconds:8.3f} {p.nbytes / seconds / 1e9:6.1f}")
+        assert scanned[name].value == expected.value == mapped.value
+        times = " ".join(f"{each:13.3f}" for each in (alone, of_map, seconds))
+        ratios = " ".join(f"{each:13.1f}" for each in (seconds / alone, seconds / of_map, p.nbytes / seconds / 1e9))
+        print(f"{name:14s} {times} {scanned.passes:13d} {ratios}")
 
 
 def main():
@@ -80,6 +84,7 @@ def main():
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--files", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--matrix-rows", type=int, default=50_000)
     options = parser.parse_args()
     versions = f"pyarrow {pa.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
     print(f"calibrant {cal.__version__}, {versions}")
@@ -97,7 +102,7 @@ def main():
             speed, size = rows / seconds / 1e6, len(scanned.state.to_bytes())
             print(f"{name:22s} {scanned.passes:6d} {seconds:8.2f} {speed:15.1f} {size:12,d} {peak():8.0f}")
     with tempfile.TemporaryDirectory() as place:
-        of_matrices(Path(place))
+        of_matrices(Path(place), options.matrix_rows)
 
 
 def peak():

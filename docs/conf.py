@@ -45,15 +45,16 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"*": [], "reference/**": ["sidebar-nav-bs"], "examples/**": ["sidebar-nav-bs"]}
+_WITH_LIST = ("guides", "reference", "examples")
+html_sidebars = {"*": [], **{f"{folder}/**": ["sidebar-nav-bs"] for folder in _WITH_LIST}}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {pages: ["page-toc"] for pages in ("*", "reference/**", "examples/**")},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
@@ -83,6 +84,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r".*\.py",
     "image_scrapers": (figures,),
     "reset_modules": (),
+    "thumbnail_size": (600, 420),
     "capture_repr": ("_repr_html_", "__repr__"),
     "download_all_examples": False,
     "notebook_extensions": [],
@@ -101,6 +103,7 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", inline_renderers=(_inline_formula, None), block_renderers=block)
     app.add_directive("recipes", _recipes())
     app.add_directive("command-help", _command_help())
+    app.connect("build-finished", _sample_report)
     app.connect("source-read", _closed_up)
     app.connect("autodoc-skip-member", _is_no_member)
     app.connect("autodoc-process-signature", _by_name)
@@ -115,6 +118,18 @@ def _sample_report(app: Any, exception: Exception | None) -> None:
     if exception is None and app.builder.format == "html":
         predictions = read(SHIPPED / "fashion_mnist_test.npz")
         Report.of(predictions, name="a network on Fashion-MNIST").save(Path(app.outdir, "sample_report.html"))
+
+
+def _sample_report(app: Any, failure: Exception | None) -> None:
+    """The report that the first page links to."""
+    from pathlib import Path
+
+    from calibrant.files import SHIPPED, read
+    from calibrant.report import Report
+
+    if failure is None and app.builder.format == "html":
+        network = read(SHIPPED / "fashion_mnist_test.npz")
+        Report.of(network, name="a network on Fashion-MNIST").save(Path(app.outdir, "sample_report.html"))
 
 
 def _closed_up(app: Any, page: str, source: list[str]) -> None:

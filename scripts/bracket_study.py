@@ -1,10 +1,11 @@
 """How wide are bounds from counts in cells, and do they hold? Writes docs/bracket_study.md and its raw results.
 
-    python scripts/bracket_study.py [--laws 0 1000] [--data ../shared/data] [--questions 0 9999]
+    python scripts/bracket_study.py [--laws 0 1000] [--data ../shared/data] [--questions 0 9999] [--lines slope KS]
 
 Each event question is counted in cells and asked for every metric; the value of the rows must lie between the bounds.
 Questions are seeded laws of forecasts and, where the folder is there, the top label and each class of real predictions.
-The raw results of laws and questions that are not in these ranges are kept, so that a long run can be made in parts.
+The raw results of laws and questions that are not in these ranges, and of other lines, are kept, so that a long run can
+be made in parts.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import calibrant as cal
 from calibrant.errors.asking import Pass
 from calibrant.errors.isotonic import logarithmic
 from calibrant.errors.logistic import fitted_intercept
+from calibrant.errors.platt_excess import platt_excess
 from calibrant.files.reading import read
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -61,6 +63,7 @@ METRICS = {
     "intercept beside the slope": [cal.INTERCEPT.replace(statistic=fitted_intercept)],
     "intercept at slope 1": [cal.INTERCEPT],
     "smooth error": [cal.SMECE],
+    "Platt's excess loss": [cal.TableStatistic(statistic=platt_excess)],
 }
 """What is asked, by the line of the table that shows it."""
 
@@ -121,19 +124,19 @@ def width(cells):
     return 0.0 if low == high else high - low
 
 
-def asked(kind, number, y, p):
+def asked(kind, number, y, p, lines=tuple(METRICS)):
     """A row of the raw results: kind of question and its number, misses, and the widest bounds of each line."""
     predictions = cal.Predictions.from_probs(y, p)
     table = Pass(cal.ADAPTIVE_ECE).summarise(predictions)
-    widths, count = [], 0
-    for line, metrics in METRICS.items():
-        pairs = [(told(metric, table), metric(predictions)) for metric in metrics]
-        widths.append(f"{max(width(cells) for cells, _ in pairs):.2g}")
+    widths, count = {}, 0
+    for line in lines:
+        pairs = [(told(metric, table), metric(predictions)) for metric in METRICS[line]]
+        widths[line] = f"{max(width(cells) for cells, _ in pairs):.2g}"
         wrong = [words for pair in pairs for words in misses(*pair)]
         count += len(wrong)
         for words in wrong:
             print(f"MISS {kind} {number}, {line}: {words}", flush=True)
-    return kind, number, count, *widths
+    return {"question": kind, "number": str(number), "misses": count, **widths}
 
 
 def events(folder):
@@ -164,8 +167,10 @@ def events(folder):
 
 def page(rows):
     """The page of all raw results."""
-    kinds = {"laws": [row for row in rows if row[0] in LAWS], "data": [row for row in rows if row[0] not in LAWS]}
-    wrong = sum(int(row[2]) for row in rows)
+    kinds = {"laws": [], "data": []}
+    for row in rows:
+        kinds["laws" if row["question"] in LAWS else "data"].append(row)
+    wrong = sum(int(row["misses"]) for row in rows)
     lines = [
         "# How wide are bounds from counts in cells?",
         "",
@@ -183,10 +188,10 @@ def page(rows):
         "| metric | real data: median | 90 % | worst | laws: median | 90 % | worst | undetermined |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for place, line in enumerate(METRICS, start=3):
+    for line in METRICS:
         shown, undetermined = [], 0
         for kind in ("data", "laws"):
-            widths = np.array([float(row[place]) for row in kinds[kind]])
+            widths = np.array([float(row[line]) for row in kinds[kind]])
             undetermined += int(np.isinf(widths).sum())
             known = np.sort(widths[np.isfinite(widths)])
             places = [known[int(share * (len(known) - 1))] for share in (0.5, 0.9, 1.0)] if len(known) else []
@@ -200,24 +205,33 @@ def main():
     parser.add_argument("--laws", type=int, nargs=2, default=(0, 1000))
     parser.add_argument("--questions", type=int, nargs=2, default=(0, 9999))
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--lines", nargs="+", choices=METRICS, default=list(METRICS))
     options = parser.parse_args()
     raw, laws, questions = DOCS / "bracket_study.csv", range(*options.laws), range(*options.questions)
-    rows = []
+    rows = {}
     if raw.exists():
         with raw.open(newline="") as file:
-            rows = [
-                row for row in list(csv.reader(file))[1:] if int(row[1]) not in (laws if row[0] in LAWS else questions)
-            ]
+            rows = {(row["question"], row["number"]): row for row in csv.DictReader(file)}
     for seed in laws:
         y, p, name = law(seed)
-        rows.append(asked(name, seed, y, p))
+        add(rows, asked(name, seed, y, p, options.lines))
     for number, (name, y, p) in enumerate(events(options.data) if questions else []):
         if number in questions:
-            rows.append(asked(name, number, y, p))
-    rows.sort(key=lambda row: (row[0] in LAWS, int(row[1])))
+            add(rows, asked(name, number, y, p, options.lines))
+    ordered = sorted(rows.values(), key=lambda row: (row["question"] in LAWS, int(row["number"])))
     with raw.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([("question", "number", "misses", *METRICS), *rows])
-    (DOCS / "bracket_study.md").write_text(page(rows))
+        writer = csv.DictWriter(file, ["question", "number", "misses", *METRICS], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(ordered)
+    (DOCS / "bracket_study.md").write_text(page(ordered))
+
+
+def add(rows, row):
+    """Put a row in its place; lines that it lacks stay as they were, and so do their misses."""
+    key = row["question"], row["number"]
+    if len(row) < 3 + len(METRICS) and key in rows:
+        row = {**rows[key], **row, "misses": int(rows[key]["misses"]) + row["misses"]}
+    rows[key] = row
 
 
 if __name__ == "__main__":

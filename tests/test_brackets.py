@@ -12,6 +12,8 @@ import calibrant as cal
 from calibrant.binning import cells
 from calibrant.binning.bounds import Boxes, Entries, extreme_orders, variation
 from calibrant.errors.asking import Pass
+from calibrant.errors.likelihood_bounds import gain_bounds
+from calibrant.errors.platt_excess import platt_excess
 from calibrant.kernels.cell_tallies import MODULUS
 from calibrant.scale import State
 from calibrant.specification.facts import Facts, declare
@@ -120,6 +122,97 @@ def test_each_precision_compares_with_its_own_edges():
         rows = metric.conclude(sum(map(metric.summarise, batches)))
         result = metric.within(sum(map(Pass(cal.ADAPTIVE_ECE).summarise, batches)))
         assert study.misses(result, rows) == []
+
+
+@pytest.mark.parametrize(("seed", "widest"), [(40, 1e-6), (51, 1e-6), (52, 0), (54, 1e-6), (57, 1e-4), (8, 1e-5)])
+def test_platts_excess_loss_is_known_closely(seed, widest):
+    y, p, _ = study.law(seed)
+    table, predictions = in_cells(y, p)
+    metric = cal.TableStatistic(statistic=platt_excess)
+    low, high = assert_within(metric, table, predictions).bounds or (0.0, 0.0)
+    assert high - low <= widest
+    told = State.of(predictions, {"auroc": cal.AUROC}).result(metric)  # from the cells of another metric
+    assert (told.bounds or (0.0, 0.0)) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [
+        ([0, 0, 1, 1], [0.311, 0.3111, 0.3112, 0.7]),  # the cell that holds a threshold has both outcomes
+        ([0, 1, 0, 1], [0.311, 0.3111, 0.3112, 0.3113]),  # one cell
+        ([1, 1, 0, 0], [0.2, 0.3111, 0.3112, 0.7]),
+        ([1, 1, 1], [0.2, 0.3111, 0.3112]),
+    ],
+)
+def test_platts_excess_loss_has_bounds_where_no_line_is_the_best(y, p):
+    metric = cal.TableStatistic(statistic=platt_excess)
+    low, high = assert_within(metric, *in_cells(y, p)).bounds
+    assert 0 <= low <= high <= metric.facts.high
+
+
+def test_platts_excess_loss_is_known_where_every_forecast_is():
+    y, p = [1, 0, 1, 0, 0, 1], [0.0, 1e-12, 1e-11, 1.0, 1 - 1e-13, 0.5]
+    metric = cal.TableStatistic(statistic=platt_excess)
+    separated = [0, 0, 1, 1], [0.1131, 0.2231, 0.2231, 0.3331]  # at the threshold, both outcomes of one forecast
+    for outcomes, forecasts in ((y, p), (y[:3], p[:3]), separated):
+        low, high = assert_within(metric, *in_cells(outcomes, forecasts)).bounds
+        assert high - low < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "weight"),
+    [
+        (
+            [0, 1],
+            [2**-32, 2**-32 * (1 + 1e-9)],
+            [1, 1],
+        ),  # log-odds of the means of two cells that floats do not tell apart
+        ([0, 0, 1, 1, 0, 0], [0.25, 1e-12, *[2**-32 * (1 + 1e-9)] * 2, 1.0, 2**-32], [1] * 6),
+        (
+            [0, 1, 1, 0, 0, 1],
+            [
+                0.9831578477131406,
+                1 - 2.187345e-10,
+                1 - 3.644612e-10,
+                1 - 7.6897572e-9,
+                0.9991365453241174,
+                1 - 2.879942e-10,
+            ],
+            [35774, 70041, 76601, 63130, 95209, 50150],
+        ),
+    ],
+)
+def test_platts_excess_loss_is_bounded_where_units_are_coarse(y, p, weight):
+    assert_within(cal.TableStatistic(statistic=platt_excess), *in_cells(y, p, sample_weight=weight))
+
+
+def test_one_sample_beside_very_many_in_its_cell_keeps_its_digits():
+    """The sum of what failed, as a difference of floats, would be off by more than the bounds."""
+    rng = np.random.default_rng(15)
+    for _ in range(20):
+        p = 2e-9 * (1 + 0.05 * rng.random(4))
+        table, predictions = in_cells([0, 0, 0, 1], p, sample_weight=[2 * 10**10] * 3 + [1])
+        assert_within(cal.LOG_LOSS.replace(lens=cal.TopLabel()), table, predictions)
+        (ladder,) = table.ladders()
+        entries = Entries.of(ladder)
+        assert entries.true_outputs[0].sum() == pytest.approx(p[3], abs=2**-52)
+    y, p = [1, 1, 0], 0.7 + 1e-6 * rng.random(3)
+    (ladder,) = in_cells(y, p, sample_weight=[2 * 10**10, 2 * 10**10, 1])[0].ladders()
+    assert Entries.of(ladder).false_outputs[0].sum() == pytest.approx(p[2], abs=2**-52)
+
+
+def test_what_a_line_saves_lies_between_bounds_wherever_the_line_is():
+    rng = np.random.default_rng(14)
+    for turn in range(60):
+        p = np.concatenate([0.3125 + 0.0019 * rng.beta(0.5, 0.5, 12), rng.beta(0.4, 0.4, 12).clip(1e-9, 1 - 1e-9)])
+        y = rng.integers(0, 2, 24)
+        level, rise = rng.normal(size=2) * (0.1, 1, 5)[turn % 3] + (0, 1)
+        (ladder,) = in_cells(y, p)[0].ladders()
+        line = level + rise * (np.log(p) - np.log1p(-p))
+        before, after = -np.log(np.where(y, p, 1 - p)), np.logaddexp(0, np.where(y, -line, line))
+        low, high = gain_bounds(Entries.of(ladder), level, rise)
+        assert low <= (before - after).sum() <= high
+        assert high - low < 1e-2 * (1 + abs(rise)) ** 2
 
 
 # ---- exact where cells decide ----------------------------------------------------------------------------------------
@@ -411,4 +504,4 @@ def test_an_empty_question_has_no_bounds():
 @pytest.mark.skipif(not (ROOT.parent / "shared" / "data").is_dir(), reason="other people's predictions are not here")
 def test_bounds_hold_on_real_predictions():
     for number, (name, y, p) in enumerate(itertools.islice(study.events(ROOT.parent / "shared" / "data"), 12)):
-        assert study.asked(name, number, y, p)[2] == 0
+        assert study.asked(name, number, y, p)["misses"] == 0

@@ -17,6 +17,7 @@ from calibrant.errors.kde import KDEError
 from calibrant.errors.kernel import KernelError, biased, unbiased_blocks
 from calibrant.errors.logistic import fitted_intercept
 from calibrant.errors.neighbour import NeighbourError, forecasts_within, nearest_forecasts
+from calibrant.errors.platt_excess import platt_excess
 from calibrant.errors.similarity import exponential, gaussian
 from calibrant.errors.smooth import SmoothError
 from strategies import rows, same
@@ -72,6 +73,7 @@ SETTINGS = {  # and what each takes besides events, hard labels and whole weight
     cal.SLOPE: "soft shares",
     cal.INTERCEPT: "soft shares",
     cal.TableStatistic(statistic=fitted_intercept): "soft shares",
+    cal.TableStatistic(statistic=platt_excess): "soft shares",
     cal.AUROC: "soft shares",
     cal.BRIER_SKILL: "soft shares",
     cal.AURC: "soft",

@@ -14,7 +14,7 @@ import calibrant as cal
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")])
+PAGES = [ROOT / "README.md", *sorted([*DOCS.glob("*.md"), *DOCS.glob("guides/*.md"), *DOCS.glob("reference/*.md")])]
 WHY = DOCS / "why_libraries_disagree.md"
 
 
@@ -50,14 +50,36 @@ def test_every_estimator_is_on_the_page_of_metrics(name):
 
 
 def test_every_page_is_in_the_table_of_contents():
-    listed = re.search(r"\{toctree\}(.*?)```", _read(DOCS / "index.md"), re.DOTALL)[1].split()
-    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= set(listed)
+    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= set(_contents(DOCS / "index.md"))
 
 
 def test_every_page_of_the_reference_is_in_its_table_of_contents():
-    listed = re.search(r"\{toctree\}(.*?)```", _read(DOCS / "reference" / "index.md"), re.DOTALL)[1].split()
+    listed = _contents(DOCS / "reference" / "index.md")
     pages = {page.stem for page in (DOCS / "reference").iterdir() if page.suffix in (".md", ".rst")}
-    assert pages - {"index"} == set(listed) - {":hidden:"}
+    assert pages - {"index"} == set(listed)
+
+
+def test_every_guide_is_in_the_table_of_contents():
+    assert {page.stem for page in (DOCS / "guides").glob("*.md")} - {"index"} == set(
+        _contents(DOCS / "guides" / "index.md")
+    )
+
+
+def test_guides_recalibration_and_the_report_are_in_the_main_menu():
+    shown = int(re.search(r'"header_links_before_dropdown": (\d+)', _read(DOCS / "conf.py"))[1])
+    assert {"guides/index", "recalibrate", "report"} <= set(_contents(DOCS / "index.md")[:shown])
+
+
+def test_the_report_that_the_first_page_opens_is_made_with_the_pages():
+    (page,) = re.findall(r'href="(\w+\.html)"', _read(DOCS / "index.md"))
+    assert f'Path(app.outdir, "{page}")' in _read(DOCS / "conf.py")
+
+
+def test_the_readme_shows_a_picture_and_answers_in_forty_lines_of_code():
+    readme = _read(ROOT / "README.md")
+    assert (ROOT / re.search(r"!\[[^\]]+\]\(([^)]+)\)", readme)[1]).is_file()
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert 0 < sum(len(block.split("\n")) for block in blocks) <= 40
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -109,6 +131,12 @@ def test_a_table_replaces_what_was_between_its_marks():
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def _contents(page: Path) -> list[str]:
+    """The pages in a page's table of contents, in its order."""
+    entries = re.search(r"\{toctree\}\n:hidden:\n(.*?)```", _read(page), re.DOTALL)[1].splitlines()
+    return [re.sub(r".*<(.*)>", r"\1", entry) for entry in entries if entry]
 
 
 def _without_code(text: str) -> str:

@@ -741,7 +741,7 @@ print("yes")
 def command(monkeypatch):
     click_testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich")
-    from calibrant.cli.experiment import experiment
+    from calibrant.cli.commands import experiment
 
     def run(*arguments):
         return click_testing.CliRunner().invoke(experiment, [str(argument) for argument in arguments])

@@ -403,7 +403,7 @@ def test_a_missing_package_is_said(tmp_path, monkeypatch):
 
 
 def _examples():
-    from calibrant.cli.experiment import experiment
+    from calibrant.cli.commands import experiment
 
     texts = [inspect.cleandoc(experiment.commands[name].help or "") for name in ("run", "resume")]
     return [line.strip() for text in texts for line in text.splitlines() if "--scheduler" in line]
@@ -413,7 +413,7 @@ def test_the_examples_in_the_help_run_on_a_cluster(pair, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich")
-    from calibrant.cli.experiment import experiment
+    from calibrant.cli.commands import experiment
 
     monkeypatch.chdir(tmp_path)
     examples = _examples()

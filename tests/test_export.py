@@ -1,5 +1,6 @@
 """Exported maps: the same probabilities from ONNX and torch as from calibrant."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from calibrant.recalibrate.methods import SHORT
 AFFINE = ("identity", "prior_shift", "temperature", "bcts", "vector", "matrix", "cwmcs")
 
 
+@functools.cache
 def fitted(name, event, input):
     rng = np.random.default_rng(4)
     calm = rng.normal(scale=1.5, size=(400, 4))
@@ -31,36 +33,69 @@ CASES = [(name, event, input) for name in AFFINE for event in (False, True) for 
          if not (name == "cwmcs" and event)]  # fmt: skip
 
 
+TOLERANCES = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-2}
+"""By how much probabilities may be off: what the type rounds, and a little."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "event", "input"), CASES)
-def test_onnx_gives_the_same_probabilities(name, event, input, tmp_path):
+def test_onnx_gives_the_same_probabilities_in_float32_without_a_warning(name, event, input, tmp_path, capfd):
     runtime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnx")
+    onnx = pytest.importorskip("onnx")
     recalibrator, x = fitted(name, event, input)
-    recalibrator.to_onnx(tmp_path / "map.onnx")
-    session = runtime.InferenceSession(str(tmp_path / "map.onnx"), providers=["CPUExecutionProvider"])
+    path = tmp_path / "map.onnx"
+    recalibrator.to_onnx(path)
+    options = runtime.SessionOptions()
+    options.log_severity_level = 2  # warnings and worse
+    session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     (probabilities,) = session.run(None, {"scores": x})
-    expected = recalibrator.predict_proba(x)
-    tolerance = (
-        1e-6 if name in ("identity", "temperature") else 1e-12
-    )  # logits of float32 are divided in float32 by temperature; rows of float32 do not sum to 1
-    assert probabilities.shape == expected.shape
-    assert probabilities == pytest.approx(expected, abs=tolerance)
+    assert capfd.readouterr() == ("", "")
+    assert [port.type for port in (*session.get_inputs(), *session.get_outputs())] == ["tensor(float)"] * 2
+    graph = onnx.load(path).graph
+    used = {input for node in graph.node for input in node.input}
+    assert {tensor.name for tensor in graph.initializer} <= used
+    assert probabilities.shape == x.shape
+    assert probabilities == pytest.approx(recalibrator.predict_proba(x.astype(float)), abs=TOLERANCES["float32"])
 
 
+@pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(("name", "event", "input"), CASES)
-def test_torch_gives_the_same_probabilities(name, event, input):
+def test_torch_gives_the_same_probabilities_in_the_type_of_the_scores(name, event, input, dtype):
     torch = pytest.importorskip("torch")
     recalibrator, x = fitted(name, event, input)
-    module = recalibrator.as_torch()
-    probabilities = module(torch.as_tensor(x))
-    tolerance = 1e-6 if name in ("identity", "temperature") else 1e-12  # as above
-    assert probabilities.numpy() == pytest.approx(recalibrator.predict_proba(x), abs=tolerance)
+    module, scores = recalibrator.as_torch(), torch.as_tensor(x).to(getattr(torch, dtype))
+    probabilities = module(scores)
+    assert probabilities.dtype == scores.dtype
+    expected = recalibrator.predict_proba(scores.double().numpy(), normalize=input == "probabilities" and not event)
+    rounded = 1e-6 if input == "probabilities" else 0  # rows of rounded probabilities do not sum to 1
+    assert probabilities.double().numpy() == pytest.approx(expected, abs=TOLERANCES[dtype] + rounded)
     assert set(module.state_dict()) == {"weight", "bias"}
     assert not list(module.parameters())
-    scores = torch.as_tensor(x).double().requires_grad_()
-    module(scores).sum().backward()
-    assert scores.grad is not None
+
+
+@pytest.mark.slow
+def test_the_device_of_the_scores_is_kept():
+    torch = pytest.importorskip("torch")
+    recalibrator, _ = fitted("vector", False, "logits")
+    assert recalibrator.as_torch()(torch.empty(5, 4, device="meta")).device.type == "meta"
+
+
+def test_gradients_pass():
+    torch = pytest.importorskip("torch")
+    recalibrator, x = fitted("vector", False, "logits")
+    scores = torch.as_tensor(x).requires_grad_()
+    recalibrator.as_torch()(scores)[:, 0].sum().backward()
+    assert scores.grad.abs().max() > 0
+
+
+def test_a_half_precision_model_and_its_map_are_one_model():
+    torch = pytest.importorskip("torch")
+    recalibrator, x = fitted("temperature", False, "logits")
+    whole = torch.nn.Sequential(torch.nn.Identity(), recalibrator.as_torch()).to(torch.bfloat16)
+    assert whole(torch.as_tensor(x).bfloat16()).dtype == torch.bfloat16
+    with torch.autocast("cpu", torch.bfloat16):  # where a product would be rounded to 3 digits
+        probabilities = recalibrator.as_torch()(torch.as_tensor(x))
+    assert probabilities.numpy() == pytest.approx(recalibrator.predict_proba(x), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in SHORT if name not in AFFINE])

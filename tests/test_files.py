@@ -1023,6 +1023,45 @@ def test_other_files_stay_what_they_are(write, npz):
     )
 
 
+@pytest.mark.parametrize("mark", ["y_", "label_", "labels_", "y_true_", "true_", "target_", ""])
+@pytest.mark.parametrize("prefix", ["p_", "prob_", "y_prob_", "score_"])
+def test_independent_labels_are_known_by_pairs_of_names(write, mark, prefix):
+    text = f"{mark}cat,{prefix}cat,{mark}dog,{prefix}dog,region\n1,0.9,0,0.3,n\n0,0.2,1,0.8,s\n"
+    if prefix != "p_" and mark in ("", "y_"):
+        refused(write("labels.csv", text), "must have one of the columns label, labels, y")
+        return
+    predictions = read(write("labels.csv", text))
+    assert predictions.kind == "labels"
+    assert predictions.classes == ("cat", "dog")
+    assert predictions.labels.tolist() == [[1, 0], [0, 1]]
+    assert predictions.values.tolist() == [[0.9, 0.3], [0.2, 0.8]]
+    assert predictions.origin == {
+        "labels": f"{mark}cat .. {mark}dog",
+        "forecasts": f"{prefix}cat .. {prefix}dog",
+    }
+
+
+def test_a_decision_beside_labels_makes_no_independent_labels(write):
+    predictions = read(write("decided.csv", "y_true,y_pred,p_0,p_1\n1,1,0.1,0.9\n0,0,0.8,0.2\n"))
+    assert (predictions.kind, predictions.origin["labels"]) == ("classes", "y_true")
+
+
+@pytest.mark.parametrize("words", ["01", "no yes", "False True", "healthy ill"])
+def test_models_side_by_side_are_asked_about_whatever_the_labels(write, words):
+    low, high = words.split() if " " in words else words
+    text = f"label,p_a,p_b\n{high},0.9,0.8\n{low},0.2,0.4\n{high},0.7,0.6\n"
+    message = f"labels {low} and {high}; if several models forecast one event, choose one with probs='p_a'"
+    refused(write("models.csv", text), message)
+    if words in ("01", "False True"):
+        chosen = read(write("models.csv", text), probs="p_b")
+        assert (chosen.kind, chosen.values.tolist()) == ("event", [0.8, 0.4, 0.6])
+
+
+def test_what_shall_be_normalised_is_no_several_models(write):
+    scaled = read(write("scaled.csv", "label,p_a,p_b\n1,0.2,0.6\n0,0.3,0.1\n"), normalize=True)
+    assert scaled.probabilities[0].tolist() == pytest.approx([0.25, 0.75])
+
+
 LACKING_SOME = {
     "no probability": ("y_a,y_b,p_a\n1,0,0.9\n", "must have y_<label> and p_<label> of every label, got no p_b", {}),
     "no truth": ("y_a,p_a,p_b\n1,0.1,0.9\n", "of every label, got no y_b", {}),

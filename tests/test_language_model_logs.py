@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import calibrant as cal
 from calibrant import CalibrationInputError
+from calibrant.cli.commands import group
 from calibrant.files import read
+from calibrant.report import Report
 
 LOGS = Path(__file__).parent / "written_by_others"
 ACCURACY = json.loads((LOGS / "accuracy.json").read_text())
@@ -181,3 +184,70 @@ def test_a_list_of_objects_is_read(tmp_path):
     (tmp_path / "a.json").write_text("[1, 2]")
     with pytest.raises(CalibrationInputError, match="must be a list of objects"):
         read(tmp_path / "a.json")
+
+
+# What is made of them
+
+
+def asked_thrice():
+    """Every question with three answers, which are right or wrong together; 40 questions, seed 0."""
+    rng, log = np.random.default_rng(0), []
+    for number in range(40):
+        value, sure = ("C" if rng.random() < 0.6 else "I"), float(rng.uniform(0.5, 1))
+        score = {"value": value, "metadata": {"confidence": sure}}
+        log += [{"id": f"q{number}", "epoch": epoch, "scores": {"choice": score}} for epoch in (1, 2, 3)]
+    return log
+
+
+def test_answers_to_one_question_are_kept_together(tmp_path):
+    log = as_log(tmp_path, asked_thrice())
+    predictions = read(log)
+    assert predictions.origin["groups"] == "id"
+    assert "groups" not in read(as_log(tmp_path, samples())).origin
+    as_log(tmp_path, asked_thrice())
+    words = ["measure", str(log), "-m", "mcs", "--interval"]
+    ended, named = (CliRunner().invoke(group, [*words, *more]) for more in ([], ["--groups", "id"]))
+    note = "note: intervals and p-values keep the rows of one id together, as --groups id does\n"
+    assert ended.output == named.output + note
+    document = json.loads(CliRunner().invoke(group, [*words, "--format", "json"]).output)
+    assert document["groups"] == "id"
+    together = cal.MCS(predictions, interval=cal.Confidence(groups="id")).interval
+    apart = cal.MCS(predictions, interval=cal.Confidence()).interval
+    assert document["rows"]["all"]["mcs"]["interval"]["low"] == together.low
+    assert together.high - together.low > 1.4 * (apart.high - apart.low)  # three alike: sqrt(3) times as wide
+    alone = CliRunner().invoke(group, words[:-1]).output
+    assert "together" not in alone
+
+
+def test_groups_of_a_log_reach_comparisons_and_choices(tmp_path):
+    log = str(as_log(tmp_path, asked_thrice()))
+    for words in (["compare", log, log, "-m", "mcs", "-n", "50"], ["recalibrate", "choose", log, "-m", "temperature"]):
+        ended, named = (CliRunner().invoke(group, [*words, *more]) for more in ([], ["--groups", "id"]))
+        assert "keep the rows of one id together" in ended.output
+        assert ended.output.replace(ended.output[ended.output.index("note: intervals") :], "") in named.output
+
+
+def test_the_kind_of_confidence_travels_with_the_number(tmp_path):
+    kind = "given the confidence that a scorer noted"
+    predictions = read(as_log(tmp_path, asked_thrice()))
+    result = cal.ECE(predictions)
+    assert any(kind in note for note in cal.Result.from_json(result.to_json()).notes)
+    assert any(
+        kind in note
+        for note in cal.ECE.conclude(cal.Summary.from_bytes(cal.ECE.summarise(predictions).to_bytes())).notes
+    )
+    assert kind in Report.of(predictions).to_html()
+
+
+def test_rows_of_a_table_are_sorted(tmp_path):
+    log = str(as_log(tmp_path, [{**each, "metadata": {"subject": each["id"][-1]}} for each in asked_thrice()]))
+    words = ["measure", log, "-m", "mcs", "--by", "subject", "--format", "csv"]
+    plain, ordered = (
+        CliRunner().invoke(group, [*words, *more]).output.splitlines() for more in ([], ["--sort", "value"])
+    )
+    assert sorted(plain) == sorted(ordered)
+    errors = [abs(float(line.split(",")[2])) for line in ordered[2:]]
+    assert errors == sorted(errors, reverse=True)
+    for more in (["--sort", "p"], []):
+        wrong = CliRunner().invoke(group, [*(words if more else words[:4]), *(more or ["--sort", "value"])])
+        assert (wrong.exit_code, "--sort orders the rows of --by; --sort p needs --null" in wrong.output) == (2, True)

@@ -111,7 +111,7 @@ def test_there_is_one_list():
 
 
 def test_the_guide_tells_every_option():
-    page = Path(__file__).parents[1].joinpath("docs", "index.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[1].joinpath("docs", "options.md").read_text(encoding="utf-8")
     for name, option in OPTIONS.items():
         default = repr(option.default).replace("'", '"')
         assert f"| `{name}` | `{default}` | {option.meaning} |" in page

@@ -238,9 +238,49 @@ def test_an_estimator_of_scikit_learn_with_labels_that_are_no_indices():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     labels = np.where(X[:, 0] + rng.normal(size=200) > 0, 7, 3)
-    display = plots.ReliabilityDisplay.from_estimator(linear.LogisticRegression().fit(X, labels), X, labels)
-    known = cal.ECE((labels == 7).astype(int), linear.LogisticRegression().fit(X, labels).predict_proba(X))
-    assert display.result.value == known.value
+    model = linear.LogisticRegression().fit(X, labels)
+    display = plots.ReliabilityDisplay.from_estimator(model, X, labels)
+    assert display.result.value == cal.ECE((labels == 7).astype(int), model.predict_proba(X)[:, 1]).value
+    assert display.result.question == "class 7"
+    top = plots.ReliabilityDisplay.from_estimator(model, X, labels, metric=cal.ECE)
+    assert top.result.value == cal.ECE((labels == 7).astype(int), model.predict_proba(X)).value
+
+
+@pytest.mark.parametrize("positive", [None, "no", "yes"])
+def test_a_binary_classifier_is_drawn_as_scikit_learn_draws_it(positive):
+    calibration, linear = pytest.importorskip("sklearn.calibration"), pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    labels = np.where(X[:, 0] + rng.normal(size=300) > 0.5, "yes", "no")
+    model = linear.LogisticRegression().fit(X, labels)
+    bins = cal.ECE.replace(binning=cal.EqualWidth(5, closed="left"))
+    asked = {"pos_label": positive, "metric": bins if positive else bins.replace(lens=cal.OneClass("yes"))}
+    ours = plots.ReliabilityDisplay.from_estimator(model, X, labels, **asked).result.bins
+    theirs = calibration.CalibrationDisplay.from_estimator(
+        model, X, labels, n_bins=5, pos_label=positive, ax=Figure().subplots()
+    )
+    filled = ours.counts[0] > 0
+    assert ours.forecast[0, filled, 0] == pytest.approx(theirs.prob_pred)
+    assert ours.frequency[0, filled, 0] == pytest.approx(theirs.prob_true)
+
+
+def test_the_positive_label_of_an_event_is_named():
+    rng = np.random.default_rng(0)
+    p = rng.random(100)
+    happened = rng.random(100) < p
+    words = np.where(happened, "yes", "no")
+    draw = plots.ReliabilityDisplay.from_predictions
+    assert draw(words, p, pos_label="yes").result.value == draw(happened, p).result.value
+    assert draw(words, 1 - p, pos_label="no").result.value == draw(~happened, 1 - p).result.value
+    assert draw(words, p, pos_label="no").result.value == draw(~happened, p).result.value > 0.2
+    with pytest.raises(
+        cal.CalibrationInputError, match="pos_label: must be one of two labels, 'maybe' and another, got"
+    ):
+        draw(words, p, pos_label="maybe")
+    with pytest.raises(cal.CalibrationInputError, match="pos_label: needs probabilities of classes, got one event"):
+        draw(cal.Predictions.from_probs(happened, p), pos_label="yes")
+    with pytest.raises(cal.CalibrationInputError, match="pos_label: must be a class, got 'yes'; there are: 0, 1"):
+        draw(happened.astype(int), np.column_stack([1 - p, p]), pos_label="yes")
 
 
 def test_what_is_no_estimator_is_refused():

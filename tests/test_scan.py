@@ -20,6 +20,7 @@ import calibrant as cal
 from calibrant.files import read
 from calibrant.scale import State, part_files, part_states, row_batches, scan
 from calibrant.scale.part_files import parts
+from calibrant.scale.scanning import first_rows
 
 METRICS = {
     "ece": cal.ECE,
@@ -272,7 +273,8 @@ def test_csv_stream_and_whole_files_are_read(tmp_path, monkeypatch):
 
 
 def test_a_pair_of_memory_maps_is_read_in_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_batches, "NUMBERS", 1000)
+    monkeypatch.setattr(row_batches, "MAPPED_NUMBERS", 1000)
+    monkeypatch.setattr(row_batches, "FIRST_NUMBERS", 30)
     labels, p = classes(n=1000)
     np.save(tmp_path / "labels.npy", labels)
     np.save(tmp_path / "probs.npy", p)
@@ -285,6 +287,24 @@ def test_a_pair_of_memory_maps_is_read_in_blocks(tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", labels[:-1])
     with pytest.raises(cal.CalibrationInputError, match=r"labels\.npy: must have 1000 rows, got 999"):
         scan([tmp_path / "labels.npy", tmp_path / "probs.npy"], {"ece": cal.ECE})
+
+
+def test_memory_maps_are_not_copied_and_a_look_takes_few_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(row_batches, "FIRST_NUMBERS", 50)
+    monkeypatch.setattr(row_batches, "MAPPED_NUMBERS", 2000)
+    files, p = [tmp_path / "labels.npy", tmp_path / "probs.npy"], np.full((1000, 5), 0.2)
+    np.save(files[0], np.zeros(1000, np.int64))
+    np.save(files[1], p)
+    (part,) = parts(files)
+    batches = [columns["probs"] for _, columns in row_batches.batches(part)]
+    assert [len(batch) for batch in batches] == [10, 400, 400, 190]
+    for batch in batches:
+        assert np.shares_memory(cal.Predictions.from_probs([0] * len(batch), batch).forecasts.values, batch)
+    assert len(first_rows(files)) == 10
+    for file in files:
+        np.save(file, np.load(file)[:0])
+    with pytest.raises(cal.CalibrationInputError, match="must have rows, got none"):
+        scan(files, {"ece": cal.ECE})
 
 
 def test_large_files_are_read_in_stretches_of_row_groups(folder, monkeypatch):
@@ -394,7 +414,7 @@ def test_a_file_that_changes_between_passes_is_refused(folder):
     def change(_):
         os.utime(folder / "3.parquet", ns=(0, time.time_ns()))
 
-    with pytest.raises(cal.CalibrationInputError, match=r"3\.parquet: must stay as it is while it is read"):
+    with pytest.raises(cal.CalibrationInputError, match=r"3\.parquet: must not change while it is read"):
         scan(folder, {"adaptive": cal.ADAPTIVE_ECE}, progress=change)
 
 

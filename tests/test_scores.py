@@ -282,3 +282,25 @@ def test_whole_weights_are_repetition_in_the_log_loss_of_any_kernel(backend, cla
         with kernels.using(backend):
             weighted = cal.LOG_LOSS(labels, p, sample_weight=times).value
             assert weighted == cal.LOG_LOSS(np.repeat(labels, times), np.repeat(p, times, axis=0)).value
+
+
+def test_brier_of_two_classes_says_that_it_is_twice_scikit_learns():
+    scores = pytest.importorskip("sklearn.metrics")
+    y, p = [0, 1, 1], np.array([0.2, 0.6, 0.9])
+    both = np.column_stack([1 - p, p])
+    result = cal.BRIER(y, both)
+    assert result.value == pytest.approx(2 * scores.brier_score_loss(y, p))
+    assert result.value == pytest.approx(2 * cal.BRIER(y, p).value)
+    (note,) = result.notes
+    assert note == "of two classes, this is twice the Brier score of the positive class, which scikit-learn reports"
+    assert cal.Result.from_json(result.to_json()).notes == (note,)
+    assert cal.BRIER(cal.Predictions.from_logits(y, np.log(both))).notes == (note,)
+    for other in (
+        cal.BRIER(y, p),
+        cal.BRIER(["n", "y", "y"], p, classes=["n", "y"]),
+        cal.BRIER(y, np.column_stack([both / 2, np.full(3, 0.5)])),
+        cal.LOG_LOSS(y, both),
+        cal.BRIER(cal.Predictions.from_multilabel([[1, 0], [0, 0], [1, 1]], both)),
+        cal.MeanScore(cal.OneClass(1), cal.brier_score)(y, both),
+    ):
+        assert other.notes == ()

@@ -219,7 +219,7 @@ def test_one_outcome_alone_has_no_curve(hits):
 
 
 def test_saturated_scores_alone_have_no_curve():
-    with pytest.raises(cal.CalibrationInputError, match=r"hits: must hold both outcomes .* got 0 of 0 came true"):
+    with pytest.raises(cal.CalibrationInputError, match=r"hits: must hold both outcomes .* got 0 of 0 occurred"):
         fit_curve([1.0, 1.0, 0.0], [1, 0, 1])
 
 

@@ -1,6 +1,8 @@
 """States add, subtract and travel; what they tell is what the rows tell."""
 
 import dataclasses
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +161,42 @@ def test_a_state_of_a_billion_rows_in_all_cells_is_below_96_kilobytes():
     assert many.n > 1e9
     assert len(many.to_bytes()) <= 96_000
     assert State.from_bytes(many.to_bytes()).to_bytes() == many.to_bytes()
+
+
+# ---- the script that compares ways -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def digests():
+    path = Path(__file__).parents[1] / "scripts" / "one_digest.py"
+    specification = importlib.util.spec_from_file_location("one_digest", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["host", "as on a device"])
+def test_tensors_on_a_device_give_the_state_of_the_files(digests, tmp_path, monkeypatch, stays):
+    pytest.importorskip("torch")
+    pytest.importorskip("pyarrow")
+    source = digests.Source(tmp_path, 4000, 4, "cpu")
+    source.write()
+    expected = digests.of_memory(source).to_bytes()
+    monkeypatch.setattr("calibrant.door.foreign.stays", lambda tensor: stays)
+    assert digests.of_device(source).to_bytes() == expected
+    assert {p.dtype.name for _, p in source.parts()} == {"float32", "float64"}
+
+
+def test_a_way_that_is_run_elsewhere_joins_the_page(digests):
+    outcome = "a" * 64, 100, 40, {"ECE": "0.25"}, 1.0
+    page, same = digests.page({"memory": outcome, "dask": "not run: its packages are not installed"}, 40, 2)
+    assert same
+    joined, same = digests.page({"device": outcome}, 40, 2, page, "a GPU")
+    assert same
+    assert [line.split()[1] for line in joined.splitlines() if "`aaaa" in line] == ["memory", "device"]
+    assert "a device, by `State.of`; the states are added: a GPU | 40 | 100 |" in joined
+    for other in (("b" * 64, *outcome[1:]), (*outcome[:3], {"ECE": "0.26"}, 1.0)):
+        text, same = digests.page({"device": other}, 40, 2, page)
+        assert not same
+        assert "**They differ.**" in text
+    assert "memory" not in digests.page({"device": outcome}, 80, 2, page)[0].split("|---|", 1)[1]

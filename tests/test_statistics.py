@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.errors.decision import net_benefits
 from calibrant.errors.logistic import fitted_intercept
+from calibrant.errors.platt_excess import CLIP, platt_excess
 from calibrant.errors.roc import delong
 from calibrant.inference.gates import Scorer
 from oracles import clinical
 from strategies import events, same
 
 JOINT = cal.INTERCEPT.replace(statistic=fitted_intercept)
+EXCESS = cal.TableStatistic(statistic=platt_excess)
 ONE_OUTCOME = "all outcomes are the same: the number has no value"
 
 
@@ -119,6 +121,39 @@ def test_extreme_forecasts_are_fitted_too():
     for metric in (cal.SLOPE, cal.INTERCEPT, JOINT):
         assert math.isfinite(metric(y, p).value)
     assert cal.INTERCEPT([0, 1], [1e-300, 1e-300]).value == close(300 * math.log(10), rel=1e-12)
+
+
+# ---- Platt's excess loss ---------------------------------------------------------------------------------------------
+
+
+def test_platts_excess_is_what_platt_scaling_saves():
+    after = np.array(cal.PlattScaling(input="probabilities").fit(P, Y).predict_proba(P).tolist())
+    assert EXCESS(Y, P).value == close(cal.LOG_LOSS(Y, P).value - cal.LOG_LOSS(Y, after).value, rel=1e-9)
+    assert EXCESS(Y, after).value == close(0, abs=1e-12)
+    assert EXCESS(Y, 1 - P).value > EXCESS(Y, P).value  # the best line may fall
+    mirrored = np.column_stack([P, 1 - P])
+    assert EXCESS.replace(lens=cal.OneClass(0))(1 - Y, mirrored).value == close(EXCESS(Y, P).value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "best"),
+    [
+        ([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4], 0.0),
+        ([1, 1, 0, 0], [0.1, 0.2, 0.3, 0.4], 0.0),
+        ([0, 0, 1, 1], [0.1, 0.2, 0.2, 0.4], math.log(2) / 2),  # half of the samples have even odds
+        ([1, 1, 1], [0.1, 0.2, 0.9], 0.0),
+        ([0, 1, 1, 1], [0.3] * 4, -0.25 * math.log(0.25) - 0.75 * math.log(0.75)),
+    ],
+)
+def test_platts_excess_without_a_best_line_is_what_lines_approach(y, p, best):
+    assert EXCESS(y, p).value == close(cal.LOG_LOSS(y, p).value - best, rel=1e-12)
+
+
+def test_platts_excess_clips_certain_forecasts():
+    y, p = np.append(Y, [1, 0, 0]), np.append(P, [0.0, 1.0, 1e-300])
+    clipped = EXCESS(y, p.clip(CLIP, 1 - CLIP))
+    assert EXCESS(y, p).value == close(clipped.value, rel=1e-12)
+    assert EXCESS([0, 1], [1.0, 0.0]).value == close(-math.log(CLIP), rel=1e-12) == close(EXCESS.facts.high, rel=1e-12)
 
 
 def test_a_question_without_a_number_is_counted_in_the_notes():

@@ -72,3 +72,33 @@ def test_any_method_gives_the_intervals():
     assert covering.interval == cal.ECE(PREDICTIONS, interval=cal.Confidence()).interval
     told = cal.table(PREDICTIONS, METRICS, interval=lambda metric, rows, result: result)["all"]["ece"]
     assert told.interval is None
+
+
+def by_site():
+    """Four sites of 50 rows whose forecasts are too high by 0, 0.1, 0.3 and 0.2; seed 0."""
+    rng = np.random.default_rng(0)
+    site, shift = np.repeat(list("abcd"), 50), np.repeat([0.0, 0.1, 0.3, 0.2], 50)
+    p = rng.uniform(0.35, 0.65, 200)
+    return cal.Predictions.from_probs((rng.random(200) < p - shift).astype(int), p, site=site)
+
+
+def test_rows_are_sorted_by_the_worst_value_or_the_smallest_p():
+    rows = by_site()
+    parts = {value: rows[rows.columns["site"] == value] for value in "abcd"}
+    mcs = cal.table(rows, {"mcs": cal.MCS, "ece": cal.ECE}, by="site").sorted_by("value")
+    assert list(mcs.results) == ["all", *sorted(parts, key=lambda site: -abs(cal.MCS(parts[site]).value))]
+    good = cal.table(rows, {"brier_skill": cal.BRIER_SKILL}, by="site").sorted_by("value")
+    assert list(good.results) == ["all", *sorted(parts, key=lambda site: cal.BRIER_SKILL(parts[site]).value)]
+    nulls = cal.table(rows, {"mcs": cal.MCS, "ece": cal.ECE}, by="site", null=99).sorted_by("p")
+    least = [min(result.details["corrected_p_value"] for result in row.values()) for row in nulls.results.values()]
+    assert least[1:] == sorted(least[1:])
+    assert least[1] < least[-1]
+    assert next(iter(nulls.results)) == "all"
+    with pytest.raises(cal.CalibrationInputError, match='what: must be "value" or "p"'):
+        nulls.sorted_by("n")
+
+
+def test_a_row_without_a_number_is_last():
+    rows = cal.Predictions.from_probs([1, 0, 1], [0.9, 0.3, 0.8], site=list("abc"))
+    metric = cal.ECE.replace(select=~cal.where(site="a"))
+    assert list(cal.table(rows, {"ece": metric}, by="site").sorted_by("value").results) == ["all", "b", "c", "a"]

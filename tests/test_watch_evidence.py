@@ -14,10 +14,17 @@ from calibrant.binning import cells
 from calibrant.door.logs import sigmoid
 from calibrant.watch.bets import CUTS, CellCounts, groups, log_odds
 from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings, cell_counts, watch_state
-from calibrant.watch.confidence_sequences import _profile, log_mixture, mean_gap_sequence, slope_sequence
+from calibrant.watch.confidence_sequences import (
+    _profile,
+    log_gap_mixture,
+    log_mixture,
+    mean_gap_sequence,
+    slope_sequence,
+    window_gap_sequence,
+)
 from calibrant.watch.day_bets import DayBets
 from calibrant.watch.e_processes import EProcess, start_weight, weight_after
-from calibrant.watch.looks import change_start, e_bh, is_scattered, look, scatter
+from calibrant.watch.looks import arrival_shares, change_start, e_bh, is_scattered, look, scatter
 from calibrant.watch.model_differences import mean_sequence, score_difference
 from calibrant.watch.row_bets import RowBets
 
@@ -328,9 +335,51 @@ def test_weights_have_no_place():
 def test_the_largest_e_values_are_discoveries():
     e = {"a": 61.0, "b": 31.0, "c": 19.0, "d": 1.0}
     log_e = {name: math.log(value) for name, value in e.items()}
-    assert e_bh(log_e, 0.05) == []  # 61 < 80, 31 < 40, 19 < 26.7, 1 < 20
-    assert e_bh(log_e, 0.1) == ["a", "b", "c"]  # 19 >= 4 / (3 * .1)
-    assert e_bh({}, 0.1) == []
+    alike = dict.fromkeys(e, 0.25)
+    assert e_bh(log_e, alike, 0.05) == []  # 61 < 80, 31 < 40, 19 < 26.7, 1 < 20
+    assert e_bh(log_e, alike, 0.1) == ["a", "b", "c"]  # 19 >= 4 / (3 * .1)
+    assert e_bh(log_e, {**alike, "c": 0.1}, 0.1) == ["a", "b"]  # 1.9 < 1 / (3 * .1), 31 / 4 >= 1 / (2 * .1)
+    assert e_bh({}, {}, 0.1) == []
+
+
+def test_shares_of_the_level_are_fixed_when_names_arrive():
+    windows = [["a", "b", "c"], ["a"], ["d", "b"], ["e", "f"], []]
+    for count in range(1, 6):
+        shares = arrival_shares(windows[:count])
+        assert shares.items() <= arrival_shares(windows).items()
+    assert shares == pytest.approx({"a": 1 / 6, "b": 1 / 6, "c": 1 / 6, "d": 1 / 6, "e": 1 / 24, "f": 1 / 24})
+    assert sum(arrival_shares([[str(name)] for name in range(10_000)]).values()) <= 1
+
+
+def test_false_discoveries_are_rare_also_if_groups_arrive_until_one_is_told():
+    """Exactly: a new group each look, whose e-value is 8 with chance 1/8 or else 0; looks stop when one is told.
+
+    With the level divided by the number of names so far, one is told falsely in more than three quarters of runs.
+    """
+    level = 0.5
+    told = {True: 0.0, False: 0.0}
+    for first in range(12):  # the look at which the first e-value is 8
+        names = [[str(name)] for name in range(first + 1)]
+        log_e = {name: (math.log(8) if name == str(first) else -math.inf) for (name,) in names}
+        chance = 0.875**first / 8
+        told[True] += chance * bool(e_bh(log_e, arrival_shares(names), level))
+        told[False] += chance * bool(e_bh(log_e, dict.fromkeys(log_e, 0.25), level))
+    assert 0 < told[True] <= level < told[False]
+
+
+def test_groups_that_arrive_later_are_told_by_their_own_share():
+    rng, windows, memories, settings = np.random.default_rng(7), [], Memories(), WatchSettings()
+    for number in range(40):
+        p, region = rng.random(300), rng.integers(0, 2 if number < 10 else 3, 300)
+        y = rng.random(300) < sigmoid(logit(p) + 1.2 * (region == 2))
+        state = watch_state(cal.Predictions.from_probs(y.astype(int), p, region=region.astype(str)), by="region")
+        windows.append(ClosedWindow.of(str(number), state, memories, settings))
+        memories = memories.after(windows[-1])
+    counts = [count for count in range(1, 41) if look(windows[:count], settings).changed("group") == ["2"]]
+    assert counts == list(range(counts[0], 41))
+    before = look(windows[: counts[0] - 1], settings).questions["group", "2"]
+    now = look(windows[: counts[0]], settings).questions["group", "2"]
+    assert before < math.log(6 / 0.05) <= now  # the second arrival has a sixth of the level
 
 
 def test_the_start_is_where_the_departure_is_largest():
@@ -357,6 +406,47 @@ def test_the_interval_of_the_mean_gap_is_fair():
     chance = np.prod(np.where(y == 1, p, 1 - p), axis=1)
     misses = [not (i := mean_gap_sequence(6, row.sum(), p.sum(), 0.5)).low <= 0 <= i.high for row in y]
     assert chance @ misses <= 0.5
+
+
+def test_the_interval_of_the_gap_of_windows_is_that_of_its_formula():
+    rng, level = np.random.default_rng(2), 0.9
+    forecasts = rng.uniform(0.05, 0.4, 25)
+    frequencies = np.clip(forecasts + rng.normal(0, 0.05, 25), 0, 1)
+    interval = window_gap_sequence(forecasts, frequencies, level)
+    for mean in (interval.low, interval.high):
+        mixture = 0.0
+        for sign, k in itertools.product((-1, 1), range(-12, 21)):
+            rate, log_e, before = 2 ** (k / 2), 0.0, []
+            for f, y in zip(forecasts, frequencies, strict=True):
+                guess = min(max(np.mean(before) if before else 0.0, f - 1), f)
+                c = 1 - f + guess if sign == 1 else f - guess
+                loss = (-math.log(1 - c * rate) - c * rate) / c**2 if c * rate < 1 else math.inf
+                log_e += sign * rate * (f - y - mean) - loss * (f - y - guess) ** 2
+                before.append(f - y)
+            mixture += math.exp(log_e) / 66
+        assert mixture == pytest.approx(1 / (1 - level), rel=1e-6)
+
+
+@pytest.mark.parametrize("forecast", [0.02, 0.3, 0.6])
+def test_the_interval_of_the_gap_of_windows_is_fair_however_rows_depend(forecast):
+    """Exactly: in each of six windows all of it happens or nothing, more likely after it did; all paths are walked.
+
+    The mixture at the mean of the expected gaps, each given the windows before it, is at most 1 on average.
+    """
+    for looks in range(1, 7):
+        expected = 0.0
+        for path in itertools.product([0.0, 1.0], repeat=looks):
+            chances = [forecast, *(forecast * (0.5 + before) for before in path[:-1])]
+            probability = math.prod(q if y else 1 - q for y, q in zip(path, chances, strict=True))
+            log_e = log_gap_mixture(np.full(looks, forecast), np.array(path))
+            expected += probability * math.exp(log_e(forecast - float(np.mean(chances))))
+        assert 0.3 < expected <= 1
+
+
+def test_windows_without_a_gap_have_a_short_interval():
+    interval = window_gap_sequence(np.full(400, 0.004), np.full(400, 0.004), 0.95)
+    assert interval.low <= 0 <= interval.high
+    assert interval.high - interval.low < 0.03
 
 
 def test_the_interval_of_the_slope_is_that_of_its_formula():

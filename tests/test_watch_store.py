@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import errno
 import itertools
 import json
 import os
@@ -21,6 +22,7 @@ from calibrant.door.logs import sigmoid
 from calibrant.watch import Joining, Watch, WatchSettings, watch_state
 from calibrant.watch.joining import OpenWindow, forecast_rows, label_rows, plain, seconds, span
 from calibrant.watch.time_tree import above, completed, covering
+from calibrant.watch.watch_store import WatchStore
 
 START = datetime.date(2025, 1, 1)
 RULE = Joining(close_after="3d")
@@ -71,14 +73,19 @@ def fed(path, predictions, labels, rule=RULE, settings=None):
     return watch
 
 
+def opened(path):
+    """A connection to a store, by its own engine."""
+    return closing(WatchStore(path).database.engine.connect(path))
+
+
 def log_of(path):
     """The log as it is on the disk."""
-    with closing(sqlite3.connect(path)) as database:
-        return database.execute("select line, what, window, document, seal from log order by line").fetchall()
+    with opened(path) as database:
+        return database.execute("select line, what, window_name, document, seal from log order by line").fetchall()
 
 
 def states_of(path):
-    with closing(sqlite3.connect(path)) as database:
+    with opened(path) as database:
         return [
             *database.execute("select place, name, state from windows order by place"),
             *database.execute("select level, place, state from nodes order by level, place"),
@@ -90,7 +97,9 @@ def test_windows_are_closed_by_their_rule_and_rows_go(tmp_path):
     names = [line.window for line in watch.log()]
     assert names == [str(day(number)) for number in range(8)]  # the last row is of day 11, 23:30
     with closing(sqlite3.connect(tmp_path / "w")) as database:
-        kept = [name for (name,) in database.execute("select distinct window from predictions order by window")]
+        kept = [
+            name for (name,) in database.execute("select distinct window_name from predictions order by window_name")
+        ]
     assert kept == [str(day(number)) for number in range(1, 12)]  # seven closed windows, and the open ones
 
 
@@ -266,17 +275,23 @@ def child(path, folder, writes=0):
     return subprocess.Popen([sys.executable, "-c", CHILD, str(path), str(folder), str(writes)])
 
 
+ENDINGS = pytest.mark.parametrize("ending", ["watch", "duckdb"])
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_killed_and_started_again_it_has_the_same_log(tmp_path):
+@ENDINGS
+def test_killed_and_started_again_it_has_the_same_log(tmp_path, ending):
     """Killed while it makes the store, reads files, and closes windows."""
-    fed(tmp_path / "whole", *delivered(tmp_path, days=9))
+    require(ending)
+    killed, whole = tmp_path / f"killed.{ending}", tmp_path / "whole"
+    fed(whole, *delivered(tmp_path, days=9))
     for writes in (2, 17, 25):
-        with child(tmp_path / "killed", tmp_path, writes) as process:
+        with child(killed, tmp_path, writes) as process:
             assert process.wait() == -signal.SIGKILL
-    with child(tmp_path / "killed", tmp_path) as process:
+    with child(killed, tmp_path) as process:
         assert process.wait() == 0
-    assert log_of(tmp_path / "killed") == log_of(tmp_path / "whole")
-    assert states_of(tmp_path / "killed") == states_of(tmp_path / "whole")
+    assert log_of(killed) == log_of(whole)
+    assert states_of(killed) == states_of(whole)
 
 
 @pytest.mark.parametrize("step", range(0, 35, 7))
@@ -303,12 +318,104 @@ def test_a_process_that_ends_between_two_statements_leaves_all_or_nothing(tmp_pa
     assert states_of(tmp_path / "ended") == states_of(tmp_path / "whole")
 
 
-def test_two_runs_at_once_make_the_log_of_one(tmp_path):
-    fed(tmp_path / "alone", *delivered(tmp_path, days=9))
-    runs = [child(tmp_path / "both", tmp_path) for _ in range(2)]
+@ENDINGS
+def test_two_runs_at_once_make_the_log_of_one(tmp_path, ending):
+    require(ending)
+    both = tmp_path / f"both.{ending}"
+    fed(tmp_path / "alone", *delivered(tmp_path, days=6))
+    runs = [child(both, tmp_path) for _ in range(2)]
     assert [run.wait() for run in runs] == [0, 0]
-    assert log_of(tmp_path / "both") == log_of(tmp_path / "alone")
-    assert states_of(tmp_path / "both") == states_of(tmp_path / "alone")
+    assert log_of(both) == log_of(tmp_path / "alone")
+    assert states_of(both) == states_of(tmp_path / "alone")
+
+
+def require(ending):
+    if ending == "duckdb":
+        pytest.importorskip("duckdb")
+
+
+def test_a_store_of_duckdb_has_the_same_bits(tmp_path):
+    """Files in any order and twice, labels that change late, one of them twice in a file, and a forgotten window."""
+    pytest.importorskip("duckdb")
+    predictions, labels = delivered(tmp_path, days=6, rows=20)
+    changed = [(name, 1 - int(label)) for name, label in table(labels[1])]
+    late = write(tmp_path / "x" / "late.csv", ["id", "label"], [(changed[0][0], 1 - changed[0][1]), *changed])
+    stores = [tmp_path / "a.watch", tmp_path / "b.duckdb"]
+    for path, order in zip(stores, (1, -1), strict=True):
+        fed(path, predictions[::order], labels[::order])
+        watch = fed(path, predictions, [*labels, late], None)
+        watch.forget(str(day(0)))
+    assert log_of(stores[0]) == log_of(stores[1])
+    assert states_of(stores[0]) == states_of(stores[1])
+    looks = [Watch(path).look() for path in stores]
+    assert looks[0].log_e.tolist() == looks[1].log_e.tolist()
+    assert looks[0].corrected == looks[1].corrected != looks[0].log_e[-1]
+
+
+@ENDINGS
+def test_the_end_of_a_window_is_kept_to_the_second(tmp_path, ending):
+    require(ending)
+    watch = Watch(tmp_path / f"w.{ending}", None, Joining(every="hour", close_after="1h"))
+    rows = [("a", "2025-01-01T04:10:00", 0.5), ("b", "2025-01-01T06:00:00", 0.5)]
+    watch.read_predictions(write(tmp_path / "x" / "p.csv", ["id", "time", "p"], rows))
+    watch.read_labels(write(tmp_path / "x" / "l.csv", ["id", "label"], [("a", 1), ("b", 0)]))
+    assert [line.window for line in watch.close()] == ["2025-01-01T04"]
+
+
+def test_releases_in_duckdb_are_closed_in_their_order(tmp_path):
+    pytest.importorskip("duckdb")
+    watch = Watch(tmp_path / "w.duckdb", None, Joining(window="release", close_at=1.0, keep=0))
+    for release in ("v9", "v10", "v2"):
+        rows = [(f"{release}-{row}", release, 0.5) for row in range(4)]
+        watch.read_predictions(write(tmp_path / "x" / f"{release}.csv", ["id", "release", "p"], rows))
+        marks = [(name, word) for (name, *_), word in zip(rows, ("true", "false") * 2, strict=True)]
+        watch.read_labels(write(tmp_path / "x" / f"{release}-l.csv", ["id", "label"], marks))
+    assert [(line.window, line.document["hits"]) for line in watch.close()] == [("v9", 2.0), ("v10", 2.0)]
+
+
+def test_a_store_of_duckdb_needs_duckdb(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(
+        cal.CalibrationInputError, match=r"needs duckdb, got none installed; pip install 'calibrant\[duck"
+    ):
+        Watch(tmp_path / "w.duckdb")
+    assert not (tmp_path / "w.duckdb").exists()
+
+
+def test_another_file_is_no_store_of_duckdb(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    (tmp_path / "w.duckdb").write_text("hello, this is no database at all; " * 100)
+    with pytest.raises(cal.CalibrationInputError, match="not a valid DuckDB database file"):
+        Watch(tmp_path / "w.duckdb")
+    with closing(duckdb.connect(str(tmp_path / "other.duckdb"))) as database:
+        database.execute("create table trials (a integer)")
+    with pytest.raises(cal.CalibrationInputError, match="must be the store of a watch, got another database"):
+        Watch(tmp_path / "other.duckdb")
+
+
+def test_a_damaged_log_in_duckdb_is_refused(tmp_path):
+    pytest.importorskip("duckdb")
+    path = tmp_path / "w.duckdb"
+    fed(path, *delivered(tmp_path, days=5))
+    with opened(path) as database:
+        database.execute("update log set document = replace(document, '\"n\": 40', '\"n\": 41') where line = 0")
+    with pytest.raises(cal.CalibrationInputError, match="damaged row of log; put back a copy that is whole"):
+        Watch(path).look()
+
+
+def test_a_store_of_duckdb_that_another_process_has_is_waited_for(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    path = tmp_path / "w.duckdb"
+    Watch(path)
+    holding = f"import duckdb, time; c = duckdb.connect({str(path)!r}); print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", holding], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        monkeypatch.setattr("calibrant.watch.duckdb_engine.PATIENCE", 0.2)
+        with pytest.raises(OSError, match="lock") as refusal:
+            Watch(path)
+        assert refusal.value.errno == errno.EBUSY
+        process.kill()
+    assert Watch(path).look().alarm is None
 
 
 def test_a_damaged_log_is_refused(tmp_path):
@@ -400,9 +507,12 @@ def test_a_restart_begins_anew(tmp_path):
 
 
 def test_settings_of_a_store_stay(tmp_path):
-    Watch(tmp_path / "w", WatchSettings(level=0.01), RULE)
+    Watch(tmp_path / "w", WatchSettings(level=0.2), RULE)
+    watch = Watch(tmp_path / "w", WatchSettings(level=0.01))  # nothing was taken yet
+    watch.append("monday", next(states(1)))
     assert Watch(tmp_path / "w").settings.level == 0.01
-    with pytest.raises(cal.CalibrationInputError, match=r"has level = 0\.01, which cannot be changed, got 0\.05"):
+    assert Watch(tmp_path / "w").joining == RULE
+    with pytest.raises(cal.CalibrationInputError, match=r"settings: level = 0\.01 of .*w cannot be changed, got 0\.05"):
         Watch(tmp_path / "w", WatchSettings())
 
 

@@ -2,10 +2,11 @@
 Reliability with a band
 =======================
 
-*Does what is forecast happen as often as forecast, and is the difference more than noise?* Each bar is a bin of the
-table that the error was concluded from. The line through a dot is its bootstrap interval; the grey box is where the
-dot would lie if the model were calibrated.
+*Is confidence equal to accuracy, and is the difference more than noise?* Each bar is one bin of the metric. The line
+through a dot is its bootstrap interval. The grey box shows where the dot of a calibrated model would lie.
 """
+
+# sphinx_gallery_thumbnail_number = 2
 
 import calibrant as cal
 from calibrant import plots
@@ -18,8 +19,8 @@ display = plots.ReliabilityDisplay.from_predictions(
 print(display.result)
 
 # %%
-# Nearly all forecasts are above 0.9, and a straight axis hides them in the last bar. Equal-mass bins on stretched axes
-# show the part where the samples are; the line is the reliability curve without bins.
+# Nearly all confidences are above 0.9, and a linear axis shows them as one bar. Equal-mass bins on logit axes spread
+# them out. The line is the isotonic reliability curve, which needs no bins.
 
 stretched = plots.ReliabilityDisplay.from_predictions(
     predictions, metric=cal.ADAPTIVE_ECE, curve=plots.isotonic, logit=True

@@ -1,9 +1,9 @@
 """
-How far down the list?
-======================
+Calibration of the top k classes
+================================
 
-*When the five likeliest answers are shown, can their probabilities be trusted together?* The error of the k largest
-outputs and the rest, for growing k, beside the error that noise alone would make.
+*If the five most probable classes are shown, are their probabilities calibrated together?* The error of the k largest
+probabilities, for growing k, beside the error that noise alone would make.
 """
 
 import calibrant as cal
@@ -14,7 +14,7 @@ predictions = read(SHIPPED / "fashion_mnist_test.npz")
 display = plots.TopKDisplay.from_predictions(predictions, most=5, consistency=20, seed=0)
 
 # %%
-# The sum of the k likeliest outputs is a forecast too: that the truth is among them.
+# The sum of the k largest probabilities is itself a prediction: that the true class is among them.
 
 for k in (1, 2, 3, 5):
     print(cal.BinnedError(lens=cal.InTopK(k))(predictions))

@@ -1,9 +1,9 @@
 """
-For whom is the model off?
-==========================
+Calibration by subgroup
+=======================
 
-*Is the error the same for every value of a column?* Small groups have large errors by noise alone, so each has its
-own grey bar: 95% of the values of a calibrated model lie below its end.
+*Is the error the same in every subgroup?* Small groups have large errors by noise alone. The grey bar of each group
+ends at the 95% quantile of a calibrated model.
 """
 
 import calibrant as cal

@@ -1,9 +1,9 @@
 """
-Which of two models is better calibrated?
-=========================================
+Compare models
+==============
 
-*Is the difference more than noise?* Both models forecast the same rows, so both are resampled together: what is
-common to both cancels.
+*Is the difference between models more than noise?* All models predict the same rows. So the same bootstrap samples are
+used for all, and what they have in common cancels.
 """
 
 import calibrant as cal
@@ -18,7 +18,7 @@ models = {"as trained": predictions, "logits / 2": softer, "logits / 4": much_so
 display = plots.ComparisonDisplay.from_predictions(models, n=200, seed=0)
 
 # %%
-# All three rank and classify alike: temperature changes how sure a model is, not what it answers.
+# All three predict the same classes: a temperature changes the confidence, not the predicted class.
 
 print(cal.compare(cal.ECE, softer, predictions, n=200, seed=0))
 print(cal.compare(cal.ACCURACY, softer, predictions, n=200, seed=0))

@@ -1,9 +1,8 @@
 """
-Repair, and an honest before and after
-======================================
+Recalibrate a model
+===================
 
-*What does temperature scaling do on rows it was not fitted on?* Fitted on the validation file, measured on the test
-file.
+*How much does temperature scaling help on new rows?* It is fitted on validation rows and measured on test rows.
 """
 
 import calibrant as cal
@@ -19,7 +18,7 @@ display = plots.BeforeAfterDisplay.from_predictions(test, after, interval=cal.Bo
 print(scaling.certificate_)
 
 # %%
-# With one file only, `cross_fit` maps every row by a method that was fitted on the others.
+# With one file only, `cross_fit` recalibrates every row by a map that was fitted on other rows.
 
 mapped = cal.cross_fit(cal.TemperatureScaling(), validation.values, validation.labels, folds=5, seed=0)
 print("before:", cal.ECE(validation))

@@ -1,19 +1,19 @@
 """
-How biased is my number?
-========================
+Bias of calibration errors
+==========================
 
-*On a model like mine, whose truth is known, which estimator comes closest?* A law of scores and a calibration curve
-are fitted to the predictions; every estimator is then simulated at the same number of rows.
+*Which metric is closest to the true error for a model like mine?* A distribution of scores and a calibration curve
+are fitted to the predictions. Every metric is then simulated with the same number of rows.
 """
 
 from calibrant import simulate
 from calibrant.files import SHIPPED, read
 
 predictions = read(SHIPPED / "fashion_mnist_test.npz")[:500]
-found = simulate.like(predictions, replicates=50, seed=0)
-figure = simulate.picture(found)
+simulated = simulate.like(predictions, replicates=50, seed=0)
+figure = simulate.picture(simulated)
 
 # %%
-# Crosses are what was observed, marks the truth that each estimator aims at. In numbers:
+# Crosses show the observed values, marks the true error that each metric estimates. In numbers:
 
-print(found)
+print(simulated)

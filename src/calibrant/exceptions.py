@@ -27,7 +27,7 @@ class CalibrationInputError(ValueError):
         if where is not None:
             message += f" at {_inert(where)}"
         if hint is not None:
-            message += f"; {_inert(hint)}"
+            message += f"; {_inert(hint, 400)}"
         super().__init__(message)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from calibrant.checks import word
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric, checked
@@ -81,6 +82,29 @@ class Table:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
         return f"<table>{row(self.header, 'th')}{''.join(row(cells, 'td') for cells in self.rows())}</table>"
+
+    def sorted_by(self, what: str) -> Table:
+        """The rows in another order, "all" first: by "value", that of the first metric, the worst first; or by "p", the
+        smallest p-value of a row first.
+
+        >>> import calibrant as cal
+        >>> p = cal.Predictions.from_probs([1, 0, 1], [.9, .3, .8], region=["north", "south", "west"])
+        >>> list(cal.table(p, {"ece": cal.ECE}, by="region").sorted_by("value").results)
+        ['all', 'south', 'west', 'north']
+        """
+        from calibrant.inference.gates import Scorer
+
+        def place(row: str) -> tuple[bool, bool, float]:
+            results = list(self.results[row].values())
+            if what == "value":
+                key = Scorer(results[0].metric).score(results[0])
+            else:
+                p_values = [result.details.get("corrected_p_value", np.inf) for result in results]
+                key = float(np.nanmin([*p_values, np.inf]))
+            return row != "all", bool(np.isnan(key)), key
+
+        word(what, "what", "value", "p")
+        return Table(self.by, {row: self.results[row] for row in sorted(self.results, key=place)})
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row a group: its n, and each metric's value with what stands beside it."""

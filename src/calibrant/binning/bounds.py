@@ -16,6 +16,8 @@ from calibrant.selections import Mask
 
 HALF_UNIT = 2.0**-53
 """Forecasts are summed in units of 2^-52, so that each is off by half of one at most."""
+MEAN_ROOM = 2.0**-51
+"""How far the float of a mean is from the mean of the forecasts, at most: half a unit, and what floats are rounded."""
 MARGIN = 2.0**-40
 """More than rounding moves a sum of some thousand terms, relative to the larger of it and 1."""
 
@@ -80,6 +82,8 @@ class Entries:
     """Between what the summed squared distances of forecasts from their mean lie."""
     true_outputs: tuple[Floats, Floats]
     """Between what the summed forecasts of those that came true lie, each rounded to a unit."""
+    false_outputs: tuple[Floats, Floats]
+    """The same of the others."""
 
     @classmethod
     def of(cls, ladder: Ladder) -> Self:
@@ -88,7 +92,7 @@ class Entries:
         hits, outputs = (totals.differences().value for totals in (ladder.targets, ladder.outputs))
         number, means = cells.numbers(ladder.values), outputs / counts
         ends = cells.firsts()[number], cells.lasts()[number]
-        near = np.clip(means - 2 * HALF_UNIT, *ends), np.clip(means + 2 * HALF_UNIT, *ends)
+        near = np.clip(means - MEAN_ROOM, *ends), np.clip(means + MEAN_ROOM, *ends)
         values = ladder.values.astype(np.float64)
         low, high = (
             np.where(ladder.hidden, end, np.where(ladder.cells, middle, values))
@@ -101,10 +105,11 @@ class Entries:
             known, room = squared - outputs * means, 8 * HALF_UNIT * (counts + squared)
             least, most = np.maximum(known - room, 0.0), np.minimum(most, np.maximum(known + room, 0.0))
         spread = np.where(ladder.hidden, np.minimum(least, most), 0.0), np.where(ladder.hidden, most, 0.0)
-        true = low * hits, high * hits
+        true, false = (low * hits, high * hits), (low * (counts - hits), high * (counts - hits))
         if ladder.true_outputs is not None:
-            true = ladder.true_outputs.value, ladder.true_outputs.value
-        return cls(ladder.hidden, counts, hits, outputs, low, high, spread, true)
+            true = (ladder.true_outputs.value,) * 2
+            false = ((ladder.outputs.differences() - ladder.true_outputs).value,) * 2
+        return cls(ladder.hidden, counts, hits, outputs, low, high, spread, true, false)
 
     @property
     def means(self) -> Floats:
@@ -115,8 +120,9 @@ class Entries:
         """The entries at some places."""
         columns = (self.counts, self.hits, self.outputs, self.low, self.high)
         counts, hits, outputs, low, high = (column[places] for column in columns)
-        spread, true = ((least[places], most[places]) for least, most in (self.spread, self.true_outputs))
-        return Entries(self.hidden[places], counts, hits, outputs, low, high, spread, true)
+        ranges = (self.spread, self.true_outputs, self.false_outputs)
+        spread, true, false = ((least[places], most[places]) for least, most in ranges)
+        return Entries(self.hidden[places], counts, hits, outputs, low, high, spread, true, false)
 
 
 @dataclass(frozen=True, eq=False)

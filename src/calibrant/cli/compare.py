@@ -12,7 +12,7 @@ import click
 import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
@@ -25,15 +25,15 @@ from calibrant.text import p_value
 @click.command(name="compare", short_help="Compare two models on the same rows.")
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
-@click.option("-m", "--metric", "names", multiple=True, help="Recipes or compositions [default: ece, brier, log_loss].")
-@click.option("-n", "--resamples", type=int, default=1000, show_default=True, help="Paired bootstrap resamples.")
-@click.option("--margin", type=float, help="Call models equivalent when the whole interval lies within it.")
+@click.option("-m", "--metric", "names", multiple=True, help="A metric; repeatable [default: ece, brier, log_loss].")
+@click.option(
+    "-n", "--resamples", type=int, default=1000, show_default=True, help="The number of paired bootstrap resamples."
+)
+@click.option("--margin", type=float, help="Call models equivalent if the whole interval lies within this margin.")
 @click.option("--groups", metavar="COLUMN", help="Resample rows with the same value of this column together.")
 @click.option("--level", type=float, default=0.9, show_default=True, help="The level of the intervals.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes the resampling repeatable.")
-@click.option(
-    "--fail-if-worse", is_flag=True, help="Exit 1 if FIRST is worse than SECOND in any metric, by more than noise."
-)
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the resampling.")
+@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if FIRST is significantly worse than SECOND in any metric.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @reading_options
 def compare_models(
@@ -49,9 +49,9 @@ def compare_models(
     style: str,
     **keys: Any,
 ) -> None:
-    """Is FIRST better calibrated than SECOND on the same rows? Paired differences with intervals.
+    """Is FIRST better calibrated than SECOND on the same rows? Print paired differences with intervals.
 
-    A model is called better in a metric where p, corrected for the number of metrics (Holm), is at most 0.05.
+    A model is called better in a metric if the p-value is at most 0.05, after Holm's correction for several metrics.
 
     \b
     Examples:
@@ -60,14 +60,14 @@ def compare_models(
       calibrant compare new.npz old.npz --margin 0.01 --format json
 
     \b
-    Exit status: 0 all is well, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong input.
+    Exit status: 0 fine, 1 FIRST is worse (with --fail-if-worse), 2 wrong usage, 3 wrong input.
     """
     metrics = metrics_named(names)
     usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
     a, b = (read((file,), **keys) for file in (first, second))
     metrics = metrics or metrics_named(usual(a, usual(b, ("ece", "brier", "log_loss"))))
     with _by_name(first, second):
-        options: dict[str, Any] = {"level": level, "margin": margin, "groups": groups}
+        options: dict[str, Any] = {"level": level, "margin": margin, "groups": grouped(a, groups)}
         comparisons = corrected_for_number(
             {name: compare(metric, a, b, resamples, seed, **options) for name, metric in metrics.items()}
         )
@@ -79,6 +79,7 @@ def compare_models(
         title = f"{first} less {second}: {described(a)}, {resamples} resamples"
         p = "p, corrected" if len(rows) > 1 else "p"
         click.echo(drawn(["metric", "first", "second", "difference", "interval", p, "in words"], rows, title))
+        click.echo(told_groups(a, groups), nl=False)
     worse = [name for name, comparison in comparisons.items() if comparison.worse]
     if fail_if_worse and worse:
         stop(f"{first} is worse than {second} in {', '.join(worse)}", FAILED)

@@ -15,10 +15,12 @@ from calibrant.table import table
 from calibrant.text import inert
 
 
-@click.command(short_help="Report on the predictions that come with calibrant.")
+@click.command(short_help="Write a report on example predictions.")
 @click.option("-o", "--output", default="calibrant-demo.html", show_default=True, type=click.Path(), help="The page.")
 def demo(output: str) -> None:
-    """Measure the predictions that come with calibrant, and write their report: a small network on Fashion-MNIST.
+    """Measure example predictions that come with calibrant, and write a report on them.
+
+    They are those of a small network on the test images of Fashion-MNIST.
 
     \b
     Example:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from calibrant.cli import INTERRUPTED
-from calibrant.cli.group import DATA, FAILED, IO, reading, stop
+from calibrant.cli.group import DATA, FAILED, IO, is_quiet, reading, say, stop
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
@@ -20,12 +20,12 @@ from calibrant.files.writing import write_text
 from calibrant.text import inert
 
 
-@click.group(short_help="Run a study: train, recalibrate, measure, tabulate, draw.")
+@click.group(short_help="Run a study: train, recalibrate, measure, make tables and figures.")
 def experiment() -> None:
     """Run a study from one YAML file: networks, interventions, strengths, seeds, post-processing, metrics.
 
-    Everything is kept in a folder. Processes may be killed at any moment and started again, several may share the
-    folder, and nothing is done twice.
+    Everything is kept in a folder. A process may be killed at any time and started again. Several processes may share
+    the folder, and nothing is done twice.
 
     \b
     Example:
@@ -34,7 +34,7 @@ def experiment() -> None:
     """
 
 
-_SILENCE = "Seconds of silence after which a worker counts as gone."
+_SILENCE = "Seconds without a sign of life after which a worker counts as dead."
 
 
 class _Seconds(click.FloatRange):
@@ -54,22 +54,21 @@ _CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
 
 def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
         click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
         click.option("--lease", help=_SILENCE, **_LEASE),
         click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
-        click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes."),
-        click.option("--data", metavar="FOLDER", help="Where the data lie, if not where they usually do."),
-        click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda, cuda:1, ..."),
+        click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes."),
+        click.option("--data", metavar="FOLDER", help="The folder of the data sets, if not the usual one."),
+        click.option("--device", default="cpu", show_default=True, help="The device: cpu, cuda, cuda:1, ..."),
     ):
         command = option(command)
     return command
 
 
-@experiment.command(short_help="Check a study file; all that is wrong is said at once.")
+@experiment.command(short_help="Check a study file.")
 @click.argument("file", type=click.Path())
 def check(file: str) -> None:
-    """Check FILE and say how many trials it has; everything that is wrong is said at once, with line numbers.
+    """Check FILE and print how many trials it has. All mistakes are listed at once, with line numbers.
 
     \b
     Example:
@@ -86,12 +85,14 @@ def check(file: str) -> None:
     click.echo(f"{inert(study.name)}: {len(trials)} trials{more}")
 
 
-@experiment.command(short_help="Run a study, or go on with it.")
+@experiment.command(short_help="Run a study, or continue it.")
 @click.argument("file", type=click.Path())
-@click.option("--store", metavar="FOLDER", help="Where everything is kept [default: NAME-study].")
+@click.option("--store", metavar="FOLDER", help="The folder in which everything is kept [default: NAME-study].")
 @_running_options
 def run(file: str, store: str | None, **options: Any) -> None:
-    """Run the study in FILE, or go on with it where it was stopped. A name alone is a study of calibrant's own.
+    """Run the study in FILE, or continue it where it was stopped.
+
+    FILE may also be the name of a study that comes with calibrant.
 
     \b
     Examples:
@@ -107,12 +108,12 @@ def run(file: str, store: str | None, **options: Any) -> None:
     _run(folder, **options)
 
 
-@experiment.command(short_help="Go on with the study in a folder.")
+@experiment.command(short_help="Continue the study in a folder.")
 @click.argument("folder", type=click.Path())
-@click.option("--retry", is_flag=True, help="Try again what failed.")
+@click.option("--retry", is_flag=True, help="Also run failed trials again.")
 @_running_options
 def resume(folder: str, retry: bool, **options: Any) -> None:
-    """Go on with the study in FOLDER where it was stopped, whatever stopped it.
+    """Continue the study in FOLDER where it was stopped, whatever stopped it.
 
     \b
     Examples:
@@ -123,7 +124,7 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
 
     store = repaired(folder, lease=options["lease"])
     if retry:
-        click.echo(f"{store.retry()} trials that failed are tried again", err=True)
+        say(f"{store.retry()} trials that failed are tried again")
     _run(folder, **options)
 
 
@@ -146,11 +147,11 @@ def _run(folder: str, *, device: str, data: str | None, lease: float, between: f
         stop(f"{counts['failed']} trials failed; calibrant experiment status {folder} says why", FAILED)
 
 
-def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None, quiet: bool) -> int:
+def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None) -> int:
     """How a run ended, here or on a cluster."""
     from calibrant.experiments.running import cluster, progress_display, runner
 
-    shown = None if quiet else progress_display.display
+    shown = None if is_quiet() else progress_display.display
     if scheduler is None:
         return runner.run(folder, options, jobs=jobs, shown=shown)
     if jobs != 1:
@@ -158,12 +159,12 @@ def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None, quiet:
     return cluster.run(folder, options, scheduler, shown=shown)
 
 
-@experiment.command(short_help="How far a study is.")
+@experiment.command(short_help="Show the progress of a study.")
 @click.argument("folder", type=click.Path())
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--watch", is_flag=True, help="Again every two seconds, until all is done.")
+@click.option("--watch", is_flag=True, help="Repeat every two seconds until all trials are done.")
 def status(folder: str, style: str, watch: bool) -> None:
-    """How many trials of the study in FOLDER are done, which are being trained, which failed and why.
+    """Show how many trials of the study in FOLDER are done, which are running, and which failed and why.
 
     \b
     Example:
@@ -197,13 +198,13 @@ def _show_status(store: Any, folder: str, style: str) -> None:
             click.echo(f"  failed: {inert(row.trial.label)}: {inert(row.reason, 400)}")
 
 
-@experiment.command(short_help="Tables of what a study found.")
+@experiment.command(short_help="Print the tables of a study.")
 @click.argument("folder", type=click.Path())
 @click.argument("names", nargs=-1)
 @click.option("--format", "style", type=click.Choice(["table", "markdown", "csv"]), default="table", show_default=True)
-@click.option("-o", "--output", metavar="FOLDER", type=click.Path(), help="Write NAME.md and NAME.csv there.")
+@click.option("-o", "--output", metavar="FOLDER", type=click.Path(), help="Write NAME.md and NAME.csv here.")
 def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -> None:
-    """Tables of the study in FOLDER: all, or those that are named. Unfinished trials are left out.
+    """Print the tables of the study in FOLDER: all, or those in NAMES. Unfinished trials are left out.
 
     \b
     Examples:
@@ -228,13 +229,21 @@ def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -
             click.echo(sheet.to_markdown() if style == "markdown" else sheet.to_csv())
 
 
-@experiment.command(short_help="Figures of what a study found.")
+@experiment.command(short_help="Draw the figures of a study.")
 @click.argument("folder", type=click.Path())
 @click.argument("names", nargs=-1)
-@click.option("-o", "--output", metavar="FOLDER", default="figures", show_default=True, type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    metavar="FOLDER",
+    default="figures",
+    show_default=True,
+    type=click.Path(),
+    help="The folder for figures.",
+)
 @click.option("--format", "form", type=click.Choice(["svg", "png", "pdf"]), default="svg", show_default=True)
 def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
-    """Figures of the study in FOLDER: all, or those that are named; each with the numbers behind it as CSV.
+    """Draw the figures of the study in FOLDER: all, or those in NAMES. The numbers of each are written as CSV.
 
     \b
     Example:
@@ -252,14 +261,16 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
         click.echo(f"written: {inert(str(path), 400)}")
 
 
-@experiment.command(short_help="Write the trials that are to be done, for workers elsewhere.")
+@experiment.command(short_help="Write the open trials for workers elsewhere.")
 @click.argument("file", type=click.Path())
-@click.option("--store", metavar="FOLDER", help="Where everything is kept [default: NAME-study].")
-@click.option("-o", "--output", default="trials.jsonl", show_default=True, type=click.Path())
+@click.option("--store", metavar="FOLDER", help="The folder in which everything is kept [default: NAME-study].")
+@click.option(
+    "-o", "--output", default="trials.jsonl", show_default=True, type=click.Path(), help="The file for trials."
+)
 def plan(file: str, store: str | None, output: str) -> None:
-    """Write the trials of the study in FILE that are not done.
+    """Write the trials of the study in FILE that are not done yet.
 
-    `python -m calibrant.experiments.running.trial` does them elsewhere.
+    `python -m calibrant.experiments.running.trial` runs them on another machine.
 
     \b
     Example:
@@ -276,11 +287,11 @@ def plan(file: str, store: str | None, output: str) -> None:
     printer(output)(f"{len(left)} trials, written: {inert(output, 400)}")
 
 
-@experiment.command(short_help="Take in outcomes that were made elsewhere.")
+@experiment.command(short_help="Import outcomes from other machines.")
 @click.argument("folder", type=click.Path())
 @click.argument("sources", nargs=-1, required=True, type=click.Path())
 def collect(folder: str, sources: tuple[str, ...]) -> None:
-    """Take the outcomes in SOURCES (NPZ files, ZIP archives, or folders of them) into the study in FOLDER.
+    """Import the outcomes in SOURCES into the study in FOLDER. SOURCES are NPZ files, ZIP archives, or folders of them.
 
     \b
     Example:

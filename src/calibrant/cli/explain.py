@@ -18,14 +18,15 @@ from calibrant.text import inert
 
 @click.command(name="explain", short_help="Say why other libraries report other numbers.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--bins", "n_bins", type=int, metavar="N", help="Bins of every library [default: its own default].")
+@click.option("--bins", "n_bins", type=int, metavar="N", help="The number of bins [default: that of each library].")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @reading_options
 def explain_libraries(files: tuple[str, ...], n_bins: int | None, style: str, **keys: Any) -> None:
-    """What would other libraries report for the predictions in FILE, and which of their choices makes the difference?
+    """What would other libraries report for the predictions in FILE, and which choice makes the difference?
 
-    torchmetrics, netcal, scikit-learn, MAPIE, uncertainty-calibration, relplot and TensorFlow Probability. None of them
-    needs to be installed. Choices are changed one after another, from calibrant's ECE to the library's function.
+    The libraries are torchmetrics, netcal, scikit-learn, MAPIE, uncertainty-calibration, relplot and TensorFlow
+    Probability. They need not be installed. Starting from calibrant's ECE, one choice is changed at a time until the
+    result is that of the library.
 
     \b
     Examples:
@@ -34,7 +35,7 @@ def explain_libraries(files: tuple[str, ...], n_bins: int | None, style: str, **
       calibrant explain labels.npy probabilities.npy --format json
 
     \b
-    Exit status: 0 all is well, 2 wrong usage, 3 wrong input.
+    Exit status: 0 fine, 2 wrong usage, 3 wrong input.
     """
     if n_bins is not None:
         usage(lambda _: whole(n_bins, "--bins", 2), "")

@@ -19,6 +19,9 @@ from calibrant.text import inert
 FAILED, USAGE, DATA, IO = 1, 2, 3, 4
 """Exit statuses: a limit was passed, the call is wrong, the input is, the output cannot be written."""
 
+QUIET = "quiet"
+_QUIET = "Print nothing on standard error but warnings and errors."
+
 
 def run() -> None:
     """The command with its exit codes; what is wrong is said in one line on standard error."""
@@ -53,11 +56,14 @@ def run() -> None:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(calibrant.__version__, prog_name="calibrant")
 def group() -> None:
-    """Can I trust its probabilities? Measure, explain and repair the calibration of a classifier from its predictions.
+    """Can you trust these probabilities? Measure, explain and improve the calibration of a classifier.
+
+    All commands read predictions from files. `calibrant demo` needs no file; `calibrant report FILE` is a good start.
 
     \b
-    Example:
+    Examples:
       calibrant demo
+      calibrant report predictions.csv
     """
 
 
@@ -77,6 +83,31 @@ def reading() -> Iterator[None]:
         yield
     except OSError as error:
         stop(f"{error.filename}: {error.strerror or error}", DATA)
+
+
+def quiet_option(command: click.Command) -> None:
+    """Give `--quiet` to a command, and to those in a group; `say` and `is_quiet` know of it."""
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            quiet_option(part)
+    elif all(option.name != QUIET for option in command.params):
+        click.option("-q", "--quiet", QUIET, is_flag=True, expose_value=False, callback=_remember, help=_QUIET)(command)
+
+
+def is_quiet() -> bool:
+    """Whether the command that is running was told to be quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get(QUIET) or context.meta.get(QUIET))
+
+
+def say(message: str) -> None:
+    """What stands beside results, on standard error; with `--quiet`, nothing."""
+    if not is_quiet():
+        click.echo(message, err=True)
+
+
+def _remember(context: click.Context, option: click.Parameter, value: bool) -> None:
+    context.meta[QUIET] = value
 
 
 def stop(message: str, code: int) -> NoReturn:

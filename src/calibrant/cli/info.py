@@ -16,9 +16,9 @@ from calibrant.specification.facts import facts_of
 from calibrant.specification.naming import fields_of
 
 
-@click.command(short_help="Versions, installed extras and recipes.")
+@click.command(short_help="List versions, installed packages and metrics.")
 def info() -> None:
-    """Versions, installed extras and the recipes that `--metric` knows.
+    """List versions, installed packages and the metrics that `--metric` knows by name.
 
     \b
     Example:

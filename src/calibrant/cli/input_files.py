@@ -22,17 +22,17 @@ _FORECASTS = ("p", "probs", "logits", "confidence")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--label", metavar="KEY", help="Where the labels are, if not in label, labels or y."),
-    click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs."),
-    click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits."),
-    click.option("--confidence", metavar="KEY", help="Where the confidence in each answer is; needs --correct."),
-    click.option("--correct", metavar="KEY", help="Where it stands whether each answer was right."),
-    click.option("--scale", type=float, metavar="N", help="Divide forecasts by N: 100 for percentages."),
-    click.option("--weight", metavar="KEY", help="Where sample weights are."),
+    click.option("--label", metavar="KEY", help="The column of labels, if not label, labels or y."),
+    click.option("--probs", metavar="KEY", help="The column of probabilities, if not p, p_<class> or probs."),
+    click.option("--logits", metavar="KEY", help="The column of logits, if not logits."),
+    click.option("--confidence", metavar="KEY", help="The column of the confidence in each answer; needs --correct."),
+    click.option("--correct", metavar="KEY", help="The column that says whether each answer was correct."),
+    click.option("--scale", type=float, metavar="N", help="Divide predictions by N: 100 for percentages."),
+    click.option("--weight", metavar="KEY", help="The column of sample weights."),
     click.option(
         "--classes",
         metavar="NAMES",
-        help="Class names, separated by commas; of the k likeliest alone, or their number.",
+        help="Class names, separated by commas. For a file of the top k classes: or the number of all classes.",
     ),
     click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning),
     click.option("--ignore-index", type=float, metavar="LABEL", help=OPTIONS["ignore_index"].meaning),
@@ -96,6 +96,19 @@ def _guessed(predictions: Predictions) -> str:
         if not labels or (labels in (*LABELS, "correct") and usual)
         else f" (labels: {labels!r}, forecasts: {forecasts!r})"
     )
+
+
+def grouped(predictions: Predictions, groups: str | None) -> str | None:
+    """The column whose rows belong together: the one that is named, else the one that a log has for it."""
+    return groups or predictions.origin.get("groups")
+
+
+def told_groups(predictions: Predictions, groups: str | None) -> str:
+    """That a log's own groups were used, where nobody named them."""
+    column = grouped(predictions, groups)
+    if groups is not None or column is None:
+        return ""
+    return f"note: intervals and p-values keep the rows of one {column} together, as --groups {column} does\n"
 
 
 def _fractions(predictions: Predictions) -> int:

@@ -24,8 +24,8 @@ _OPTIONS = (
         "limits",
         multiple=True,
         metavar="METRIC=LIMIT",
-        help="Exit 1 if METRIC is farther than LIMIT from its value under calibration (for losses: from 0). Of a "
-        "metric with bounds, the farther bound counts.",
+        help="Exit 1 if METRIC differs by more than LIMIT from its value for a calibrated model (for losses: from 0). "
+        "If a metric has bounds, the worse one counts.",
     ),
     click.option(
         "--confident",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import click
 import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.scans import (
     are_many,
@@ -54,36 +55,47 @@ class WithInterval(click.Command):
 
 @click.command(cls=WithInterval, short_help="Measure the predictions in a file.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("-m", "--metric", "names", multiple=True, help="A metric; repeatable: -m ece -m sce.")
+@click.option("--by", metavar="COLUMN", help="Also measure the rows of each value of this column.")
 @click.option(
-    "-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more: -m ece -m sce."
+    "--sort",
+    type=click.Choice(["value", "p"]),
+    help="Order the rows of --by: the worst value of the first metric first, or the smallest p-value.",
 )
-@click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
-@click.option("--select", metavar="EXPRESSION", help="Only these rows, such as 'label_in(3, 5)'.")
+@click.option("--select", metavar="EXPRESSION", help="Use only these rows, such as 'label_in(3, 5)'.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option(
     "--interval",
     is_flag=False,
     flag_value="confidence",
     metavar="[bootstrap=N]",
-    help="Add 90% intervals that cover, or say why there is none; bootstrap=N: from N resamples of the rows.",
+    help="Add 90% confidence intervals, or say why there is none. bootstrap=N: from N resamples of the rows.",
 )
 @click.option(
     "--null",
     type=int,
     metavar="N",
-    help="Add noise floors and p-values (corrected for their number) from N redraws of the labels.",
+    help="Add what a calibrated model would show, and p-values (Holm-corrected), from N redraws of the labels.",
 )
-@click.option("--groups", metavar="COLUMN", help="Rows of one value of this column belong together.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes --interval and --null repeatable.")
-@click.option("--parts", is_flag=True, help="Also show each class or group of the metrics that have them.")
+@click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Rows with the same value of this column depend on each other. Default: the id of the question, in a log of a "
+    "language model with several answers to a question.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of --interval and --null.")
+@click.option("--parts", is_flag=True, help="Also show each class of the metrics that have a value per class.")
 @limit_options
-@click.option("--one-pass", is_flag=True, help="Read many files once; what needs more passes is told from counts.")
+@click.option(
+    "--one-pass", is_flag=True, help="Read many files only once. Some metrics then have bounds instead of exact values."
+)
 @scanning_options
 @reading_options
 def measure(
     files: tuple[str, ...],
     names: tuple[str, ...],
     by: str | None,
+    sort: str | None,
     select: str | None,
     style: str,
     interval: str | None,
@@ -98,7 +110,7 @@ def measure(
 ) -> None:
     """Measure the calibration of the predictions in FILE (NPZ, CSV, Parquet, JSONL, or two NPY files).
 
-    FILE may be a folder, a pattern or several files, which are read one after another, or a state (calibrant state).
+    FILE may also be a folder, a pattern, several files, or a state (see calibrant state).
 
     \b
     Examples:
@@ -114,22 +126,26 @@ def measure(
       calibrant measure week.state
 
     \b
-    Metrics are recipes (`calibrant info` lists them) or pieces joined by /, in any order:
+    A metric is a name that `calibrant info` lists, or choices joined by /, in any order:
       lens       top_label  top_k(5)  in_top_k(5)  one_class("cat")  classwise  by_label(top_label)  full ...
       binning    equal_width(15)  equal_mass(15)  quantiles(15)  kdtree(0.1)  sweep(equal_mass)  edges([0, .5, 1])
       distance   tvd  squared  signed  lp(2)  debiased_squared ...    aggregate  mean  root_mean  maximum ...
-    A recipe with a piece replaced: ece/equal_mass(30). Selections: label_in("cat", 3), predicted_in(0),
+    A metric with one choice replaced: ece/equal_mass(30). Selections: label_in("cat", 3), predicted_in(0),
     confidence_between(.5, 1), where(region="north"), combined by & | ~.
 
     \b
-    Labels are in label, labels or y; forecasts in p (one event), p_<class> columns, probs, logits, or
-    confidence with correct (true / false); all other columns can be used in --by and where(...).
-    The k likeliest alone: class_1 .. class_k and prob_1 .. prob_k, or lists ids and probs, with --classes K.
-    Independent labels: y_<label> (0 or 1) and p_<label> of each, or lists multilabel and probs.
-    A line for each class of each row: row, class, p and label, the lines of a row one after another.
+    Columns:
+      labels               label, labels or y
+      one event            p
+      classes              p_<class>, probs or logits
+      language models      confidence and correct (true / false)
+      top k classes        class_1 .. class_k and prob_1 .. prob_k, or lists ids and probs, with --classes K
+      independent labels   y_<label> (0 or 1) and p_<label>, or lists multilabel and probs
+      a line per class     row, class, p and label; the lines of a row stand together
+    All other columns can be used in --by, --groups and where(...).
 
     \b
-    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong input.
+    Exit status: 0 fine, 1 a limit was passed, 2 wrong usage, 3 wrong input.
     """
     metrics, thresholds = metrics_named(names), limits_named(limits, confident)
     selected = everything if select is None else usage(_selection, select)
@@ -137,10 +153,13 @@ def measure(
         interval = "confidence"
     if groups is not None and interval is None and null is None:
         raise click.UsageError("--groups is for --interval, --null and --confident")
+    if sort is not None and (by is None or (sort == "p" and null is None)):
+        raise click.UsageError("--sort orders the rows of --by; --sort p needs --null")
     if null is not None:
         usage(lambda _: _check_null(null, seed), "")
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
     beside: dict[str, object] = {}
+    words = ""
     if are_states(files) or are_many(files):
         if method is not None or null is not None:
             raise click.UsageError("--interval, --null and --confident need one file of predictions, read whole")
@@ -148,12 +167,17 @@ def measure(
         thresholds = limits_of(thresholds, {name: result.metric for name, result in measured["all"].items()})
     else:
         predictions = read(files, **rows_alone(keys))
+        column = grouped(predictions, groups)
+        method = None if method is None else dataclasses.replace(method, groups=column)
         asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
         thresholds = limits_of(thresholds, asked)
-        measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=groups)
+        measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=column)
+        inferred = method is not None or null is not None
+        beside, words = ({"groups": column}, told_groups(predictions, groups)) if inferred else ({}, "")
         chosen = "" if select is None else f"; {int(selected(predictions).sum()):,} of them selected"
         title = f"{', '.join(files)}: {described(predictions)}{chosen}"
-    show(measured, style, title=title, parts=parts, beside=beside)
+    show(measured if sort is None else measured.sorted_by(sort), style, title=title, parts=parts, beside=beside)
+    click.echo(words if style == "table" else "", nl=False)
     enforce(measured.results, thresholds, confident=confident)
 
 

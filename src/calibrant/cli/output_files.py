@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import click
 
+from calibrant.cli.group import say
 from calibrant.files import writing
 from calibrant.text import inert
 
@@ -26,4 +26,4 @@ def is_standard(output: str) -> bool:
 
 def printer(output: str | None) -> Callable[[str], None]:
     """What prints beside an output: on standard error where the output itself goes to standard output."""
-    return partial(click.echo, err=output is not None and is_standard(output))
+    return say if output is not None and is_standard(output) else click.echo

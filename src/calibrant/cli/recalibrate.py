@@ -1,4 +1,4 @@
-"""recalibrate: fit a map that mends probabilities, apply it, choose the method that helps most."""
+"""recalibrate: fit a map that corrects probabilities, apply it, choose the method that helps most."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 import numpy as np
 
 import calibrant
-from calibrant.cli.group import reading, usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.group import reading, say, usage
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
@@ -35,9 +35,12 @@ MOST_LABELS = 12
 """Labels of which the terminal is told what was learnt."""
 
 
-@click.group(short_help="Mend probabilities: fit a map, apply it, choose a method.")
+@click.group(short_help="Recalibrate probabilities: choose a method, fit it, apply it.")
 def recalibrate() -> None:
-    """Mend probabilities: fit a map on validation predictions, apply it to others, choose the method.
+    """Recalibrate probabilities: fit a map on validation predictions, and apply it to other predictions.
+
+    `choose` compares methods and says whether any of them helps. `fit` saves the map of one method. `apply` writes the
+    recalibrated probabilities of other rows.
 
     \b
     Example:
@@ -47,11 +50,13 @@ def recalibrate() -> None:
 
 @recalibrate.command(short_help="Fit a method on a file of predictions and save the map.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-m", "--method", "name", default="temperature", show_default=True, help=f"One of {_METHODS}.")
-@click.option("-o", "--output", required=True, type=click.Path(), help="Where the map goes (JSON).")
+@click.option("-m", "--method", "name", default="temperature", show_default=True, help=f"The method: {_METHODS}.")
+@click.option("-o", "--output", required=True, type=click.Path(), help="The file for the map (JSON).")
 @reading_options
 def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
-    """Fit a method on FILE, which the model must not have been trained on, and save the map as JSON.
+    """Fit a method on the validation predictions in FILE, and save the map as JSON.
+
+    The model must not have been trained on these rows.
 
     \b
     Examples:
@@ -86,17 +91,28 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
 @recalibrate.command(name="apply", short_help="Apply a saved map to a file of predictions.")
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("file", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), help="Where they go: .npz, .csv or .parquet.")
 @click.option(
-    "--format", "form", type=click.Choice(io.FORMATS), help="What is written, whatever the ending; to -, csv."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    help="The file for the recalibrated probabilities: .npz, .csv or .parquet.",
 )
-@click.option("--probs", metavar="KEY", help="Where the probabilities are, if not in p, p_<class> or probs.")
-@click.option("--logits", metavar="KEY", help="Where the logits are, if not in logits.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(io.FORMATS),
+    help="The format, if the ending of -o does not say it. For -, it is csv.",
+)
+@click.option("--probs", metavar="KEY", help="The column of probabilities, if not p, p_<class> or probs.")
+@click.option("--logits", metavar="KEY", help="The column of logits, if not logits.")
 @click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning)
 def apply_map(
     map_file: str, file: str, output: str, form: str | None, probs: str | None, logits: str | None, normalize: bool
 ) -> None:
-    """Apply MAP to the forecasts in FILE; labels may be missing, and other columns are kept.
+    """Apply MAP to the predictions in FILE, and write the recalibrated probabilities.
+
+    FILE needs no labels. Its other columns are kept.
 
     \b
     Example:
@@ -122,12 +138,22 @@ def apply_map(
 
 @recalibrate.command(name="choose", short_help="Compare methods by cross-fitting.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-m", "--method", "names", multiple=True, help=f"Methods to compare (default: all that fit): {_METHODS}.")
-@click.option("--cv", "folds", type=int, default=5, show_default=True, help="Folds.")
-@click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column together.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes the folds repeatable.")
+@click.option(
+    "-m",
+    "--method",
+    "names",
+    multiple=True,
+    help=f"A method to compare; repeatable. Default: all that suit the data. Methods: {_METHODS}.",
+)
+@click.option(
+    "--cv", "folds", type=int, default=5, show_default=True, help="The number of folds of the cross-validation."
+)
+@click.option("--groups", metavar="COLUMN", help="Keep rows with the same value of this column in one fold.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the folds.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("-o", "--output", type=click.Path(), help="Also fit the choice on all rows and save its map.")
+@click.option(
+    "-o", "--output", type=click.Path(), help="Also fit the chosen method on all rows, and save its map here."
+)
 @limit_options
 @reading_options
 def choose_method(
@@ -142,10 +168,12 @@ def choose_method(
     confident: bool,
     **keys: Any,
 ) -> None:
-    """Compare methods on FILE by log loss, Brier score, ECE and, of classes, SCE on rows they were not fitted on.
+    """Compare recalibration methods on the predictions in FILE by cross-validation.
 
-    The forecasts are changed only if a calibration test rejects at 5 %; otherwise the choice is the identity.
-    --fail-above looks at the choice: is it still off, on rows it was not fitted on?
+    Methods are compared by log loss, Brier score and ECE on held-out rows; for classes, also by SCE. A method is chosen
+    only if a calibration test rejects at the 5 % level. Otherwise the choice is to change nothing.
+
+    --fail-above is applied to the chosen method, on held-out rows.
 
     \b
     Examples:
@@ -154,7 +182,7 @@ def choose_method(
       calibrant recalibrate choose validation.npz --fail-above ece=0.02 --confident
 
     \b
-    Exit status: 0 all is well, 1 a limit was passed, 2 wrong usage, 3 wrong data, 4 a file cannot be read or written.
+    Exit status: 0 fine, 1 a limit was passed, 2 wrong usage, 3 wrong input, 4 the output cannot be written.
     """
     asked, thresholds = {name: usage(methods.spelled, name) for name in names}, limits_named(limits, confident)
     if output is not None:
@@ -164,16 +192,18 @@ def choose_method(
     thresholds = limits_of(thresholds, compared_by(predictions))
     with warnings.catch_warnings():  # what did not converge is told once, below
         warnings.simplefilter("ignore", CalibrationWarning)
-        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=groups)
+        choice = choose(predictions, asked or None, folds=folds, seed=seed, groups=grouped(predictions, groups))
     if style == "json":
         show(json.dumps({"calibrant": calibrant.__version__, **choice.to_dict()}, allow_nan=False, indent=1))
     else:
-        show(_in_words(choice, f"{', '.join(files)}: {described(predictions)}, {folds} folds"))
+        title = f"{', '.join(files)}: {described(predictions)}, {folds} folds"
+        show(f"{_in_words(choice, title)}\n{told_groups(predictions, groups)}".rstrip("\n"))
     if output is not None:
         candidates = {UNCHANGED: Identity(), **(asked or methods.usual(predictions))}
         write_text(output, _fitted(candidates[choice.best], predictions).to_json())
         identity = " (the identity, which changes nothing)" if choice.best == UNCHANGED else ""
-        click.echo(f"written: {inert(output, 400)}{identity}", err=style == "json" or is_standard(output))
+        written = say if style == "json" or is_standard(output) else click.echo
+        written(f"written: {inert(output, 400)}{identity}")
     enforce({choice.best: choice.table[choice.best]}, thresholds, confident=confident)
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from calibrant.cli.group import reading
+from calibrant.cli.group import is_quiet, reading, say
 from calibrant.cli.input_files import chosen
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
@@ -26,10 +26,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option(
-        "--threads", type=click.IntRange(1), default=1, show_default=True, help="Files that are read at once."
+        "--threads",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="The number of files that are read at the same time.",
     ),
-    click.option("--resume", metavar="FOLDER", help="Keep the state of each file here, and read none of them twice."),
-    click.option("--skip-bad", is_flag=True, help="Leave out files that cannot be read, and list them."),
+    click.option(
+        "--resume", metavar="FOLDER", help="Keep the state of each file in this folder, so that no file is read twice."
+    ),
+    click.option(
+        "--skip-bad", is_flag=True, help="Leave out files that cannot be read, and list them on standard error."
+    ),
 )
 
 
@@ -119,7 +127,7 @@ def metrics_told(state: State) -> dict[str, Metric]:
 def announced(results: Results) -> Results:
     """The results, when it is said which are missing; refused where there is none."""
     for name, reason in results.refused.items():
-        click.echo(f"not told by counts: {inert(name)}: {inert(reason, 300)}", err=True)
+        say(f"not told by counts: {inert(name)}: {inert(reason, 300)}")
     if not results:
         raise CalibrationInputError("state", "must tell at least one metric", got="none")
     return results
@@ -133,7 +141,7 @@ class _Progress:
 
     def __call__(self, rows: int) -> None:
         now = time.monotonic()
-        if sys.stderr is not None and sys.stderr.isatty() and now - self.spoken > 1:
+        if sys.stderr is not None and sys.stderr.isatty() and now - self.spoken > 1 and not is_quiet():
             sys.stderr.write(f"\r{rows:,} rows read \x1b[K\r")
             self.spoken = now
 

@@ -11,7 +11,7 @@ import click
 
 import calibrant
 from calibrant import simulate as simulation
-from calibrant.cli.group import usage
+from calibrant.cli.group import say, usage
 from calibrant.cli.input_files import read, reading_options
 from calibrant.cli.measure import metrics_named
 from calibrant.cli.output_files import check_output, is_standard
@@ -40,10 +40,17 @@ LONG = 10.0
 ERRORS = "± is the Monte Carlo error (one standard error); more --replicates make it smaller."
 
 _SHARED = (
-    click.option("-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more."),
-    click.option("--order", type=float, metavar="P", help="Of the true error, as 1 or 2; default: each metric's own."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Makes the simulation repeatable."),
-    click.option("--jobs", "n_jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes."),
+    click.option("-m", "--metric", "names", multiple=True, help="A metric; repeatable."),
+    click.option(
+        "--order",
+        type=float,
+        metavar="P",
+        help="The order p of the true error, such as 1 or 2. Default: that of each metric.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="The seed of the simulation."),
+    click.option(
+        "--jobs", "n_jobs", type=click.IntRange(1), default=1, show_default=True, help="The number of processes."
+    ),
     click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
     click.option(
         "-o",
@@ -51,7 +58,7 @@ _SHARED = (
         "outputs",
         multiple=True,
         type=click.Path(),
-        help="Also write .csv, .json, .png, .svg or .pdf; - is SVG.",
+        help="Also write this file: .csv, .json, .png, .svg or .pdf. - writes SVG; repeatable.",
     ),
 )
 
@@ -63,9 +70,9 @@ def _shared(command: F) -> F:
     return command
 
 
-@click.group(short_help="How biased are calibration numbers, and what can they detect?")
+@click.group(short_help="Simulate the bias and power of calibration metrics.")
 def simulate() -> None:
-    """How biased are calibration numbers, and what can they detect, for a model whose truth is known?
+    """How biased are calibration metrics, and what can they detect? Simulate models whose true error is known.
 
     \b
     Examples:
@@ -76,21 +83,29 @@ def simulate() -> None:
     """
 
 
-@simulate.command(short_help="How far are metrics from the true error?")
+@simulate.command(short_help="Bias of metrics at n samples.")
 @click.option(
-    "-n", "sizes", type=click.IntRange(1), multiple=True, default=SIZES, show_default=True, help="Samples; repeatable."
+    "-n",
+    "sizes",
+    type=click.IntRange(1),
+    multiple=True,
+    default=SIZES,
+    show_default=True,
+    help="The number of samples; repeatable.",
 )
 @click.option(
-    "--bins", type=click.IntRange(1), multiple=True, help="Numbers of bins to try for each metric; repeatable."
+    "--bins", type=click.IntRange(1), multiple=True, help="A number of bins to try for each metric; repeatable."
 )
-@click.option("--replicates", type=click.IntRange(2), default=1000, show_default=True, help="Data sets that are drawn.")
+@click.option(
+    "--replicates", type=click.IntRange(2), default=1000, show_default=True, help="The number of simulated data sets."
+)
 @model_options
 @_shared
 def bias(
     sizes: tuple[int, ...], bins: tuple[int, ...], replicates: int, names: tuple[str, ...], order: float | None,
     seed: int, n_jobs: int, style: str, outputs: tuple[str, ...], **model: Any,
 ) -> None:  # fmt: skip
-    """How far are metrics from the true calibration error, on average and typically, at n samples?
+    """How far are metrics from the true calibration error at n samples? Print bias and root mean squared error.
 
     \b
     Examples:
@@ -113,13 +128,29 @@ def bias(
     )  # fmt: skip
 
 
-@simulate.command(short_help="How often is a miscalibrated model noticed?")
+@simulate.command(short_help="Power of metrics to detect miscalibration.")
 @click.option(
-    "-n", "sizes", type=click.IntRange(1), multiple=True, default=SIZES, show_default=True, help="Samples; repeatable."
+    "-n",
+    "sizes",
+    type=click.IntRange(1),
+    multiple=True,
+    default=SIZES,
+    show_default=True,
+    help="The number of samples; repeatable.",
 )
-@click.option("--level", type=float, default=0.05, show_default=True, help="How often a calibrated model is accused.")
 @click.option(
-    "--replicates", type=click.IntRange(2), default=1000, show_default=True, help="Data sets of each kind of model."
+    "--level",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The false-positive rate: how often a calibrated model is called miscalibrated.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(2),
+    default=1000,
+    show_default=True,
+    help="The number of simulated data sets, of the model and of a calibrated one.",
 )
 @model_options
 @_shared
@@ -127,7 +158,7 @@ def power(
     sizes: tuple[int, ...], level: float, replicates: int, names: tuple[str, ...], order: float | None, seed: int,
     n_jobs: int, style: str, outputs: tuple[str, ...], **model: Any,
 ) -> None:  # fmt: skip
-    """How often do metrics notice that a model is miscalibrated, if a calibrated one is accused at the level?
+    """How often do metrics detect that a model is miscalibrated, at this false-positive rate?
 
     \b
     Examples:
@@ -152,24 +183,42 @@ def power(
     )  # fmt: skip
 
 
-@simulate.command(short_help="How many samples does it take to notice an error?")
-@click.option("--error", type=float, default=0.05, show_default=True, help="The true error that must be noticed.")
-@click.option("--model", metavar="NAME", help="Scores fitted to a network in print, such as resnet110_c10.")
-@click.option("--scores", metavar="WORDS", help="uniform (the default) or beta(A, B).")
-@click.option("--power", "wanted", type=float, default=0.8, show_default=True, help="How often it must be noticed.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="How often a calibrated model is accused.")
-@click.option("--within", type=float, default=0.1, show_default=True, help="Width of the interval, as a share of n.")
+@simulate.command(short_help="Samples needed to detect an error.")
+@click.option("--error", type=float, default=0.05, show_default=True, help="The true error that must be detected.")
+@click.option("--model", metavar="NAME", help="Scores fitted to a published network, such as resnet110_c10.")
+@click.option("--scores", metavar="WORDS", help="The distribution of scores: uniform (default) or beta(A, B).")
 @click.option(
-    "--replicates", type=click.IntRange(2), default=400, show_default=True, help="Data sets at each n, to begin with."
+    "--power", "wanted", type=float, default=0.8, show_default=True, help="The power: how often it must be detected."
+)
+@click.option(
+    "--level",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The false-positive rate: how often a calibrated model is called miscalibrated.",
+)
+@click.option(
+    "--within",
+    type=float,
+    default=0.1,
+    show_default=True,
+    help="The largest width of the interval of n, as a share of n.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(2),
+    default=400,
+    show_default=True,
+    help="The number of simulated data sets at each n, at first.",
 )
 @_shared
 def samples(
     error: float, model: str | None, scores: str | None, names: tuple[str, ...], order: float | None, style: str,
     outputs: tuple[str, ...], **run: Any,
 ) -> None:  # fmt: skip
-    """How many samples does it take to notice a true calibration error? The answer has a 90% interval.
+    """How many samples are needed to detect a true calibration error? The answer has a 90% interval.
 
-    Several metrics are asked about the same model: --error is then its L1 error, unless --order says otherwise.
+    With several metrics, --error is the L1 error, unless --order is given.
 
     \b
     Examples:
@@ -190,17 +239,21 @@ def samples(
     )  # fmt: skip
 
 
-@simulate.command(short_help="Fit a known truth to predictions, and measure estimators on it.")
+@simulate.command(short_help="Bias of metrics for a model like yours.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-n", "size", type=click.IntRange(1), help="Samples, if not as many as there are predictions.")
-@click.option("--replicates", type=click.IntRange(2), default=400, show_default=True, help="Data sets that are drawn.")
+@click.option("-n", "size", type=click.IntRange(1), help="The number of samples [default: that of the predictions].")
+@click.option(
+    "--replicates", type=click.IntRange(2), default=400, show_default=True, help="The number of simulated data sets."
+)
 @_shared
 @reading_options
 def like(
     files: tuple[str, ...], size: int | None, replicates: int, names: tuple[str, ...], order: float | None, seed: int,
     n_jobs: int, style: str, outputs: tuple[str, ...], **keys: Any,
 ) -> None:  # fmt: skip
-    """Fit score distribution and calibration curve to FILE, then say how biased each estimator is at this n.
+    """How biased is each metric for a model like the one in FILE, at this number of samples?
+
+    A score distribution and a calibration curve are fitted to the predictions, and data sets are simulated from them.
 
     \b
     Examples:
@@ -256,7 +309,7 @@ def _say_how_long(
     if expected > LONG:
         duration = f"{expected:.0f} s" if expected < 120 else f"{expected / 60:.0f} minutes"
         hint = "--jobs shares the work among processes, fewer --replicates make it shorter"
-        click.echo(f"simulating {replicates:,} data sets takes about {duration}; {hint}", err=True)
+        say(f"simulating {replicates:,} data sets takes about {duration}; {hint}")
 
 
 def _finish(
@@ -270,7 +323,7 @@ def _finish(
     text = to_json({"calibrant": calibrant.__version__, **document})
     spoken = "\n".join(lines).splitlines()
     aside = any(map(is_standard, outputs))
-    click.echo(text if style == "json" else "\n".join(inert(line, 400) for line in spoken), err=aside)
+    (say if aside else click.echo)(text if style == "json" else "\n".join(inert(line, 400) for line in spoken))
     for output in outputs:
         ending = _ending(output)
         if ending == ".json":
@@ -280,7 +333,7 @@ def _finish(
         else:
             with whole_file(output) as file:
                 figure().savefig(file, format=ending[1:], dpi=150)
-        click.echo(f"written: {inert(output, 400)}", err=style == "json" or aside)
+        (say if style == "json" or aside else click.echo)(f"written: {inert(output, 400)}")
 
 
 def _csv(records: Records) -> str:

@@ -47,16 +47,24 @@ CURVES: dict[str, Maker] = {
 
 _OPTIONS = (
     click.option(
-        "--model", metavar="NAME", help="Scores and curve fitted to a network in print, such as resnet110_c10."
+        "--model", metavar="NAME", help="Scores and curve fitted to a published network, such as resnet110_c10."
     ),
-    click.option("--scores", metavar="WORDS", help="uniform (the default), beta(A, B) or softmax(CLASSES, SPREAD)."),
+    click.option(
+        "--scores",
+        metavar="WORDS",
+        help="The distribution of scores: uniform (default), beta(A, B) or softmax(CLASSES, SPREAD).",
+    ),
     click.option(
         "--curve",
         metavar="WORDS",
-        help="calibrated, power(D), logistic(SLOPE, OFFSET), log_log(B0, B1) and other links, or tempered(T).",
+        help="The calibration curve: calibrated, power(D), logistic(SLOPE, OFFSET), log_log(B0, B1) and other links, "
+        "or tempered(T).",
     ),
     click.option(
-        "--error", type=float, metavar="E", help=f"Instead of a curve: s^d of this true error (default {ERROR:g})."
+        "--error",
+        type=float,
+        metavar="E",
+        help=f"Instead of --curve: the curve s^d that has this true error (default {ERROR:g}).",
     ),
 )
 

@@ -14,18 +14,20 @@ from calibrant.cli.scans import loaded, named, scanned, scanning_options
 from calibrant.scale import State
 from calibrant.text import inert
 
-_output = click.option("-o", "--output", required=True, type=click.Path(), help="The state that is written.")
+_output = click.option("-o", "--output", required=True, type=click.Path(), help="The file for the state.")
 
 
-@click.command(short_help="Keep counts of predictions in a small file that adds and subtracts.")
+@click.command(short_help="Save counts of predictions in a small file.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @_output
-@click.option("-m", "--metric", "names", multiple=True, help="A recipe or a composition; give it again for more.")
-@click.option("--by", metavar="COLUMN", help="Also for the rows of each value of this column.")
+@click.option("-m", "--metric", "names", multiple=True, help="A metric; repeatable.")
+@click.option("--by", metavar="COLUMN", help="Also count the rows of each value of this column.")
 @scanning_options
 @reading_options
 def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str | None, **keys: Any) -> None:
-    """Keep what metrics need of the predictions in FILES (files, folders, patterns) in a small file without rows.
+    """Save what metrics need of the predictions in FILES in a small file without rows, a state.
+
+    FILES are files, folders or patterns. States can be added (merge), subtracted (unmerge) and measured.
 
     \b
     Examples:
@@ -34,9 +36,7 @@ def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str |
       calibrant merge monday.state tuesday.state -o week.state
       calibrant measure week.state
 
-    \b
-    The files are read once. Without -m, the usual metrics are kept; their counts in cells of forecasts also answer
-    metrics that are asked later.
+    The files are read once. Without -m, the usual metrics are kept. Their counts also answer many other metrics later.
 
     \b
     Exit status: 0 the state is written, 2 wrong usage, 3 wrong input, 4 the output cannot be written.
@@ -47,11 +47,11 @@ def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str |
     _write(result.state, output)
 
 
-@click.command(short_help="Add states.")
+@click.command(short_help="Add states: the counts of all their rows.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @_output
 def merge(files: tuple[str, ...], output: str) -> None:
-    """Add the states in FILES: the state of all their rows together.
+    """Add the states in FILES. The sum is the state of all their rows together.
 
     \b
     Example:
@@ -61,12 +61,12 @@ def merge(files: tuple[str, ...], output: str) -> None:
     _write(loaded(files), output)
 
 
-@click.command(short_help="Take states away from a state.")
+@click.command(short_help="Subtract states from a state.")
 @click.argument("whole", type=click.Path())
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @_output
 def unmerge(whole: str, files: tuple[str, ...], output: str) -> None:
-    """Take the states in FILES away from the state WHOLE: as if their rows had never been added.
+    """Subtract the states in FILES from the state WHOLE, as if their rows had never been added.
 
     \b
     Example:

@@ -149,20 +149,17 @@ def _opened(store: str, options: dict[str, Any], joins: bool) -> Watch:
     own = {name: value for name, value in options.items() if name in _SETTINGS}
     rules = {name: value for name, value in options.items() if name not in _SETTINGS}
     try:
-        if not os.path.exists(store):
+        known = Watch(store) if os.path.exists(store) else None
+        if known is None or (options and known.is_empty):
             return Watch(store, WatchSettings(**own), Joining(**rules) if joins or rules else None)
-        known = Watch(store)
-        if own and dataclasses.replace(known.settings, **own) != known.settings:
-            raise CalibrationInputError("settings", "of a store cannot be changed", got=", ".join(own))
-        if rules and known.joining is None:
-            return Watch(store, None, Joining(**rules))
-        if rules and known.joining is not None and dataclasses.replace(known.joining, **rules) != known.joining:
-            raise CalibrationInputError("settings", "of a store cannot be changed", got=", ".join(rules))
+        settings, joining = dataclasses.replace(known.settings, **own), known.joining
+        if rules:
+            joining = Joining(**rules) if joining is None else dataclasses.replace(joining, **rules)
+        return Watch(store, settings, joining)
     except CalibrationInputError as error:
         if error.parameter in ("settings", "close_after", "close_at", *_SETTINGS, *options):
             raise click.UsageError(inert(str(error).replace("close_", "--close-"), 400)) from None
         raise
-    return known
 
 
 def _repaired(watched: Watch, path: str) -> str:

@@ -227,7 +227,7 @@ def _square(values: ArrayLike) -> Floats:
 
 def _require_metric(matrix: Floats) -> None:
     """Refuse a matrix that makes no metric."""
-    hint = "pass semidefinite=False to take it as it is"
+    hint = "pass semidefinite=False to use it unchanged"
     slack = 1e-12 * max(1.0, np.abs(matrix).max())
     if not np.allclose(matrix, matrix.T, rtol=0, atol=slack):
         raise CalibrationInputError("mahalanobis", "needs a symmetric matrix", got="one that is not", hint=hint)

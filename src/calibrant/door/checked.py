@@ -37,7 +37,8 @@ class Checked:
     flags: Mapping[str, Ints] = field(default_factory=dict)
     """What was done to the rows, in words, and of how many rows each row says it."""
     origin: Mapping[str, str] = field(default_factory=dict)
-    """The columns of a file that "labels" and "forecasts" were read from; empty where they were given as arrays."""
+    """The columns of a file that "labels" and "forecasts" were read from, and "groups" where a log has rows that belong
+    together; empty where they were given as arrays."""
 
     def __post_init__(self) -> None:
         for name in ("labels", "soft", "weight"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
-from calibrant.binning.bounds import HALF_UNIT, Entries, extreme_orders, outward
+from calibrant.binning.bounds import MEAN_ROOM, Entries, extreme_orders, outward
 from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable
@@ -61,13 +61,24 @@ def logarithmic_within(ladder: Ladder) -> tuple[float, float]:
     >>> [round(end, 5) for end in logarithmic_within(ladder)]
     [0.54754, 0.54754]
     """
-    entries = Entries.of(ladder)
-    failed, ends = entries.counts - entries.hits, []
-    for side, true in ((1, entries.true_outputs[1]), (-1, entries.true_outputs[0])):
+    return log_loss_within(Entries.of(ladder))
+
+
+def log_loss_within(entries: Entries) -> tuple[float, float]:
+    """Between what the mean log loss of the forecasts of entries lies.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([1], [.5]).ladders()
+    >>> [round(end, 5) for end in log_loss_within(Entries.of(ladder))]
+    [0.69315, 0.69315]
+    """
+    failed, n, ends = entries.counts - entries.hits, float(entries.counts.sum()), []
+    for side, end in ((1, 1), (-1, 0)):
+        true, false = entries.true_outputs[end], entries.false_outputs[1 - end]
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = true / entries.hits + side * HALF_UNIT, (entries.outputs - true) / failed - side * HALF_UNIT
+            means = true / entries.hits + side * MEAN_ROOM, false / failed - side * MEAN_ROOM
         happened = _lost(entries, entries.hits, means[0], lambda p: -np.log(p), at_ends=side < 0)
-        ends.append((happened + _lost(entries, failed, means[1], lambda p: -np.log1p(-p), at_ends=side < 0)) / ladder.n)
+        ends.append((happened + _lost(entries, failed, means[1], lambda p: -np.log1p(-p), at_ends=side < 0)) / n)
     return ends[0], ends[1]
 
 

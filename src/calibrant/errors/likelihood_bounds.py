@@ -1,15 +1,66 @@
-"""Bounds of a logistic likelihood whose forecasts are counted in cells: its slope, and how curved it is at least."""
+"""Bounds of a logistic likelihood whose forecasts are counted in cells: gains, slope, curvature, fits nearby."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from calibrant.binning.bounds import HALF_UNIT, Entries
+from calibrant.binning.bounds import MEAN_ROOM, Entries
 from calibrant.door.logs import sigmoid
 from calibrant.kernels.totals import Floats
 
 Range = tuple[Floats, Floats]
 """The least and the largest that something can be."""
+REACH = 8.0
+"""How far one step moves any log-odds, at most: far from the answer a parabola says little."""
+
+
+def fit_distance(entries: Entries, level: float, rise: float) -> tuple[Floats, float] | None:
+    r"""How far the line of the rows can be from a + b logit p, in a and b, and how much likelier it is at most.
+
+    With g for the slope of the likelihood and M for what its curvature exceeds in a box, it is no farther than
+    :math:`r = \sqrt{g^\top M^{-1} g}` in the norm of M, if that still lies in the box, and gains at most r^2 / 2. None
+    where no box is found.
+
+    >>> import calibrant as cal
+    >>> y, p = [1, 0, 0, 1, 1, 0, 0, 1], [.311, .312, .4, .9, .7, .7, .2, .5]
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise(y, p).ladders()
+    >>> away, gain = fit_distance(Entries.of(ladder), -0.1, 0.9)
+    >>> bool((away < 3).all()), gain < 1
+    (True, True)
+    """
+    gradient, box = slope_bounds(entries, level, rise), np.zeros(2)
+    for _ in range(6):
+        curvature = least_curvature(entries, level, rise, box)
+        least, most = np.linalg.eigvalsh(curvature)
+        if not (box <= REACH).all() or not least > 1e-12 * most:
+            break
+        inverse = np.linalg.inv(curvature)
+        corners = [np.array([first, second]) for first in gradient[0] for second in gradient[1]]
+        reach = math.sqrt(max(float(corner @ inverse @ corner) for corner in corners))
+        away = reach * np.sqrt(np.diag(inverse)) * (1 + 1e-9)
+        if (away <= box).all():
+            return away, reach**2 / 2
+        box = 2 * away + 1e-12
+    return None
+
+
+def gain_bounds(entries: Entries, level: float, rise: float) -> tuple[float, float]:
+    r"""Between what the log loss of forecasts less that of expit(a + b logit p) lies, summed.
+
+    Those that happened count ln s - ln p, the others ln(1 - s) - ln(1 - p): by Taylor's formula about their mean, which
+    is known, with the second derivative between bounds. It is 0 where s = p, so bounds are narrow near calibration.
+
+    >>> import calibrant as cal
+    >>> (ladder,) = cal.ADAPTIVE_ECE.refine().summarise([1, 0], [.311, .312]).ladders()
+    >>> low, high = gain_bounds(Entries.of(ladder), 0.0, 0.0)
+    >>> low < -np.log(.311) - np.log(1 - .312) - 2 * np.log(2) < high < low + 1e-4
+    True
+    """
+    happened = _gained(entries, entries.hits, entries.true_outputs, level, rise, 1)
+    failed = _gained(entries, entries.counts - entries.hits, entries.false_outputs, level, rise, -1)
+    return happened[0] + failed[0], happened[1] + failed[1]
 
 
 def slope_bounds(entries: Entries, level: float, rise: float) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -68,12 +119,46 @@ def least_curvature(entries: Entries, level: float, rise: float, box: Floats) ->
     x = _logit(p)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         bent = np.max([np.abs(2 * end - 1) / np.square(end * (1 - end)) for end in (entries.low, entries.high)], axis=0)
-        off = 2 * HALF_UNIT / (p * (1 - p)) + bent * entries.spread[1] / entries.counts / 2
+        off = MEAN_ROOM / (p * (1 - p)) + bent * entries.spread[1] / entries.counts / 2
     off = np.minimum(np.nan_to_num(off, nan=np.inf), odds[1] - odds[0])
     kept = np.clip(off, 1e-12, 0.5)
     matrix = np.array([[(weight * (1 - kept) * x**power).sum() for power in (row, row + 1)] for row in (0, 1)])
     matrix[1, 1] -= (weight * (1 / kept - 1) * np.square(off)).sum()
     return matrix * (1 - 1e-12)
+
+
+def _gained(entries: Entries, counts: Floats, sums: Range, level: float, rise: float, sign: int) -> tuple[float, float]:
+    """What so many forecasts of each entry, of which the sums are known, gain if they happened (1), or did not (-1)."""
+    there = counts > 0
+    n, low, high, most = (each[there] for each in (counts, entries.low, entries.high, entries.spread[1]))
+    least, largest = (np.clip(sums[end][there] / n + (2 * end - 1) * MEAN_ROOM, low, high) for end in (0, 1))
+    middle, half = (least + largest) / 2, (largest - least) / 2
+
+    def logs(p: Floats) -> Range:
+        line = sign * (level + rise * _logit(p))
+        return -np.logaddexp(0.0, -line), np.log(p) if sign > 0 else np.log1p(-p)
+
+    lines = _sorted(*(sign * (level + rise * _logit(p)) for p in (low, high)))
+    chance, opposite = (sigmoid(lines[0]), sigmoid(lines[1])), (sigmoid(-lines[1]), sigmoid(-lines[0]))
+    own = (low, high) if sign > 0 else (1 - high, 1 - low)
+    lean = _sorted(sign * (2 * low - 1), sign * (2 * high - 1))
+    steep = _sorted(1 / np.square(low * (1 - low)), 1 / np.square(high * (1 - high)))
+    bend = _times(_times(_scaled(opposite, rise), steep), _plus(lean, _scaled(chance, -rise)))
+    bend = _plus(bend, (1 / np.square(own[1]), 1 / np.square(own[0])))
+    slope = sign * sigmoid(-sign * (level + rise * _logit(middle))) * rise / (middle * (1 - middle))
+    slope = slope - sign / (middle if sign > 0 else 1 - middle)
+    far = n * (high - least + MEAN_ROOM) * (largest - low + MEAN_ROOM)
+    rest = _times(bend, (np.zeros_like(n), np.minimum(far, most) + n * np.square(half)))
+    mapped, before = logs(middle)
+    value, moved = n * (mapped - before), n * np.abs(slope) * half
+    (first, own_first), (last, own_last) = logs(low), logs(high)
+    limits = _plus(_sorted(first, last), _scaled(_sorted(own_first, own_last), -1.0))
+    room = 1e-14 * n * (1 - mapped - before)
+    ends = (
+        np.maximum(value - moved + rest[0] / 2, n * limits[0]),
+        np.minimum(value + moved + rest[1] / 2, n * limits[1]),
+    )
+    return float((ends[0] - room).sum()), float((ends[1] + room).sum())
 
 
 def _happened(entries: Entries, steep: Range, lean: Range, odds: Range) -> tuple[float, float]:
@@ -82,9 +167,9 @@ def _happened(entries: Entries, steep: Range, lean: Range, odds: Range) -> tuple
     hits, low, high = (each[there] for each in (entries.hits, entries.low, entries.high))
     ends = []
     for side, true in zip((-1, 1), entries.true_outputs, strict=True):
-        mean = np.clip(true[there] / hits + side * HALF_UNIT, low, high)
-        far = hits * (high - mean + 2 * HALF_UNIT) * (mean - low + 2 * HALF_UNIT)
-        most = np.minimum(far, entries.spread[1][there]) + hits * HALF_UNIT**2
+        mean = np.clip(true[there] / hits + side * MEAN_ROOM, low, high)
+        far = hits * (high - mean + MEAN_ROOM) * (mean - low + MEAN_ROOM)
+        most = np.minimum(far, entries.spread[1][there]) + hits * MEAN_ROOM**2
         with np.errstate(over="ignore", invalid="ignore"):
             bends = [steep[1][there] * each[there] * most / 2 for each in lean]
         rest = np.minimum(np.minimum(*bends), 0.0) if side < 0 else np.maximum(np.maximum(*bends), 0.0)
@@ -102,8 +187,8 @@ def _summed(entries: Entries, value: Floats, slope: Floats, bend: Range, limits:
     """
     n = entries.counts
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = n * np.abs(slope) * HALF_UNIT
-        scatter = entries.spread[0], entries.spread[1] + n * HALF_UNIT**2
+        moved = n * np.abs(slope) * MEAN_ROOM
+        scatter = entries.spread[0], entries.spread[1] + n * MEAN_ROOM**2
         rest = _times(bend, scatter)
         low, high = n * value - moved + rest[0] / 2, n * value + moved + rest[1] / 2
     low = np.where(np.isnan(low), n * limits[0], np.maximum(low, n * limits[0]))

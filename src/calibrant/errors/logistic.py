@@ -21,19 +21,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.binning.bounds import HALF_UNIT, Entries
+from calibrant.binning.bounds import MEAN_ROOM, Entries
 from calibrant.binning.running import Ladder
 from calibrant.door.logs import sigmoid
-from calibrant.errors.likelihood_bounds import least_curvature, slope_bounds
+from calibrant.errors.likelihood_bounds import REACH, fit_distance
 from calibrant.errors.statistic import ONE_OUTCOME, Noted, counted
 from calibrant.kernels.totals import Floats
 from calibrant.specification.facts import Facts, declare
 
 ROUNDS = 1000
 """Steps of Newton's method before it is given up."""
-REACH = 8.0
-"""How far one step moves any log-odds, at most: far from the answer a parabola says little."""
 TOLERANCE = 1e-12
+UNFINISHED = "the fit did not converge"
 
 
 def _influence(part: int, held: bool) -> Callable[[Ladder], tuple[float, Floats]]:
@@ -141,7 +140,7 @@ def offset_within(ladder: Ladder) -> tuple[float, float]:
 
     def expected(level: float, side: int) -> float:
         factor = math.expm1(level)
-        means = np.clip(inside.means + side * HALF_UNIT, inside.low, inside.high)
+        means = np.clip(inside.means + side * MEAN_ROOM, inside.low, inside.high)
         bends = [-2 * (1 + factor) * factor / (1 + factor * p) ** 3 for p in (inside.low, inside.high)]
         curved = [bend * spread / 2 for bend in bends for spread in inside.spread]
         rest = np.max(curved, axis=0) if side > 0 else np.min(curved, axis=0)
@@ -183,21 +182,11 @@ def line_within(ladder: Ladder) -> tuple[tuple[float, float], tuple[float, float
         ends = (-math.inf, math.inf) if unknown and _has_both(tied) else (rise, rise)
         return ((-math.inf, math.inf) if ends[0] < ends[1] else (level, level)), ends
     inside = entries.at(np.flatnonzero((ladder.values > 0) & (ladder.values < 1)))
-    gradient, box = slope_bounds(inside, level, rise), np.zeros(2)
-    for _ in range(6):
-        curvature = least_curvature(inside, level, rise, box)
-        least, most = np.linalg.eigvalsh(curvature)
-        if not (box <= REACH).all() or not least > 1e-12 * most:
-            break
-        inverse = np.linalg.inv(curvature)
-        corners = [np.array([first, second]) for first in gradient[0] for second in gradient[1]]
-        reach = math.sqrt(max(float(corner @ inverse @ corner) for corner in corners))
-        away = reach * np.sqrt(np.diag(inverse)) * (1 + 1e-9)
-        if (away <= box).all():
-            first, second = (away + 1e-10 * (1 + abs(np.array([level, rise])))).tolist()
-            return (level - first, level + first), (rise - second, rise + second)
-        box = 2 * away + 1e-12
-    return (-math.inf, math.inf), (-math.inf, math.inf)
+    off = fit_distance(inside, level, rise)
+    if off is None:
+        return (-math.inf, math.inf), (-math.inf, math.inf)
+    first, second = (off[0] + 1e-10 * (1 + abs(np.array([level, rise])))).tolist()
+    return (level - first, level + first), (rise - second, rise + second)
 
 
 def _has_both(ladder: Ladder) -> bool:
@@ -214,8 +203,17 @@ def _tied(ladder: Ladder) -> tuple[Ladder, Entries]:
 
 
 def _line(ladder: Ladder) -> tuple[Noted, Noted]:
-    """Intercept and slope."""
-    odds, counts, hits, note = _finite(ladder)
+    """Intercept and slope of a table."""
+    return line_through(*_finite(ladder))
+
+
+def line_through(odds: Floats, counts: Floats, hits: Floats, note: str = "") -> tuple[Noted, Noted]:
+    """Intercept and slope of outcomes on ascending log-odds, each with the note, or why it has no value.
+
+    >>> level, rise = line_through(np.log([1 / 9, 9]), np.array([4.0, 4.0]), np.array([1.0, 3.0]))
+    >>> round(level, 6) + 0.0, round(rise, 6)
+    (0.0, 0.5)
+    """
     happened, failed = odds[hits > 0], odds[hits < counts]
     nothing = Noted(math.nan, note if not len(odds) else ONE_OUTCOME)
     if not len(happened) or not len(failed):
@@ -235,7 +233,7 @@ def _line(ladder: Ladder) -> tuple[Noted, Noted]:
 
 
 def _noted(coefficient: float, note: str) -> Noted:
-    return Noted(coefficient, "the fit did not converge" if math.isnan(coefficient) else note)
+    return Noted(coefficient, UNFINISHED if math.isnan(coefficient) else note)
 
 
 def _finite(ladder: Ladder) -> tuple[Floats, Floats, Floats, str]:

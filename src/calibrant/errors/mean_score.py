@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import math
 from abc import abstractmethod
@@ -18,7 +19,7 @@ from calibrant.binning.ladder import Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.door.arrays import Array
 from calibrant.door.logs import Softmax
-from calibrant.errors.asking import Asking
+from calibrant.errors.asking import CLASSES, Asking
 from calibrant.errors.bounding import bounded, tied, unavailable, within_of
 from calibrant.errors.isotonic import logarithmic_within, quadratic_within
 from calibrant.exceptions import CalibrationInputError
@@ -30,7 +31,7 @@ from calibrant.selections import Selection, everything
 from calibrant.specification.catalogue import find
 from calibrant.specification.facts import Facts, declare, facts_of
 from calibrant.specification.naming import identity, spoken
-from calibrant.summaries import S, Sums
+from calibrant.summaries import About, S, Sums
 from calibrant.views import View
 
 Score = Callable[[View], Array]
@@ -161,7 +162,16 @@ class MeanScore(OfScores[Scores]):
         sizes = summary.size.value
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.where(summary.infinite.value > 0, np.inf, summary.total.value / sizes)
-        return self.combined(summary.about, values, sizes, self._known)
+        return self.combined(summary.about, values, sizes, self._known, notes=self._notes(summary.about))
+
+    def _notes(self, about: About) -> tuple[str, ...]:
+        """What the score says of two classes, where all of both was asked."""
+        note, coordinates = facts_of(self.score).of_two_classes, facts_of(self.lens).coordinates
+        classes = dict(about.reads).get(CLASSES)
+        if note is None or coordinates is None or classes is None or about.names or about.question != str(self.lens):
+            return ()
+        names = ast.literal_eval(f"({classes},)")
+        return (note,) if len(names) == 2 and coordinates(names) == names else ()
 
     def within(self, table: Forecasts) -> Result:
         """Between what the mean score lies, as the score says; and the middle. Of soft labels more would be needed."""
@@ -216,7 +226,8 @@ def _logarithms(outputs: Array, targets: Array) -> tuple[int, int, int]:
     return kernels.event_scores(outputs, targets, True)
 
 
-_BRIER = _score(2.0, lower_is_better=True, within=quadratic_within)
+_TWICE = "of two classes, this is twice the Brier score of the positive class, which scikit-learn reports"
+_BRIER = dataclasses.replace(_score(2.0, lower_is_better=True, within=quadratic_within), of_two_classes=_TWICE)
 _LOGARITHMIC = _score(math.inf, lower_is_better=True, within=logarithmic_within)
 
 
@@ -224,8 +235,9 @@ _LOGARITHMIC = _score(math.inf, lower_is_better=True, within=logarithmic_within)
 def brier_score(view: View) -> Array:
     r"""Squared distance to the truth, summed over coordinates: :math:`\sum_j (o_j - t_j)^2`.
 
-    For an event, :math:`(p - y)^2`. Each square is rounded once, to a multiple of 2^-52, and these are added exactly:
-    no order of classes changes a bit. Of the softmax of logits it follows from the sums of its row, in floats.
+    For an event, :math:`(p - y)^2`; of two classes twice that, which the result notes. Each square is rounded once, to
+    a multiple of 2^-52, and these are added exactly: no order of classes changes a bit. Of the softmax of logits it
+    follows from the sums of its row, in floats.
 
     >>> import calibrant as cal
     >>> round(cal.BRIER([1, 0], [.9, .2]).value, 10), round(cal.BRIER([1], [[.1, .9]]).value, 10)

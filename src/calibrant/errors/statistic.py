@@ -179,8 +179,9 @@ class TableStatistic(OfEach):
 
     The `statistic` is a function of the table of distinct forecasts (`counted` gives its columns). calibrant has
     `fitted_slope`, `offset_intercept` and `fitted_intercept` in `calibrant.errors.logistic`, `area_under_roc` in
-    `calibrant.errors.roc`, `mean_risk`, `mean_generalised_risk` and `excess_risk` in `calibrant.errors.risk`,
-    `observed_over_expected` and `skill` here. One of your own is a function as well; declare its bounds with `Facts`.
+    `calibrant.errors.roc`, `platt_excess` in `calibrant.errors.platt_excess`, `mean_risk`, `mean_generalised_risk` and
+    `excess_risk` in `calibrant.errors.risk`, `observed_over_expected` and `skill` here. One of your own is a function
+    as well; declare its bounds with `Facts`.
 
     Whole weights are repetition, fractional ones are refused. Soft labels count as shares of outcomes. Without samples
     the number is nan. Where a question has no number, nor has the mean over questions. Asks events only.

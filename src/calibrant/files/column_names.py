@@ -19,6 +19,9 @@ OTHER_FORECASTS = (
 OTHER_PREFIXES = ("prob_", "proba_", "probability_", "y_prob_", "y_proba_", "pred_proba_", "score_")
 """What precedes the class in the names of several columns elsewhere."""
 
+OTHER_MARKS = ("label_", "labels_", "y_true_", "true_", "target_")
+"""What precedes the label in the names of columns of 0 and 1 elsewhere."""
+
 
 def called(names: Iterable[str], known: Sequence[str]) -> list[str]:
     """Those of some names that are known, whatever their case, with blanks or hyphens for underscores.
@@ -38,6 +41,20 @@ def prefixed(names: Iterable[str], prefixes: Sequence[str]) -> dict[str, list[st
     every = list(names)
     columns = {prefix: [name for name in every if name.startswith(prefix)] for prefix in prefixes}
     return {prefix: alike for prefix, alike in columns.items() if len(alike) > 1}
+
+
+def paired(names: Iterable[str]) -> tuple[str, str] | None:
+    """What labels and forecasts begin with, where each of several labels has a column of both.
+
+    >>> paired(["label_cat", "label_dog", "prob_cat", "prob_dog"]), paired(["label", "p_cat", "p_dog"])
+    (('label_', 'prob_'), None)
+    """
+    forecasts = prefixed(names := list(names), ("p_", *OTHER_PREFIXES))
+    for mark, columns in prefixed(names, OTHER_MARKS).items():
+        for prefix, others in forecasts.items():
+            if {name.removeprefix(mark) for name in columns} == {name.removeprefix(prefix) for name in others}:
+                return mark, prefix
+    return None
 
 
 def _plain(name: str) -> str:

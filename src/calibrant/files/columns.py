@@ -26,12 +26,14 @@ class Columns(Mapping[str, Array]):
         read_numbers: Callable[[str], Array] | None = None,
         read_present: Callable[[str, bool], tuple[Array, list[bool]]] | None = None,
         kind: str | None = None,
+        groups: str | None = None,
     ) -> None:
-        """`kind` says, in words, what forecasts a log has that could have been others."""
+        """`kind` says, in words, what forecasts a log has that could have been others; `groups` is a column whose rows
+        belong together, such as the answers to one question."""
         self.source, self.raw, self.read = source, raw, read
         self.read_numbers = read_numbers or read
         self.read_present = read_present
-        self.kind = kind
+        self.kind, self.groups = kind, groups
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)

@@ -15,7 +15,7 @@ from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.options import OPTIONS, LabelOptions, changed
 from calibrant.door.samples import refuse_other_names
 from calibrant.exceptions import CalibrationInputError, nearest
-from calibrant.files.column_names import LABELS, OTHER_FORECASTS, OTHER_LABELS, OTHER_PREFIXES, called, prefixed
+from calibrant.files.column_names import LABELS, OTHER_FORECASTS, OTHER_LABELS, OTHER_PREFIXES, called, paired, prefixed
 from calibrant.files.columns import MULTILABEL, Columns, outcomes, percentages
 from calibrant.files.long_layout import LONG, is_long, widened
 from calibrant.predictions import Predictions
@@ -36,8 +36,8 @@ class Finder:
         self.used: set[str] = set(LONG) if long else set()
         self.scale = 1.0
         """What forecasts are divided by."""
-        self.origin: dict[str, str] = {}
-        """Which columns labels and forecasts were read from."""
+        self.origin: dict[str, str] = {} if arrays.groups is None else {"groups": arrays.groups}
+        """Which columns labels, forecasts and rows that belong together were read from."""
 
     def predictions(
         self,
@@ -89,7 +89,8 @@ class Finder:
             return self._likeliest(self._truth(label), *shortlist, heavy, options)
         truth = self._truth(label)
         forecasts, names, raw = self.forecasts(probs, logits)
-        self._refuse_several_models(forecasts, names, truth)
+        if not options.get("normalize"):
+            self._refuse_several_models(forecasts, names, truth)
         options["classes"] = self._agreed(options["classes"], names)
         make = Predictions.from_logits if raw else Predictions.from_probs
         if forecasts.ndim == 1 and options["classes"] is None:
@@ -116,7 +117,8 @@ class Finder:
 
     def _refuse_several_models(self, forecasts: Array, names: tuple[str, ...] | None, truth: Array) -> None:
         """Refuse forecasts of one event by several models, which are no probabilities of several classes."""
-        if names is None or names == ("0", "1") or truth.dtype.kind not in "iub" or set(np.unique(truth)) - {0, 1}:
+        values = [] if names is None or truth.ndim != 1 else [str(value) for value in np.unique(truth[~absent(truth)])]
+        if names is None or not 0 < len(values) <= 2 or set(values) <= set(names):
             return
         inside = (forecasts >= 0) & (forecasts <= 1)
         if inside.all() and (np.abs(forecasts.sum(axis=1) - 1) > ROW_TOLERANCE).mean() > 0.5:
@@ -124,15 +126,21 @@ class Finder:
             raise CalibrationInputError(
                 str(self.source),
                 "rows of class probabilities must sum to 1",
-                got=f"other sums of {', '.join(every[:5])}, and labels 0 and 1",
+                got=f"other sums of {', '.join(every[:5])}, and labels {' and '.join(values)}",
                 hint=f"if several models forecast one event, choose one with probs={every[0]!r}",
             )
 
     def _is_multilabel(self, probs: str | None) -> bool:
         """Whether rows have a 0 or 1 for each of several labels, rather than one label."""
-        labels = self._after("p_")
-        pairs = probs is None and labels and (self._marks() or set(labels) <= set(self.arrays))
-        return bool(MULTILABEL in self.arrays or pairs) and not any(name in self.arrays for name in LABELS)
+        several = MULTILABEL in self.arrays or (probs is None and self._pairs() is not None)
+        return several and not any(name in self.arrays for name in LABELS)
+
+    def _pairs(self) -> tuple[str, str] | None:
+        """What columns of labels and of forecasts begin with, where there are independent labels."""
+        names, marks = set(self._after("p_")), set(self._marks())
+        pair = ("", "p_") if names and names <= set(self.arrays) else paired(self.arrays)
+        lacking = pair is None and names and marks and not called(self.arrays, OTHER_LABELS)
+        return ("y_", "p_") if names & marks or lacking else pair
 
     def _marks(self) -> list[str]:
         """What follows y_ in the names of columns, of those that name independent labels."""
@@ -163,14 +171,16 @@ class Finder:
         if MULTILABEL in self.arrays:
             truth, (forecasts, names, raw) = self._take(MULTILABEL), self.forecasts(probs, logits)
         else:
-            names, prefix = tuple(self._after("p_")), "y_" if self._marks() else ""
-            every = [f"{start}{name}" for name in (*names, *self._marks()) for start in (prefix, "p_")]
+            mark, prefix = self._pairs() or ("y_", "p_")
+            names = tuple(self._after(prefix))
+            every = dict.fromkeys((*names, *(self._marks() if mark == "y_" else ())))
+            both = [f"{start}{name}" for name in every for start in (mark, prefix)]
             hint = "name the labels with label=... if each row has one"
-            self._require(every, "must have y_<label> and p_<label> of every label", hint)
-            truth = np.column_stack([outcomes(self._take(f"{prefix}{name}")) for name in names])
-            self.origin |= {"labels": f"{prefix}{names[0]} .. {prefix}{names[-1]}"}
-            self.origin |= {"forecasts": f"p_{names[0]} .. p_{names[-1]}"}
-            forecasts = np.column_stack([self._numbers(f"p_{name}") for name in names])
+            self._require(both, "must have y_<label> and p_<label> of every label", hint)
+            truth = np.column_stack([outcomes(self._take(f"{mark}{name}")) for name in names])
+            self.origin |= {"labels": f"{mark}{names[0]} .. {mark}{names[-1]}"}
+            self.origin |= {"forecasts": f"{prefix}{names[0]} .. {prefix}{names[-1]}"}
+            forecasts = np.column_stack([self._numbers(f"{prefix}{name}") for name in names])
         classes = self._agreed(options["classes"], names)
         columns = self.columns(truth)
         return Predictions.from_multilabel(truth, forecasts, logits=raw, classes=classes, **known, **columns)
@@ -196,9 +206,8 @@ class Finder:
         known, classes = self._known(options, heavy, "ignore_index"), options["classes"]
         if classes is None:
             hint = "pass classes=K, the number of all classes, or their names"
-            raise CalibrationInputError(
-                str(self.source), "needs the number of all classes", got="the likeliest", hint=hint
-            )
+            expected = "needs the number of all classes"
+            raise CalibrationInputError(str(self.source), expected, got="the likeliest", hint=hint)
         known |= {"n_classes": int(classes)} if is_whole(classes) else {"classes": classes}
         if not is_whole(classes) and truth.dtype.kind == ids.dtype.kind:
             every = self._by_name(np.append(ids, truth), tuple(map(str, classes)))
@@ -292,9 +301,8 @@ class Finder:
         columns = [self._numbers(name) for name in names]
         for name, column in zip(names, columns, strict=True):
             if column.ndim != 1 or column.dtype.kind not in "fiub":
-                raise CalibrationInputError(
-                    str(self.source), "must have a number a row in each forecast column", got=name
-                )
+                expected = "must have a number a row in each forecast column"
+                raise CalibrationInputError(str(self.source), expected, got=name)
         return np.column_stack(columns), tuple(name[len(prefix) :] for name in names)
 
     def _by_name(self, truth: Array, names: tuple[str, ...] | None) -> Array:
@@ -309,9 +317,8 @@ class Finder:
             indices = np.array([known.get(str(value), 0) for value in values])[places]
             return np.where(gaps, np.nan, indices) if gaps.any() else indices
         if all(name.isdigit() for name in names):
-            raise CalibrationInputError(
-                str(self.source), f"labels must be among the class names {', '.join(names)}", got=unknown[0]
-            )
+            expected = f"labels must be among the class names {', '.join(names)}"
+            raise CalibrationInputError(str(self.source), expected, got=unknown[0])
         return truth
 
     def _take(self, name: str) -> Array:

@@ -49,7 +49,8 @@ def columns_of(samples: list[Any], source: InputFile) -> Columns:
         if isinstance(reason, CalibrationInputError):
             raise
         raise CalibrationInputError(str(source), "must be a log of Inspect", got=str(reason)) from None
-    return Columns(source, columns, lambda name: columns[name], kind=kind)
+    again = "id" if len(np.unique(columns["id"])) < len(samples) else None
+    return Columns(source, columns, lambda name: columns[name], kind=kind, groups=again)
 
 
 def _columns(samples: list[Any], source: InputFile) -> tuple[dict[str, Any], str]:

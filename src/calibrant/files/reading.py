@@ -51,12 +51,13 @@ def read(
     Logs of language models are read as they are: those of lm-evaluation-harness (samples_*.jsonl) where questions have
     given choices, whose log-likelihoods are logits, and those of Inspect (.eval, .json), whose answers have a
     confidence. What questions are about (`subject`, `category`) are columns; a note says what kind of confidence it is.
+    Where a question has several answers, which depend on each other, `origin["groups"]` is the column of its id.
 
     The k likeliest classes alone are in `class_1` .. `class_k` and `prob_1` .. `prob_k`, or in lists (a matrix each)
     `ids` and `probs`; then `classes` is the number of all classes, or their names. Independent labels are in
-    `y_<label>` (0 or 1) and `p_<label>`, or in lists (a matrix each) `multilabel` and `probs`. With a
-    line for each class of each row, they are in `row` (the row's number or name), `class`, `p` and the label, the same
-    on all lines of a row; these lines stand together.
+    `y_<label>` (0 or 1) and `p_<label>`, in pairs of other names such as `label_<label>` and `prob_<label>`, or in
+    lists (a matrix each) `multilabel` and `probs`. With a line for each class of each row, they are in `row` (the row's
+    number or name), `class`, `p` and the label, the same on all lines of a row; these lines stand together.
 
     >>> from calibrant.files.reading import SHIPPED, read
     >>> read(SHIPPED / "fashion_mnist_test.npz")

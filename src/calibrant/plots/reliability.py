@@ -10,16 +10,18 @@ import numpy as np
 from calibrant.binning.contract import Binning
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
+from calibrant.door.kinds import COLUMNS
 from calibrant.door.options import DoorOptions
 from calibrant.errors.asking import Asking
 from calibrant.errors.isotonic import IsotonicError
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.inference.bands import BandMethod, banded
 from calibrant.inference.bin_intervals import HasBinning, calibrated_frequencies, resampled_frequencies
 from calibrant.inference.bootstrap import Bootstrap
 from calibrant.inference.draws import check_level, check_seed
 from calibrant.inference.reliability_curves import Curve, CurveOf, binned
 from calibrant.kernels.totals import Floats
+from calibrant.lenses.events import OneClass
 from calibrant.metric import Metric, checked
 from calibrant.plots import bars, colours
 from calibrant.plots.inputs import OfForecasts, one_event
@@ -32,10 +34,13 @@ from calibrant.result import Result
 @final
 @dataclass(eq=False)
 class ReliabilityDisplay(OfForecasts):
-    """Does what is forecast happen as often as forecast? One bar a bin, as wide as the bin, as high as it came true.
+    """Do outcomes occur as often as predicted? One bar a bin, as wide as the bin, as high as the observed frequency.
 
-    The coloured, hatched part of a bar is the gap between its mean forecast and how often it came true; the dot is at
-    both. Below, how many samples each bin holds. Empty bins are left out.
+    The coloured, hatched part of a bar is the gap between mean prediction and observed frequency; the dot is at both.
+    Below, how many samples each bin holds. Empty bins are left out.
+
+    Of one event, and of two classes, the probability of the event (the second class) is drawn, as scikit-learn's
+    `CalibrationDisplay` does; of more classes, the confidence in the top label.
 
     `intervals` (bins, 2) are the ends of each bin's bootstrap interval, `band` (bins, 2) where a calibrated bin would
     lie at `level`; both bin by bin, not for all bins at once. `curve` is drawn over the bars; where it has a band, that
@@ -71,7 +76,8 @@ class ReliabilityDisplay(OfForecasts):
         y_true: Any,
         y_proba: Any = None,
         *,
-        metric: Metric = ECE,
+        metric: Metric | None = None,
+        pos_label: object = None,
         interval: Bootstrap | None = None,
         consistency: int | None = None,
         level: float = 0.9,
@@ -86,13 +92,18 @@ class ReliabilityDisplay(OfForecasts):
     ) -> Self:
         """Measure and draw: `Predictions`, or labels and probabilities, the truth first.
 
+        The metric is ECE unless another is passed, which is asked as it is. `pos_label` names the class whose
+        probability is drawn; of two classes, it is the second one. Of an event, it is the label in `y_true` that means
+        that the event occurred.
+
         With `interval`, the metric and every bin have a bootstrap interval; with `consistency`, so many redraws of the
         labels make the band of a calibrated model, bin by bin. `curve` is `isotonic` or `smooth`. `band`, a
         `ConfidenceBand` or `ConsistencyBand`, is drawn of the curve, or of the bins where no curve is asked for.
         """
         display = cls.measured(
-            checked(y_true, y_proba, options, cls.from_predictions),
+            checked(_outcomes(y_true, y_proba, pos_label), y_proba, options, cls.from_predictions),
             metric=metric,
+            pos_label=None if np.ndim(y_proba) == 1 else pos_label,
             interval=interval,
             consistency=consistency,
             level=level,
@@ -109,7 +120,8 @@ class ReliabilityDisplay(OfForecasts):
         cls,
         predictions: Predictions,
         *,
-        metric: Metric = ECE,
+        metric: Metric | None = None,
+        pos_label: object = None,
         interval: Bootstrap | None = None,
         consistency: int | None = None,
         level: float = 0.9,
@@ -120,6 +132,7 @@ class ReliabilityDisplay(OfForecasts):
         name: str = "",
     ) -> Self:
         """Measure what is to be drawn, and draw nothing yet."""
+        metric = _asked(metric, predictions, pos_label)
         result = one_event(metric(predictions, interval=interval))
         intervals = None if interval is None else resampled_frequencies(metric, predictions, interval)
         boxes = drawn = ribbon = None
@@ -194,11 +207,43 @@ class ReliabilityDisplay(OfForecasts):
         return panel.fill_between(window.clip(self.ribbon.forecast), low, high, label=self.words, **style)
 
 
+def _outcomes(y_true: Any, y_proba: Any, pos_label: object) -> Any:
+    """Labels of one event as truth values, where it is known which means that the event occurred; else as they are."""
+    if pos_label is None or np.ndim(y_proba) != 1:
+        return y_true
+    labels = np.asarray(y_true)
+    values = np.unique(labels)
+    if len(values) > 2 or pos_label not in values.tolist():
+        got = ", ".join(map(repr, values.tolist()[:5]))
+        raise CalibrationInputError("pos_label", f"must be one of two labels, {pos_label!r} and another", got=got)
+    return labels == pos_label
+
+
+def _asked(metric: Metric | None, predictions: Predictions, pos_label: object) -> Metric:
+    """The metric, about the positive class where there is one."""
+    forecasts, classes = predictions.forecasts, predictions.classes
+    two = len(classes) == 2 and not forecasts.of_events and COLUMNS not in forecasts.lacks
+    if pos_label is None and (metric is not None or not two):
+        return metric or ECE
+    if forecasts.of_events:
+        raise CalibrationInputError("pos_label", "needs probabilities of classes", got=forecasts.words)
+    name = classes[-1] if pos_label is None else str(pos_label)
+    if name not in classes:
+        raise CalibrationInputError("pos_label", "must be a class", got=repr(name), hint=nearest(name, classes))
+    return _asking(metric or ECE, "pos_label").replace(lens=OneClass(name))
+
+
+def _asking(metric: Metric, parameter: str) -> Asking[Any]:
+    """The metric, refused where it asks no lens."""
+    if not isinstance(metric, Asking):
+        raise CalibrationInputError(parameter, "needs a metric that asks a lens", got=metric.name)
+    return metric
+
+
 def _table(metric: Metric, predictions: Predictions) -> Forecasts:
     """The table of distinct forecasts that the metric's lens sees."""
-    if not isinstance(metric, Asking):
-        raise CalibrationInputError("curve", "needs a metric that asks a lens", got=metric.name)
-    return IsotonicError(select=metric.select, lens=metric.lens).summarise(predictions)
+    asking = _asking(metric, "curve")
+    return IsotonicError(select=asking.select, lens=asking.lens).summarise(predictions)
 
 
 def _binning(metric: Metric) -> Binning:

@@ -15,6 +15,8 @@ METHODS: dict[str, type[Recalibrator]] = {
 """The methods by class name."""
 SHORT: dict[str, type[Recalibrator]] = {method.short: method for method in METHODS.values()}
 """The methods by short name."""
+ELSEWHERE = {"sigmoid": "platt(smooth_targets=True)"}
+"""What methods are called in scikit-learn, and how they are spelled here."""
 
 
 def named(name: str) -> type[Recalibrator]:
@@ -25,7 +27,7 @@ def named(name: str) -> type[Recalibrator]:
     """
     method = SHORT.get(name.lower()) or METHODS.get(name)
     if method is None:
-        raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, SHORT))
+        raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, [*SHORT, *ELSEWHERE]))
     return method
 
 
@@ -34,9 +36,11 @@ def spelled(text: str) -> Recalibrator:
 
     >>> spelled("temperature(objective='ece')")
     TemperatureScaling(input='logits', objective='ece', classes=None)
+    >>> spelled("sigmoid").smooth_targets  # scikit-learn's word for Platt scaling
+    True
     """
     try:
-        called = ast.parse(text.strip(), mode="eval").body
+        called = ast.parse(ELSEWHERE.get(text.strip().lower(), text.strip()), mode="eval").body
         name = called.func if isinstance(called, ast.Call) else called
         keywords = called.keywords if isinstance(called, ast.Call) else []
         options = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords}

@@ -294,12 +294,12 @@ class Recalibrator(ABC):
 
     @final
     def as_torch(self) -> Any:
-        """The fitted map as a torch module, for maps of the form softmax(W z + b)."""
+        """The fitted map as a torch module, for maps of the form softmax(W z + b); type and device are the scores'."""
         return export.as_torch(*self.require_affine(), event=self.is_event, takes_logits=self.input == "logits")
 
     @final
     def to_onnx(self, path: str | Path) -> None:
-        """Write the fitted map as an ONNX model, for maps of the form softmax(W z + b); needs the package onnx."""
+        """Write the fitted map as a float32 ONNX model, for maps of the form softmax(W z + b); needs onnx."""
         weight, bias = self.require_affine()
         name, takes_logits = type(self).__name__, self.input == "logits"
         export.to_onnx(path, name, weight, bias, event=self.is_event, takes_logits=takes_logits)

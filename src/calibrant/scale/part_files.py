@@ -40,7 +40,7 @@ class Part:
         """Refuse a file that is another than when it was listed: parts of two files would be counted together."""
         status = os.stat(self.path)
         if (status.st_size, status.st_mtime_ns) != (self.size, self.changed):
-            raise CalibrationInputError(self.path, "must stay as it is while it is read", got="a change")
+            raise CalibrationInputError(self.path, "must not change while it is read", got="a change")
 
 
 def parts(source: str | Path | Sequence[str | Path]) -> list[Part]:

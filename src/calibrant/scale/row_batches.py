@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from calibrant.scale.part_files import Part
 
 NUMBERS = 1 << 21
 """About how many numbers are read at once."""
+MAPPED_NUMBERS = 1 << 24
+"""About how many numbers of a memory map are taken at once: they are not copied."""
+FIRST_NUMBERS = 1 << 16
+"""About how many come first, so that a look at the first rows of a memory map is short."""
 MOST_ROWS = 1 << 18
 CSV_ROWS = 1 << 14
 _STREAMED = (".csv", ".tsv", ".txt")
@@ -185,10 +190,11 @@ def _of_pair(part: Part, name: str) -> Iterator[Batch]:
         raise CalibrationInputError(
             str(labels.source), f"must have {len(values)} rows", got=len(truth), hint=f"as {forecasts.source} has"
         )
-    step = max(1, NUMBERS * len(values) // max(1, values.size))
-    for first in range(0, len(values), step):
-        raw = {"label": truth[first : first + step], name: values[first : first + step]}
-        yield f"rows {first} to {first + len(raw['label']) - 1}", Columns(forecasts.source, raw, raw.__getitem__)
+    wide = max(1, values.size // max(1, len(values)))
+    few, many = (min(max(1, numbers // wide), MOST_ROWS) for numbers in (FIRST_NUMBERS, MAPPED_NUMBERS))
+    for first, last in pairwise([0, *range(few, len(values), many), len(values)] if len(values) else []):
+        raw = {"label": truth[first:last], name: values[first:last]}
+        yield f"rows {first} to {last - 1}", Columns(forecasts.source, raw, raw.__getitem__)
 
 
 def columns_read(there: Sequence[str], part: Part, source: InputFile, names: Sequence[str] | None) -> list[str]:

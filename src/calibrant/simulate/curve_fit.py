@@ -109,9 +109,9 @@ def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILI
     with so many curves to choose from, it too often prefers one of them to perfect calibration.) From scores and
     outcomes, or from `Predictions`. Each family is fitted with b0 alone, b1 alone, and both, on the same data, so that
     criteria can be compared; constant curves (b0) of all families are one model and tie. Perfect calibration, T(s) = s
-    with k = 0, is ranked among them, unless a score of 0 came true or one of 1 did not. Scores of exactly 0 or 1 are
-    left out of the fits. The problems are convex: Newton's method, for the links log and logflip inside a wall where
-    T(s) would leave (0, 1), which is then taken down to 1e-11 of a nat. Both outcomes must occur.
+    with k = 0, is ranked among them, unless an event of score 0 occurred or one of 1 did not. Scores of exactly 0 or 1
+    are left out of the fits. The problems are convex: Newton's method, for the links log and logflip inside a wall
+    where T(s) would leave (0, 1), which is then taken down to 1e-11 of a nat. Both outcomes must occur.
 
     References: Roelofs et al. (2022), eq. 9 and table 2.
 
@@ -128,7 +128,7 @@ def fit_curve(scores: Any, hits: Any = None, *, families: Sequence[str] = FAMILI
         raise CalibrationInputError(
             "hits",
             "must hold both outcomes among scores strictly between 0 and 1 for a curve to be fitted",
-            got=f"{int(y.sum()):,} of {len(y):,} came true",
+            got=f"{int(y.sum()):,} of {len(y):,} occurred",
         )
     fits = [_fitted(family, terms, x, y) for family in families for terms in TERMS]
     if (values == happened)[~inside].all():

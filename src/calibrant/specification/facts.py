@@ -78,6 +78,8 @@ class Facts:
     """Of a score: whether, of hard labels, it is that of the event that came true, at the probability it was given."""
     of_logs: bool = False
     """Of a score: whether, of hard labels and the softmax of logits, it follows from the view's logarithms alone."""
+    of_two_classes: str | None = None
+    """Of a score: what a reader should know of its value where the whole distribution is that of two classes."""
     additive: bool = False
     """Whether the value is a mean over samples of what each of them shows by itself."""
     influence: Callable[[Never], tuple[float, Floats]] | None = None

@@ -15,6 +15,7 @@ OF_ONE_ESTIMATOR = {
     "errors.curve": ("loess",),
     "errors.isotonic": ("isotonic_curve",),
     "errors.logistic": ("fitted_intercept", "fitted_slope", "offset_intercept"),
+    "errors.platt_excess": ("platt_excess",),
     "errors.risk": ("excess_risk", "mean_generalised_risk", "mean_risk"),
     "errors.roc": ("area_under_roc",),
     "errors.statistic": ("observed_over_expected", "skill"),

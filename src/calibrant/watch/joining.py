@@ -145,15 +145,15 @@ def forecast_rows(path: str | Path, joining: Joining) -> ForecastRows:
     scores, names, logits = finder.forecasts(joining.probs, joining.logits)
     if names is None and isinstance(named := finder.class_names(), np.ndarray):
         names = tuple(map(str, named.tolist()))
-    ids = texts(arrays, joining.id)
-    groups = [""] * len(ids) if joining.by is None else texts(arrays, joining.by)
+    ids = texts(arrays, joining.id, "id")
+    groups = [""] * len(ids) if joining.by is None else texts(arrays, joining.by, "by")
     if joining.window is None:
-        times = [_moment(text, arrays.source) for text in texts(arrays, joining.time)]
+        times = [_moment(text, arrays.source) for text in texts(arrays, joining.time, "time")]
         spans = {moment: span(moment, joining.every) for moment in set(times)}
         windows, ends = [spans[moment][0] for moment in times], [spans[moment][1] for moment in times]
         latest = max(times).timestamp()
     else:
-        windows = texts(arrays, joining.window)
+        windows = texts(arrays, joining.window, "window")
         ends, latest = [math.nan] * len(ids), -math.inf
     _require_once(ids, joining.id, arrays.source)
     return ForecastRows(ids, windows, ends, latest, scores, logits, names, groups)
@@ -170,7 +170,7 @@ def label_rows(path: str | Path, joining: Joining) -> tuple[list[str], list[Any]
         raise CalibrationInputError(str(arrays.source), expected, got=got, hint=hint)
     labels = arrays.sparse(known[0])
     present = ~absent(labels)
-    ids = texts(arrays, joining.id)
+    ids = texts(arrays, joining.id, "id")
     pairs = [(name, plain(label)) for name, label, there in zip(ids, labels.tolist(), present, strict=True) if there]
     return [name for name, _ in pairs], [label for _, label in pairs]
 
@@ -188,10 +188,11 @@ def joined(labels: Sequence[Any], scores: Array, logits: bool, names: Sequence[s
     return Finder(arrays).predictions({})
 
 
-def texts(arrays: Columns, name: str) -> list[str]:
+def texts(arrays: Columns, name: str, option: str) -> list[str]:
     """A column as it was written: ids are never read as numbers, of which some are equal."""
     if name not in arrays:
-        raise CalibrationInputError(str(arrays.source), f"must have a column {name!r}", got=nearest(name, arrays))
+        hint = f"say which column it is with --{option}; {nearest(name, arrays)}"
+        raise CalibrationInputError(str(arrays.source), f"must have a column {name!r}", got="none", hint=hint)
     values = arrays.raw[name]
     if not isinstance(values, list):
         values = values.to_pylist() if hasattr(values, "to_pylist") else arrays[name].tolist()

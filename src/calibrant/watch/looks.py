@@ -69,10 +69,11 @@ class Look:
     def changed(self, kind: str) -> list[str]:
         """The classes ("class") or groups ("group") whose forecasts and outcomes do not agree.
 
-        The false discovery rate is at most the level at each look, of groups that are known from the start.
+        The false discovery rate is at most the level at any one look, also if groups keep arriving (`e_bh`).
         """
+        names = [[name for each, name in window.payments if each == kind] for window in self.windows]
         log_e = {name: value for (each, name), value in self.questions.items() if each == kind}
-        return e_bh(log_e, self.settings.level)
+        return e_bh(log_e, arrival_shares(names), self.settings.level)
 
 
 def look(
@@ -159,20 +160,44 @@ def is_scattered(scatter: float, windows: int) -> bool:
     return windows >= FEWEST and scatter > 1 + 4 * math.sqrt(3 / (windows - 1))
 
 
-def e_bh(log_e: Mapping[str, float], level: float) -> list[str]:
-    """The names whose e-values are large, at a false discovery rate of at most the level, however they depend.
+def arrival_shares(windows: Sequence[Sequence[str]]) -> dict[str, float]:
+    """The share of the level that each name gets when it arrives, whatever comes later; together they are at most 1.
 
-    The k largest of K are told, for the largest k at which the k-th is at least K / (k level). The rate is that of one
-    look, of names that were known from the start.
+    Names of the j-th window that has new ones share 1 / (j (j + 1)) evenly: those of the first window one half.
 
-    References: Wang & Ramdas (2022).
+    >>> arrival_shares([["north", "south"], ["north"], ["south", "west"]])
+    {'north': 0.25, 'south': 0.25, 'west': 0.16666666666666666}
+    """
+    shares: dict[str, float] = {}
+    arrivals = 0
+    for names in windows:
+        if new := [name for name in names if name not in shares]:
+            arrivals += 1
+            shares |= dict.fromkeys(new, 1 / (len(new) * arrivals * (arrivals + 1)))
+    return shares
 
-    >>> e_bh({"north": math.log(70), "south": math.log(31), "west": 0.0}, 0.05)
+
+def e_bh(log_e: Mapping[str, float], shares: Mapping[str, float], level: float) -> list[str]:
+    r"""The names whose e-values are large, at a false discovery rate of at most the level, however they depend.
+
+    The k names of the largest share times e-value are told, for the largest k at which the k-th is at least
+    1 / (k level). So a name that is told has 1 / k <= level * share * e-value, and the expected share of names that are
+    told falsely is at most
+
+    .. math:: level \sum_{false} share \cdot E[e] \le level
+
+    Shares are fixed when names arrive, so the rate holds for names that keep arriving. It is that of one look, which
+    may be chosen by what was seen before; it is not that of all names ever told.
+
+    References: Wang & Ramdas (2022); with weights, Ignatiadis, Wang & Ramdas (2024).
+
+    >>> shares = {"north": 0.25, "south": 0.25, "west": 0.1}
+    >>> e_bh({"north": math.log(70), "south": math.log(41), "west": 0.0}, shares, 0.05)
     ['north', 'south']
     """
-    ranked = sorted(log_e, key=lambda name: -log_e[name])
-    least = [math.log(len(ranked) / (rank * level)) for rank in range(1, len(ranked) + 1)]
-    last = max((rank for rank, name in enumerate(ranked, 1) if log_e[name] >= least[rank - 1]), default=0)
+    scaled = {name: value + math.log(shares[name] * level) for name, value in log_e.items()}
+    ranked = sorted(scaled, key=lambda name: -scaled[name])
+    last = max((rank for rank, name in enumerate(ranked, 1) if scaled[name] >= -math.log(rank)), default=0)
     return sorted(ranked[:last])
 
 

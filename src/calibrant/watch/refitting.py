@@ -10,7 +10,6 @@ from typing import final
 
 import numpy as np
 
-from calibrant.binning import cells
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
 from calibrant.kernels.totals import Floats
@@ -70,6 +69,7 @@ def ending_of(path: str | Path) -> str:
 def refitted(counts: CellCounts) -> dict[str, Recalibrator]:
     """Maps of an event's forecasts fitted to counts in cells, as if the forecasts of a cell were at their mean.
 
+    >>> from calibrant.binning import cells
     >>> p = np.array([.1, .3, .6, .9])
     >>> counts = CellCounts(cells.numbers(p), np.full(4, 100.), np.array([20., 40., 70., 95.]), 100 * p)
     >>> {name: method.predict_proba([.3]).round(3).tolist() for name, method in refitted(counts).items()}
@@ -93,17 +93,18 @@ def refitted(counts: CellCounts) -> dict[str, Recalibrator]:
 def log_favour(method: Recalibrator, counts: CellCounts) -> float:
     r"""The logarithm of an e-value for a map g against the forecasts themselves, on windows that it was not fitted to.
 
-    .. math:: \sum_c y_c \min \ln \frac{g(p)}{p} + (n_c - y_c) \min \ln \frac{1 - g(p)}{1 - p}
+    .. math:: \sum_c y_c \delta_c - n_c \ln(1 + m_c (e^{\delta_c} - 1)), \quad
+              \delta_c = \ln \frac{g(m_c)}{1 - g(m_c)} - \ln \frac{m_c}{1 - m_c}
 
-    over the cells, the least of both ends of the cell and its mean forecast. If outcomes happen with the probabilities
-    of the forecasts, independently of each other, the e-value is at least 20 with a chance of at most 1 / 20. No
+    over the cells: the map is taken as the shift of log-odds that it is at the mean forecast m of a cell. That is a bet
+    on rows, of any map, so that the value is at most that of the rows (`RowBets.paid`). If outcomes happen with the
+    probabilities of the forecasts, independently of each other, it is at least 20 with a chance of at most 1 / 20. No
     tolerance enters, and rows must be independent also in a watch of independent windows.
     """
-    ends = np.stack([cells.firsts()[counts.cell], counts.mean, cells.lasts()[counts.cell]])
-    p = np.clip(ends, LEAST, 1 - LEAST)
-    mapped = np.clip(method.predict_proba(p.ravel()).reshape(p.shape), LEAST, 1 - LEAST)
-    happened, failed = np.log(mapped / p).min(axis=0), np.log((1 - mapped) / (1 - p)).min(axis=0)
-    return float((counts.hits * happened + (counts.count - counts.hits) * failed).sum())
+    p = np.clip(counts.mean, LEAST, 1 - LEAST)
+    mapped = np.clip(method.predict_proba(p), LEAST, 1 - LEAST)
+    shift = np.log(mapped / (1 - mapped)) - np.log(p / (1 - p))
+    return float((counts.hits * shift - counts.count * np.log1p(counts.mean * np.expm1(shift))).sum())
 
 
 def repair(fitted_to: State, later: State, level: float) -> Repair:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import math
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
+from calibrant.experiments.running.sealed_database import Connection
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.watch.joining import ForecastRows, Joining, OpenWindow, joined
@@ -18,22 +19,20 @@ from calibrant.watch.watch_store import WatchStore
 
 _CONFLICT = """
 select a.id from arriving a join predictions p on a.id = p.id
-where a.window != p.window or a.forecast != p.forecast or a.part != p.part limit 1
+where a.window_name != p.window_name or a.forecast != p.forecast or a.part != p.part limit 1
 """
 _LATE_ROWS = """
-insert or ignore into late select distinct a.window from arriving a join windows w on a.window = w.name
+insert or ignore into late select distinct a.window_name from arriving a join windows w on a.window_name = w.name
 where a.id not in (select id from predictions)
 """
 _LATE_LABELS = """
-insert or ignore into late select distinct p.window from arriving a join predictions p on a.id = p.id
-join windows w on p.window = w.name left join labels l on a.id = l.id where l.label is null or l.label != a.label
-"""
-_LATEST = """
-insert into latest values ('moment', ?) on conflict do update set moment = max(moment, excluded.moment)
+insert or ignore into late select distinct p.window_name from arriving a join predictions p on a.id = p.id
+join windows w on p.window_name = w.name left join labels l on a.id = l.id where l.label is null or l.label != a.label
 """
 _OPEN = """
-select p.window, max(p.ends), count(*), count(l.id), min(p.rowid) from predictions p left join labels l on p.id = l.id
-where p.window not in (select name from windows) group by p.window
+select p.window_name, max(p.ends), count(*), count(l.id), min(p.rowid)
+from predictions p left join labels l on p.id = l.id
+where p.window_name not in (select name from windows) group by p.window_name
 """
 
 
@@ -43,7 +42,7 @@ class WaitingRows:
     """Rows in a transaction of a store, by the rules by which they are joined."""
 
     store: WatchStore
-    connection: sqlite3.Connection
+    connection: Connection
     joining: Joining
 
     def add_forecasts(self, rows: ForecastRows, source: str) -> None:
@@ -52,11 +51,12 @@ class WaitingRows:
         name = rows.names[0] if rows.names else 0
         joined([name] * len(scores), scores, rows.logits, rows.names, None, (), source)  # refuses what is no forecast
         blobs = [score.tobytes() for score in scores]
-        parts = zip(rows.ids, rows.windows, rows.ends, blobs, rows.groups, strict=True)
-        self._arrive("id text primary key, window text, ends real, forecast blob, part text", parts)
+        ends = [None if math.isnan(end) else end for end in rows.ends]
+        parts = zip(rows.ids, rows.windows, ends, blobs, rows.groups, strict=True)
+        self._arrive("id text primary key, window_name text, ends double, forecast blob, part text", parts)
         kept = self._kept()
         self.connection.execute(
-            "delete from arriving where window in (select name from windows where place < ?)", (kept,)
+            "delete from arriving where window_name in (select name from windows where place < ?)", (kept,)
         )  # too late: their window is closed, and its rows are gone
         for (conflict,) in self.connection.execute(_CONFLICT):
             expected, hint = "must not predict a row again, differently", "ids must differ in all files"
@@ -64,12 +64,14 @@ class WaitingRows:
         self.connection.execute(_LATE_ROWS)
         self.connection.execute("insert or ignore into predictions select * from arriving")
         self.connection.execute("drop table arriving")
-        if math.isfinite(rows.latest):
-            self.connection.execute(_LATEST, (rows.latest,))
+        known = self._latest()
+        if math.isfinite(rows.latest) and not known >= rows.latest:
+            self.connection.execute("insert or replace into latest values ('moment', ?)", (rows.latest,))
 
     def add_labels(self, ids: Sequence[str], labels: Sequence[Any]) -> None:
         """Add labels, or put them in the place of those that their rows have."""
-        self._arrive("id text primary key, label", zip(ids, labels, strict=True))
+        each = dict(zip(ids, labels, strict=True))  # of several labels, the last one
+        self._arrive("id text primary key, label text", ((name, json.dumps(label)) for name, label in each.items()))
         self.connection.execute(_LATE_LABELS)
         (closed,) = self.connection.execute("select count(*) from windows").fetchone()
         self.connection.execute("insert or replace into labels select id, label, ? from arriving", (closed,))
@@ -78,28 +80,28 @@ class WaitingRows:
     def due(self) -> str | None:
         """The first window that is to be closed."""
         records = sorted(self.connection.execute(_OPEN), key=lambda each: each[0] if each[1] is not None else each[4])
-        latest = self.connection.execute("select moment from latest").fetchone()
+        latest = self._latest()
         for place, (name, end, rows, labelled, _) in enumerate(records):
             window = OpenWindow(name, math.nan if end is None else end, rows, labelled)
-            if self.joining.is_due(window, latest[0] if latest else math.nan, newest=place == len(records) - 1):
+            if self.joining.is_due(window, latest, newest=place == len(records) - 1):
                 return str(name)
         return None
 
     def late(self) -> str | None:
         """The first closed window for which something has arrived."""
-        late = self.connection.execute("select min(window) from late").fetchone()[0]
+        late = self.connection.execute("select min(window_name) from late").fetchone()[0]
         if late is not None:
-            self.connection.execute("delete from late where window = ?", (late,))
+            self.connection.execute("delete from late where window_name = ?", (late,))
         return None if late is None else str(late)
 
     def predictions(self, window: str) -> Predictions:
         """The rows of a window that have a label, joined."""
         query = (
             "select p.forecast, p.part, l.label from predictions p left join labels l on p.id = l.id "
-            "where p.window = ? order by p.id"
+            "where p.window_name = ? order by p.id"
         )
         records = [
-            (forecast, part, self.joining.unlabelled if label is None else label)
+            (forecast, part, self.joining.unlabelled if label is None else json.loads(label))
             for forecast, part, label in self.connection.execute(query, (window,))
             if label is not None or self.joining.unlabelled is not None
         ]
@@ -119,16 +121,22 @@ class WaitingRows:
 
     def drop_old(self) -> None:
         """Delete the rows of windows that were closed long ago, and labels that came so long ago and have no row."""
-        self.connection.execute("pragma secure_delete = on")  # what is deleted is overwritten in the file
+        for statement in self.store.database.engine.overwriting:
+            self.connection.execute(statement)
         kept = self._kept()
-        gone = "select id from predictions where window in (select name from windows where place < ?)"
+        gone = "select id from predictions where window_name in (select name from windows where place < ?)"
         self.connection.execute(f"delete from labels where id in ({gone})", (kept,))
         self.connection.execute(
-            "delete from predictions where window in (select name from windows where place < ?)", (kept,)
+            "delete from predictions where window_name in (select name from windows where place < ?)", (kept,)
         )
         self.connection.execute(
             "delete from labels where closed < ? and id not in (select id from predictions)", (kept,)
         )
+
+    def _latest(self) -> float:
+        """The time of the latest prediction; nan before there is one."""
+        latest = self.connection.execute("select moment from latest").fetchone()
+        return latest[0] if latest else math.nan
 
     def _kept(self) -> int:
         """The place of the first closed window whose rows are kept."""
@@ -140,7 +148,7 @@ class WaitingRows:
         self.connection.execute("drop table if exists temp.arriving")
         self.connection.execute(f"create temp table arriving ({columns})")
         places = ", ".join("?" * (columns.count(",") + 1))
-        self.connection.executemany(f"insert or replace into arriving values ({places})", rows)
+        self.connection.executemany(f"insert into arriving values ({places})", rows)
 
     def _like_others(self, rows: ForecastRows, source: str) -> Any:
         """Forecasts in the type of those that came before; refused where they are of other classes or another kind."""

@@ -33,6 +33,10 @@ NOT_GUARANTEED = (
     "The window since which they do not agree is an estimate. Late labels correct the counts and the e-value beside, "
     "and neither raise nor withdraw an alarm.",
 )
+NEXT = (
+    "Next: see below which forecasts moved and since when. Repair them (calibrant watch STORE --repair map.json), or "
+    "change the model and begin anew (--restart)."
+)
 
 
 def watch_page(look: Look, name: str) -> Page:
@@ -44,13 +48,13 @@ def watch_page(look: Look, name: str) -> Page:
     'No window is closed yet: there is no evidence.'
     """
     tone = "unsure" if not look.windows or remarks(look) else "good"
-    gap = gap_sentence(look)
+    gap, following = gap_sentence(look), [] if look.alarm is None else [NEXT]
     sections = [_evidence(look), _gaps(look), _forecasts(look)] if look.windows else []
     kinds = [_questions(look, kind) for kind in ("class", "group") if any(each == kind for each, _ in look.questions)]
     return Page(
         title=f"Watch of {inert(name, 120)}",
         verdict=headline(look),
-        supporting=[*([] if gap is None else [gap]), *remarks(look)],
+        supporting=[*([] if gap is None else [gap]), *remarks(look), *following],
         tone="poor" if look.alarm is not None else tone,
         sections=[Section("limits", "What is not guaranteed", NOT_GUARANTEED), *sections, *kinds, _methods(look)],
         footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
@@ -87,21 +91,22 @@ def _gaps(look: Look) -> Section:
 
 
 def _forecasts(look: Look) -> Section:
-    """By how much the odds of forecasts are shifted, since the change or over all windows."""
+    """How many more outcomes there were than forecast, since the change or over all windows."""
     start = look.since or 0
     lessons = np.sum([window.payments[OVERALL].lesson["rows"] for window in look.windows[start:]], axis=0)
     edges = [0.0, *CUTS, 1.0]
     rows: list[tuple[Cell, ...]] = []
     for low, high, (residual, variance, *_) in zip(edges[:-1], edges[1:], lessons.tolist(), strict=True):
         if variance > 0:
-            rows.append((f"{low:.4g} to {high:.4g}", residual / variance, 1 / math.sqrt(variance), residual))
-    header = ("forecasts", "shift of log-odds", "standard error", "more outcomes than forecast")
+            rows.append((f"{low:.4g} to {high:.4g}", residual, math.sqrt(variance)))
+    header = ("forecasts", "outcomes more than forecast", "standard deviation if calibrated")
     since = inert(look.windows[start].name, 60)
     words = (
-        f"Windows since {since}. The shift is that of one Newton step; it and its standard error describe what was "
-        "seen and are no test."
+        f"Windows since {since}: how many more outcomes there were than forecast, and how far this would scatter by "
+        "chance. It describes what was seen and is no test."
     )
-    return Section("forecasts", "Which forecasts moved", (words,), (), (PageTable(header, rows, "Forecasts"),))
+    grid = PageTable(header, rows, "Forecasts", digits=1)
+    return Section("forecasts", "Which forecasts moved", (words,), (), (grid,))
 
 
 def _questions(look: Look, kind: str) -> Section:
@@ -114,7 +119,8 @@ def _questions(look: Look, kind: str) -> Section:
     ]
     title = {"class": "Classes", "group": "Groups"}[kind]
     words = (
-        f"At this look, the false discovery rate is at most {look.settings.level:g} (e-BH). They raise no alarm alone."
+        f"At any one look, the false discovery rate is at most {look.settings.level:g} (e-BH; those that arrive later "
+        "have smaller shares of it). They raise no alarm alone."
     )
     return Section(f"{kind}-values", title, (words,), (), (PageTable((kind, "e-value", ""), rows, title),))
 
@@ -147,6 +153,6 @@ def _drawn(identity: str, values: Floats, axis: str, title: str, limit: tuple[fl
         plane.height,
         plane.frame("window", axis),
         plane.line([(0.0, height), (plane.x[1], height)], class_="diagonal"),
-        element("text", words, x=plane.left + 6, y=plane.up(height) - 5, class_="tick start strong"),
+        element("text", words, x=plane.across(plane.x[1]) - 6, y=plane.up(height) - 5, class_="tick end strong"),
         plane.line(points, class_="series s0"),
     )

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from calibrant.report.quoting import counted
 from calibrant.result import Interval
 from calibrant.specification.encoding import number
 from calibrant.text import inert
-from calibrant.watch.confidence_sequences import mean_gap_sequence
+from calibrant.watch.confidence_sequences import mean_gap_sequence, window_gap_sequence
 from calibrant.watch.looks import Look
 
 LEVEL = 0.95
@@ -34,7 +36,8 @@ def headline(look: Look) -> str:
     if look.alarm is None or look.since is None:
         return f"No alarm: e-value {now} ({limit}) {after}."
     raised, began = (inert(look.windows[place].name, 60) for place in (look.alarm, look.since))
-    verdict = f"Alarm: forecasts and outcomes do not agree, likely since {began}; raised by {raised}"
+    start = f"from the first window on, {began}" if look.since == 0 else f"since {began}"
+    verdict = f"Alarm: forecasts and outcomes do not agree, likely {start}; raised by {raised}"
     return f"{verdict}, e-value {now} ({limit}) {after}."
 
 
@@ -61,19 +64,26 @@ def remarks(look: Look) -> list[str]:
 
 def gap_sentence(look: Look) -> str | None:
     """The mean gap of all windows with its interval; None where there is none."""
-    interval = _gap_interval(look)
-    if interval is None:
+    gap = _mean_gap(look)
+    if gap is None:
         return None
-    n, hits, total = totals(look)
+    value, interval = gap
     ends = " to ".join(_side(end) for end in (interval.low, interval.high))
-    return f"Forecasts are {_side((total - hits) / n)} outcomes on average (95% confidence sequence: {ends})."
+    over = {"rows": "on average", "windows": "on average over windows, each of which counts alike"}
+    return f"Forecasts are {_side(value)} outcomes {over[look.settings.independent]} (95% confidence sequence: {ends})."
 
 
-def _gap_interval(look: Look) -> Interval | None:
-    """The interval of the mean gap; None where windows may move together, or do: none is known then."""
-    if not look.windows or look.settings.independent != "rows" or look.moves_together:
+def _mean_gap(look: Look) -> tuple[float, Interval] | None:
+    """The mean gap, over rows or windows, and its interval; None where rows are taken as independent and are not."""
+    if not look.windows or (look.settings.independent == "rows" and look.moves_together):
         return None
-    return mean_gap_sequence(*totals(look), LEVEL)
+    if look.settings.independent == "rows":
+        n, hits, total = totals(look)
+        return (total - hits) / n, mean_gap_sequence(n, hits, total, LEVEL)
+    forecasts, frequencies = (
+        np.array([getattr(window, part) / window.n for window in look.windows]) for part in ("total", "hits")
+    )
+    return float((forecasts - frequencies).mean()), window_gap_sequence(forecasts, frequencies, LEVEL)
 
 
 def _side(gap: float) -> str:
@@ -88,8 +98,7 @@ def totals(look: Look) -> tuple[int, float, float]:
 
 def document(look: Look, lines: Sequence[str] = ()) -> dict[str, Any]:
     """All of it, ready for JSON; `lines` say what happened in this run."""
-    n, hits, total = totals(look)
-    gap = _gap_interval(look)
+    gap = _mean_gap(look)
     names = [window.name for window in look.windows]
     return {
         "status": headline(look),
@@ -102,10 +111,8 @@ def document(look: Look, lines: Sequence[str] = ()) -> dict[str, Any]:
         "independent": look.settings.independent,
         "tolerance": look.settings.tolerance,
         "windows": len(names),
-        "rows": n,
-        "mean_gap": None
-        if gap is None
-        else {"value": (total - hits) / n, "low": gap.low, "high": gap.high, "level": gap.level},
+        "rows": totals(look)[0],
+        "mean_gap": None if gap is None else {"value": gap[0], "low": gap[1].low, "high": gap[1].high, "level": LEVEL},
         "moves_together": look.moves_together,
         "classes": look.changed("class"),
         "groups": look.changed("group"),

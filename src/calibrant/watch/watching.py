@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import final
 
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.experiments.running.sealed_database import Connection
 from calibrant.scale import State
 from calibrant.watch.closed_windows import ClosedWindow, Memories, WatchSettings, watch_state
 from calibrant.watch.joining import Joining, forecast_rows, label_rows
@@ -26,8 +26,8 @@ from calibrant.watch.watch_store import LogLine, WatchStore
 class Watch:
     """A model in use: its windows, the evidence against its calibration, and an alarm that stays valid at every look.
 
-    A store that is not there is made, by these settings; one that is there has its own. Files of predictions and
-    labels are read with `joining`; without it, windows come as states (`append`).
+    A store that is not there is made, by these settings; one that has taken something keeps its own. Files of
+    predictions and labels are read with `joining`; without it, windows come as states (`append`).
 
     >>> import pathlib, tempfile, numpy as np, calibrant as cal
     >>> folder, rng = tempfile.TemporaryDirectory(), np.random.default_rng(0)
@@ -57,6 +57,12 @@ class Watch:
         self.joining = None if rules is None else Joining(**rules)
         self._lines: list[LogLine] = []
         self._memories = Memories()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was taken yet, so that the settings may still be others."""
+        with self.store.reading() as connection:
+            return self.store.is_empty(connection)
 
     def read_predictions(self, path: str | Path) -> bool:
         """Take the predictions of a file; whether its content is new. What is refused leaves nothing behind."""
@@ -187,7 +193,7 @@ class Watch:
             lines.append(line)
         return True
 
-    def _put(self, connection: sqlite3.Connection, name: str, state: State) -> LogLine | None:
+    def _put(self, connection: Connection, name: str, state: State) -> LogLine | None:
         """A window, or a correction of it, in the store and in the log; None where it is as it was."""
         self._refresh(connection)
         names, data = self.store.names(connection), state.to_bytes()
@@ -213,13 +219,13 @@ class Watch:
         self.store.write(connection, line)
         return line
 
-    def _move(self, connection: sqlite3.Connection, place: int, windows: int, change: Callable[[State], State]) -> None:
+    def _move(self, connection: Connection, place: int, windows: int, change: Callable[[State], State]) -> None:
         """Change all sums that hold a window."""
         for node in above(place, windows):
             total = change(State.from_bytes(self.store.node(connection, *node)))
             self.store.put_node(connection, *node, total.to_bytes() if total.n else b"")
 
-    def _refresh(self, connection: sqlite3.Connection) -> None:
+    def _refresh(self, connection: Connection) -> None:
         """Know the log as it is now, and what the next bets are learnt from."""
         (count,) = connection.execute("select count(*) from log").fetchone()
         if count != len(self._lines):

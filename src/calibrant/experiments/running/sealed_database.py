@@ -1,4 +1,4 @@
-"""The sealed database: tables in SQLite whose rows carry a checksum each, so that damage is not taken for a number.
+"""The sealed database: tables whose rows carry a checksum each, so that damage is not taken for a number.
 
 A tally of each table, its number of rows and what their checksums come to together, tells when a row is lost. Tables
 that version 0.1 wrote have neither; they are read as they are, and sealed when they are written to.
@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, final
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.caching import cached_property
@@ -41,11 +41,88 @@ class DamagedStoreError(CalibrationInputError):
         super().__init__(str(path), "must be as it was written", got=got, hint=hint)
 
 
+class Connection(Protocol):
+    """What is asked of a connection to a database, as `sqlite3` has it."""
+
+    def execute(self, statement: str, values: Any = ..., /) -> Any:
+        """The rows that a statement gives: a cursor."""
+
+    def executemany(self, statement: str, values: Any, /) -> Any:
+        """A statement, once for each row of values."""
+
+    def close(self) -> None:
+        """End it."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether there is something to take back."""
+
+
+class Engine(Protocol):
+    """What keeps tables in a file: how it is reached, and what it may say."""
+
+    @property
+    def beginning(self) -> str:
+        """The statement that begins a transaction which writes."""
+
+    @property
+    def beside(self) -> str:
+        """The ending of the file beside the database that holds what was written last."""
+
+    @property
+    def prepared(self) -> Sequence[str]:
+        """The statements by which a new file is prepared."""
+
+    @property
+    def overwriting(self) -> Sequence[str]:
+        """The statements after which a connection overwrites what it deletes, where the engine can."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What it raises."""
+
+    def connect(self, path: Path) -> Connection:
+        """A connection to a file, which is made where it is not there."""
+
+    def trouble(self, error: Exception) -> int | None:
+        """The system's number of what befell a database that is whole; None where it is damaged."""
+
+
+@final
+class SQLite:
+    """The engine that Python brings with it."""
+
+    beginning, beside, errors = "begin immediate", "-wal", (sqlite3.Error,)
+    prepared = ("pragma journal_mode = wal",)
+    overwriting = ("pragma secure_delete = on",)
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """A connection whose commits are on the disk."""
+        database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        try:
+            database.execute("pragma synchronous = full")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def trouble(self, error: Exception) -> int | None:
+        """What the system calls it; None where the file is damaged."""
+        return _TROUBLE.get("_".join((getattr(error, "sqlite_errorname", None) or "").split("_")[:2]))
+
+
 class SealedDatabase:
     """Tables by name, each with the columns that are its key."""
 
-    def __init__(self, path: Path, schema: Mapping[str, str], keys: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: Mapping[str, str],
+        keys: Mapping[str, tuple[str, ...]],
+        engine: Engine | None = None,
+    ) -> None:
         self.path, self.schema, self.keys = path, schema, keys
+        self.engine: Engine = SQLite() if engine is None else engine
         self._is_sealed = False
 
     @cached_property
@@ -69,7 +146,8 @@ class SealedDatabase:
         while True:
             try:
                 with self._connected(self.path) as database:
-                    database.execute("pragma journal_mode = wal")
+                    for statement in self.engine.prepared:
+                        database.execute(statement)
                 with self.writing():
                     return
             except OSError as error:
@@ -78,26 +156,26 @@ class SealedDatabase:
                 time.sleep(0.05)
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """A connection that reads; of a place that cannot be written to, it reads a copy."""
         if self.is_writable:
             with self._connected(self.path) as database:
                 database.execute("begin")  # rows and tallies of one moment
                 yield database
             return
-        with tempfile.TemporaryDirectory() as folder:  # SQLite would write a file beside the database to read it
-            for name in (self.path.name, f"{self.path.name}-wal"):
+        with tempfile.TemporaryDirectory() as folder:  # to read, an engine would write a file beside the database
+            for name in (self.path.name, f"{self.path.name}{self.engine.beside}"):
                 if (self.path.parent / name).exists():
                     shutil.copyfile(self.path.parent / name, Path(folder, name))
             with self._connected(Path(folder, self.path.name)) as database:
                 yield database
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Connection]:
         """One transaction: all of it, or nothing."""
         with self._connected(self.path) as database:
             try:
-                database.execute("begin immediate")
+                database.execute(self.engine.beginning)
                 if not self._is_sealed:
                     self._seal(database)
                 yield database
@@ -108,7 +186,7 @@ class SealedDatabase:
                     database.execute("rollback")
                 raise
 
-    def rows(self, database: sqlite3.Connection, table: str, **asked: Any) -> list[Record]:
+    def rows(self, database: Connection, table: str, **asked: Any) -> list[Record]:
         """The rows of a table that have these values; a damaged one is refused, and so is a table that lost some."""
         where = f"where {' and '.join(f'{name} = ?' for name in asked)}" if asked else ""
         cursor = database.execute(f"select * from {table} {where}", tuple(asked.values()))
@@ -126,7 +204,7 @@ class SealedDatabase:
                 raise DamagedStoreError(self.path, f"a damaged row of {table}")
         return records
 
-    def put(self, database: sqlite3.Connection, table: str, record: Record) -> None:
+    def put(self, database: Connection, table: str, record: Record) -> None:
         """Write a row, in the place of the one that has its key."""
         keys = self.keys[table]
         where = " and ".join(f"{name} = ?" for name in keys)
@@ -139,7 +217,7 @@ class SealedDatabase:
         )
         self._count(database, table, [seal for (seal,) in before], [sealed["seal"]])
 
-    def remove(self, database: sqlite3.Connection, table: str, where: str, values: Sequence[Any]) -> None:
+    def remove(self, database: Connection, table: str, where: str, values: Sequence[Any]) -> None:
         """Take the rows of a table that fulfil a condition out of it."""
         seals = [seal for (seal,) in database.execute(f"select seal from {table} where {where}", tuple(values))]
         database.execute(f"delete from {table} where {where}", tuple(values))
@@ -166,7 +244,7 @@ class SealedDatabase:
         self.path.rename(aside)
         return aside
 
-    def _seal(self, database: sqlite3.Connection) -> None:
+    def _seal(self, database: Connection) -> None:
         """Make what is missing; rows of version 0.1 get the columns of this one, and a seal."""
         for statement in (*self.schema.values(), _TALLIES):
             database.execute(statement)
@@ -179,17 +257,17 @@ class SealedDatabase:
                 for record in records:
                     self.put(database, table, record)
 
-    def _count(self, database: sqlite3.Connection, table: str, gone: list[str], come: list[str]) -> None:
+    def _count(self, database: Connection, table: str, gone: list[str], come: list[str]) -> None:
         rows, total = self._tally(database, table)
         total ^= _together([*gone, *come])
         tally = (table, rows + len(come) - len(gone), f"{total:x}")
         database.execute("insert or replace into tallies values (?, ?, ?)", tally)
 
-    def _require_tally(self, database: sqlite3.Connection, table: str, seals: list[Any]) -> None:
+    def _require_tally(self, database: Connection, table: str, seals: list[Any]) -> None:
         if self._tally(database, table) != (len(seals), _together(seals)):
             raise DamagedStoreError(self.path, f"{len(seals)} rows of {table} that are not those written")
 
-    def _tally(self, database: sqlite3.Connection, table: str) -> tuple[int, int]:
+    def _tally(self, database: Connection, table: str) -> tuple[int, int]:
         tally = database.execute("select rows, total from tallies where name = ?", (table,)).fetchone()
         try:
             return (0, 0) if tally is None else (int(tally[0]), int(tally[1], 16))
@@ -197,17 +275,16 @@ class SealedDatabase:
             raise DamagedStoreError(self.path, f"a damaged tally of {table}") from None
 
     @contextmanager
-    def _connected(self, path: Path) -> Iterator[sqlite3.Connection]:
-        """A connection; what SQLite refuses is the trouble of the system, or damage."""
-        database: sqlite3.Connection | None = None
+    def _connected(self, path: Path) -> Iterator[Connection]:
+        """A connection; what the engine refuses is the trouble of the system, or damage."""
+        database: Connection | None = None
         try:
-            database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            database.execute("pragma synchronous = full")
+            database = self.engine.connect(path)
             yield database
-        except sqlite3.Error as reason:
-            name = "_".join((getattr(reason, "sqlite_errorname", None) or "").split("_")[:2])
-            if name in _TROUBLE and not (name == "SQLITE_READONLY" and self.is_writable):
-                raise OSError(_TROUBLE[name], str(reason), str(self.path)) from reason
+        except self.engine.errors as reason:
+            number = self.engine.trouble(reason)
+            if number is not None and not (number == errno.EROFS and self.is_writable):
+                raise OSError(number, str(reason), str(self.path)) from reason
             raise DamagedStoreError(self.path, str(reason)) from reason
         except UnicodeDecodeError as reason:  # what SQLite wanted to say of damaged text
             raise DamagedStoreError(self.path, str(reason)) from reason

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import json
-import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any
 from calibrant.checks import number
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.running.claim_owners import is_dead
-from calibrant.experiments.running.sealed_database import DamagedStoreError, Record, SealedDatabase
+from calibrant.experiments.running.sealed_database import Connection, DamagedStoreError, Record, SealedDatabase
 from calibrant.experiments.training.trial_outcomes import Outcome, read_outcome, sweep
 from calibrant.experiments.training.trials import Trial
 
@@ -152,7 +151,7 @@ class Store:
             for record in known.values():
                 self._change(database, record, wanted=0)
 
-    def _change(self, database: sqlite3.Connection, record: Record, **changes: Any) -> None:
+    def _change(self, database: Connection, record: Record, **changes: Any) -> None:
         """Write a trial's row with some values changed, if any is."""
         if any(record.get(name, ...) != value for name, value in changes.items()):
             self.database.put(database, "trials", {**record, **changes})
@@ -195,7 +194,7 @@ class Store:
                 return Trial.from_json(record["description"])
         return None
 
-    def _void(self, database: sqlite3.Connection) -> None:
+    def _void(self, database: Connection) -> None:
         """Trials whose claims have stayed as they are for a lease, or whose owners have ended, wait again."""
         running = self.database.rows(database, "trials", state=RUNNING)
         for record in running:
@@ -207,7 +206,7 @@ class Store:
             if time.monotonic() - since > self.lease or is_dead(record["owner"], self.folder):
                 self._change(database, record, state=WAITING, owner=None)
 
-    def _own(self, database: sqlite3.Connection, trial: str, owner: str) -> list[Record]:
+    def _own(self, database: Connection, trial: str, owner: str) -> list[Record]:
         """A trial's row, where the trial is this owner's."""
         return self.database.rows(database, "trials", id=trial, owner=owner)
 
