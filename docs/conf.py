@@ -11,7 +11,6 @@ import importlib.util
 import inspect
 import re
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import calibrant
@@ -107,17 +106,6 @@ def setup(app: Any) -> None:
     app.connect("source-read", _closed_up)
     app.connect("autodoc-skip-member", _is_no_member)
     app.connect("autodoc-process-signature", _by_name)
-    app.connect("build-finished", _sample_report)
-
-
-def _sample_report(app: Any, exception: Exception | None) -> None:
-    """The page of the shipped predictions, beside the pages of the documentation."""
-    from calibrant.files import SHIPPED, read
-    from calibrant.report import Report
-
-    if exception is None and app.builder.format == "html":
-        predictions = read(SHIPPED / "fashion_mnist_test.npz")
-        Report.of(predictions, name="a network on Fashion-MNIST").save(Path(app.outdir, "sample_report.html"))
 
 
 def _sample_report(app: Any, failure: Exception | None) -> None:
