@@ -463,6 +463,19 @@ def test_no_interval_of_the_recalibration_table_leaves_out_its_value():
         assert all(low <= value <= high for value, low, high in ends)
 
 
+def test_an_interval_that_ends_at_its_value_is_explained_beside_it():
+    section = repair_section(Subject(classes(600, sharp=3.0), "m"))
+    names = section.grids[0].header[1::3]
+    ending = {f"{name} ({row[0]})" for row in section.grids[0].rows
+              for name, value, low, high in zip(names, row[1::3], row[2::3], row[3::3], strict=True)
+              if high == value > low}  # fmt: skip
+    assert ending
+    (sentence,) = (text for text in section.paragraphs if "ends at the value itself" in text)
+    assert all(name in sentence for name in ending)
+    far = family_section(Subject(classes(600, sharp=3.0), "m"))
+    assert not any("ends at the value itself" in text for text in far.paragraphs)
+
+
 def test_no_interval_of_an_error_goes_beyond_one(fewer):
     rng = np.random.default_rng(0)
     predictions = Predictions.from_probs(rng.integers(0, 7, 19), np.eye(7)[rng.integers(0, 7, 19)])

@@ -11,6 +11,7 @@ from calibrant.report.question import Question
 from calibrant.report.quoting import counted, ends_at_value, points
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
+from calibrant.result import Result
 from calibrant.text import p_value
 
 
@@ -27,7 +28,7 @@ def repair_section(subject: Subject) -> Section:
         f"Methods were cross-fitted in 5 folds (n = {n:,}{some}): each row is recalibrated by a fit on the other "
         f"folds.{' Each label was recalibrated by itself.' if subject.together else ''}",
         *_infinite(choice),
-        *ends_at_value({f"ECE ({_worded(name)})": choice.table[name]["ECE"] for name in choice.ranking}),
+        *ends_at_value(_results(choice)),
         *(f"{method} could not be fitted: {reason}." for method, reason in choice.failures.items()),
     ]
     lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
@@ -108,6 +109,12 @@ def _infinite(choice: Choice) -> list[str]:
         "probability 0."
         for name, count in choice.infinite.items()
     ]
+
+
+def _results(choice: Choice) -> dict[str, Result]:
+    """All results of the table of methods, by metric and method."""
+    rows = {_worded(method): choice.table[method] for method in choice.ranking}
+    return {f"{name} ({method})": result for method, row in rows.items() for name, result in row.items()}
 
 
 def _methods(choice: Choice, n: int) -> PageTable:
