@@ -17,6 +17,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
+from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.page import PageTable
 from calibrant.report.sections.choices import choices_section
@@ -265,9 +266,9 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
     size, shift = 100 * cal.MCS(predictions).value, -cal.INTERCEPT(predictions).value
     expected = f"Forecasts are too high by {size:.1f} points on average, by a shift of the log-odds of {shift:.2f}"
     assert conclusion.sentence.startswith(f"{expected}, more than noise (p ")
-    repair = subject.choice.best.replace("_", " ")
+    repair = in_words(subject.choice.best)
     before, after = re.search(
-        rf"Recalibrate with the {repair} method: .* ECE goes from (\S+) to (\S+) points", conclusion.action
+        rf"Recalibrate by {repair}: .* ECE goes from (\S+) to (\S+) points", conclusion.action
     ).groups()
     assert float(after) < float(before) / 2
     assert subject.choice.best != "temperature"
@@ -331,7 +332,7 @@ def test_the_chosen_repair_is_named_with_what_it_does():
     best = subject.choice.best
     before, after = (100 * subject.choice.table[name]["ECE"].value for name in (UNCHANGED, best))
     assert after < before / 2
-    expected = f"Recalibrate with the {best} method: on rows left out of the fit, ECE goes from {before:.1f} to "
+    expected = f"Recalibrate by {in_words(best)}: on rows left out of the fit, ECE goes from {before:.1f} to "
     assert verdict(subject).action.startswith(f"{expected}{after:.1f} points")
 
 
@@ -343,7 +344,7 @@ def test_one_action_is_recommended_and_the_section_on_recalibration_says_the_sam
         assert report.page.action in (recommendation(subject), "Collect more labelled rows; until then, keep the "
                                       "probabilities.")  # fmt: skip
         words = " ".join(text for section in report.page.sections for text in section.paragraphs)
-        assert words.count("Recalibrate with") == report.page.action.count("Recalibrate with") == subject.is_changed
+        assert words.count("Recalibrate by") == report.page.action.count("Recalibrate by") == subject.is_changed
 
 
 def test_the_first_screen_has_three_numbers_with_intervals_and_says_whether_limits_hold():

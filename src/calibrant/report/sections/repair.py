@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from calibrant.recalibrate.choice import LEVEL, UNCHANGED, Choice
+from calibrant.recalibrate.methods import in_words
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.question import Question
@@ -68,7 +69,7 @@ def recommendation(subject: Subject) -> str:
     if choice.best == UNCHANGED:
         loss = _loss(before["log loss"].value)
         return f"Keep the probabilities: no method clearly lowers the log loss ({loss}) on rows it was not fitted on."
-    name = f"Recalibrate with the {_worded(choice.best)} method"
+    name = f"Recalibrate by {in_words(choice.best)}"
     losses = " to ".join(_loss(results["log loss"].value) for results in (before, after))
     if not after["ECE"].value < before["ECE"].value:
         return f"{name}: on rows left out of the fit, the log loss goes from {losses}."
