@@ -7,8 +7,29 @@ from typing import Any
 
 from scipy.stats import binom
 
-from calibrant.experiments.findings.claims import HOLDS, LEVEL, Claim, Judgement, OutOfReach, counted
+from calibrant.experiments.findings.claims import (
+    CONTRADICTED,
+    HOLDS,
+    LEVEL,
+    UNDECIDED,
+    UNTESTABLE,
+    Claim,
+    Judgement,
+    OutOfReach,
+    counted,
+)
 
+VERDICT_WORDS = {
+    HOLDS: "holds here", CONTRADICTED: "is contradicted here", UNDECIDED: "stays undecided here",
+    UNTESTABLE: "cannot be tested here",
+}  # fmt: skip
+"""Verdicts as the end of a sentence."""
+AFTERWARDS = (
+    "The rules were written after results of earlier runs had been",
+    "seen, so a verdict is a description of these data and no test that was planned before them.",
+)
+BEFOREHAND = ("The rules were written before these networks", "were trained.")
+"""When the rules of a page were written."""
 TOO_OFTEN = 0.001
 """A rule that says "holds" of false data so often that chance would do it this rarely is above its level."""
 
@@ -22,15 +43,17 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
     yield ""
 
 
-def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Iterator[str]:
+def claims_table(
+    judgements: Mapping[Claim[Any] | OutOfReach, Judgement], written: tuple[str, str] = AFTERWARDS
+) -> Iterator[str]:
     """Every claim with its place, its verdict and the differences behind it."""
     yield "## The claims"
     yield ""
     yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
     yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that at level {LEVEL:g}, is'
     yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard'
-    yield "errors over seeds, or of what the rule names. The rules were written after results of earlier runs had been"
-    yield "seen, so a verdict is a description of these data and no test that was planned before them."
+    yield f"errors over seeds, or of what the rule names. {written[0]}"
+    yield written[1]
     yield ""
     rows = []
     for claim, judgement in judgements.items():

@@ -2,7 +2,9 @@
 
     calibrant experiment run fashion_mnist --device cuda --store STORE
     calibrant experiment run fashion_mnist_more --device cuda --store MORE
+    calibrant experiment run fashion_mnist_series --device cuda --store SERIES
     python scripts/fashion_mnist_study.py --store STORE --more MORE   # the numbers beside the page, and the page
+    python scripts/fashion_mnist_study.py --series SERIES             # those of widths and depths, and the page
     python scripts/fashion_mnist_study.py                             # the page, of the numbers beside it
 
 A folder of the page's name has the numbers of all tables and figures as CSV, the pictures that the page shows, and the
@@ -17,20 +19,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import study_records
+from network_claims import CLAIMS as NETWORKS
 from study_claims import CLAIMS
-from study_keeping import Studied, by_seed, keep_tables
-from study_page import all_metrics, judged_page, networks, strengths
-from study_records import Records
+from study_keeping import Studied, draw, keep_all, keep_base, keep_tables
+from study_page import all_metrics, ensembles, judged_page, networks, strengths
+from study_records import EQUAL_WIDTH, Records
 from study_training import CLAIMS as COURSES
 
 from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, Claim, Judgement, OutOfReach
 from calibrant.experiments.findings.figures import FIGURES
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.training.datasets.idx import FASHION_CLASSES, FASHION_HIERARCHY
-from calibrant.experiments.training.trial_outcomes import write_arrays
-from calibrant.files.writing import whole_file, write_text
+from calibrant.files.writing import write_text
 
 TEST_ROWS = 10_000
 PAGE = Path(__file__).parents[1] / "docs" / "fashion_mnist_study.md"
@@ -41,26 +42,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--more", type=Path)
+    parser.add_argument("--series", type=Path)
     parser.add_argument("--out", type=Path, default=PAGE)
     parser.add_argument("--repetitions", type=int, default=100, help="data sets under which a claim is false")
     options = parser.parse_args()
     folder = options.out.with_suffix("")
     if options.store is not None:
         studied, more = Studied(options.store), Studied(options.more)
-        keep(studied, folder)
+        keep_all(studied, folder)
+        keep_base(studied, folder, "resnet18")
         keep_tables(more, folder, "more_")
         keep_courses(more, folder)
         keep_pictures(studied, more, folder)
+    if options.series is not None:
+        keep_all(Studied(options.series), folder, "series_")
     about: dict[str, Any] = {"rows": TEST_ROWS, "classes": FASHION_CLASSES, "groups": FASHION_HIERARCHY}
-    records, courses = study_records.read(folder, **about), study_records.read(folder, prefix="more_", **about)
-    lines = page(records, courses, folder.name, options.repetitions)
+    records = study_records.read(folder, left_out=EQUAL_WIDTH, **about)
+    courses, series = (study_records.read(folder, prefix=prefix, **about) for prefix in ("more_", "series_"))
+    lines = page(records, courses, series, folder.name, options.repetitions)
     write_text(options.out, "\n".join(line.rstrip() for line in lines) + "\n")
 
 
-def page(records: Records, courses: Records, folder: str, repetitions: int) -> Iterator[str]:
+def page(records: Records, courses: Records, series: Records, folder: str, repetitions: int) -> Iterator[str]:
     """The page, line by line: its answer, the claims, the evidence."""
     judgements = {claim: claim.verdict(records) for claim in CLAIMS}
     judgements |= {claim: claim.verdict(courses) for claim in COURSES}
+    judgements |= {claim: claim.verdict(series) for claim in NETWORKS if series.values}
     yield "# Fashion-MNIST: what calibration papers say, tried"
     yield ""
     yield from answer(judgements)
@@ -72,7 +79,8 @@ def page(records: Records, courses: Records, folder: str, repetitions: int) -> I
     yield "**Histogram binning** is in the tables below with cells of equal width, as it was run. The papers' cells"
     yield "have equal mass. No claim uses it; validation logits were not kept, so the study must be run again for it."
     yield ""
-    yield from networks([records, courses])
+    yield from networks([each for each in (records, courses, series) if each.values or each.sheets])
+    yield from ensembles(series)
     yield from judged_page(judgements, repetitions)
     yield from pictures(folder)
     yield from strengths(records)
@@ -141,19 +149,6 @@ def limits() -> Iterator[str]:
     yield "  hold no sampling error of those rows."
 
 
-def keep(studied: Studied, folder: Path) -> None:
-    """Tables, figures, single values and some logits, as small files."""
-    keep_tables(studied, folder, "")
-    for name, figure in FIGURES.items():
-        sheet = figure.find(studied.evidence)
-        if sheet.rows:
-            write_text(folder / f"figure_{name}.csv", sheet.to_csv())
-    write_text(folder / "values.csv", by_seed(studied).to_csv())
-    outcomes = [studied.evidence.outcome(trial) for trial in studied.base("resnet18").trials]
-    arrays = {f"test_logits_{index}": each.test.logits.astype(np.float16) for index, each in enumerate(outcomes)}
-    write_arrays(folder / "resnet18_base.npz", {**arrays, "test_labels": outcomes[0].test.labels.astype(np.uint8)})
-
-
 def keep_courses(more: Studied, folder: Path) -> None:
     """Findings over training, to five digits: there are many of them."""
     for name in ("over_training", "range_bounds", "range_errors", "bins_over_training", "logit_norms"):
@@ -179,14 +174,6 @@ def keep_pictures(studied: Studied, more: Studied, folder: Path) -> None:
         kept = [each for each in sheet.records() if all(each[column] in some for column, some in asked.items())]
         rows = tuple(tuple(each.values()) for each in kept)
         draw(FIGURES[name].draw(replace(sheet, rows=rows)), folder / f"{name}.svg")
-
-
-def draw(shown: Any, path: Path) -> None:
-    """The same numbers make the same file."""
-    from matplotlib import rc_context
-
-    with rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}), whole_file(path) as file:
-        shown.savefig(file, format="svg", metadata={"Date": None})
 
 
 PICTURES: dict[str, tuple[bool, dict[str, tuple[str, ...]]]] = {

@@ -20,7 +20,7 @@ import study_records
 from study_claims import CLAIMS
 from study_keeping import Studied, by_seed, keep_tables
 from study_page import all_metrics, judged_page, networks, strengths
-from study_records import Records
+from study_records import EQUAL_WIDTH, Records
 
 from calibrant.experiments.design.checking import text_of
 from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, Claim, Judgement, OutOfReach
@@ -51,7 +51,7 @@ def main() -> None:
     if options.store is not None:
         run(options.store, options.fortunes, options.jobs)
         keep(Studied(options.store), folder)
-    records = study_records.read(folder, rows=TEST_ROWS, classes=KINDS)
+    records = study_records.read(folder, rows=TEST_ROWS, classes=KINDS, left_out=EQUAL_WIDTH)
     lines = page(records, options.repetitions)
     write_text(options.out, "\n".join(line.rstrip() for line in lines) + "\n")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.experiments.findings.claims import Claim, Difference, OutOfReach
+from calibrant.experiments.findings.claims import Claim, Difference, OutOfReach, UntestableError
 
 Recalibrated = Mapping[str, Mapping[str, cal.Predictions]]
 """Model -> method -> test predictions."""
@@ -21,6 +21,9 @@ RESAMPLES = 200
 MOST = 0.5
 SOME = 0.001
 METHODS = 6
+MANY = 50
+"""Classes from which on a matrix has many weights for each row that it is fitted on."""
+FREE = "matrix, no penalty"
 ROWS = 600
 
 
@@ -45,8 +48,7 @@ def _regret(name: str, methods: Mapping[str, cal.Predictions], chosen_by: Any, j
     if best[0] == best[1]:
         return Difference(words, 0.0, 0.0, RESAMPLES - 1)
     compared = cal.compare(judged_by, *(methods[each][second] for each in best), n=RESAMPLES, seed=0)
-    error = (compared.interval.high - compared.interval.low) / (2 * 1.6525)  # a 90 % interval of Student's t, 199
-    return Difference(words, 100 * compared.difference, 100 * error, RESAMPLES - 1)
+    return Difference(words, *_points(compared), RESAMPLES - 1)
 
 
 def temperature_overshoots(data: Recalibrated) -> Iterator[Difference]:
@@ -57,15 +59,39 @@ def temperature_overshoots(data: Recalibrated) -> Iterator[Difference]:
         yield Difference(model, -100 * cal.MCS(after).value, 100 * np.sqrt(hits * (1 - hits) / len(after)), 1000)
 
 
-def equal_methods(seed: int) -> Recalibrated:
+def matrix_overfits(data: Recalibrated) -> Iterator[Difference]:
+    """ECE after matrix scaling without a penalty less that after one temperature, where classes are many."""
+    many = {model: methods for model, methods in data.items() if methods["temperature"].n_classes >= MANY}
+    if not many:
+        raise UntestableError(f"no model has {MANY} classes")
+    for model, methods in many.items():
+        if FREE not in methods:
+            raise UntestableError(f"{FREE} was not fitted")
+        compared = cal.compare(cal.ECE, methods[FREE], methods["temperature"], n=RESAMPLES, seed=0)
+        yield Difference(f"{model}, {FREE} less temperature", *_points(compared), RESAMPLES - 1)
+
+
+def _points(compared: Any) -> tuple[float, float]:
+    """A difference of two models and its error, in points, from its 90 % interval."""
+    error = (compared.interval.high - compared.interval.low) / (2 * 1.6525)  # of Student's t, 199
+    return 100 * compared.difference, 100 * error
+
+
+def equal_methods(seed: int, classes: int = 4) -> Recalibrated:
     """Methods that are equally good: each moves calibrated logits a little, at random."""
     random = np.random.default_rng(seed)
-    logits = 1.5 * random.normal(size=(ROWS, 4))
+    logits = 1.5 * random.normal(size=(ROWS, classes))
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     labels = (chances.cumsum(axis=1)[:, :-1] < random.random(ROWS)[:, None]).sum(axis=1)
-    names = ["temperature", *(f"method {place}" for place in range(1, METHODS))]
+    names = ["temperature", FREE, *(f"method {place}" for place in range(2, METHODS))]
     moved = (logits + random.normal(0, 0.3, logits.shape) * (name != "temperature") for name in names)
     return {"net": {name: cal.Predictions.from_logits(labels, each) for name, each in zip(names, moved, strict=True)}}
+
+
+def equal_many(seed: int) -> Recalibrated:
+    """Many classes, and a matrix without a penalty that is as good as one temperature: both move calibrated logits."""
+    ((name, methods),) = equal_methods(seed, MANY).items()
+    return {name: {**methods, "temperature": methods["method 2"]}}
 
 
 NO_DIFFERENCE = "methods that move calibrated forecasts at random, all alike"
@@ -84,6 +110,12 @@ CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
         "Temperature scaling over-corrects into under-confidence", "Ao, Rueger & Siddharthan (2023), section 5.2",
         "MCS after it is below 0, for most models", temperature_overshoots, equal_methods,
         "calibrated forecasts, labels drawn from them", share=MOST,
+    ),
+    Claim(
+        "Matrix scaling overfits: of many classes its ECE is far above that of one temperature",
+        "Nixon et al. (2019), section 8.5, table 1",
+        f"ECE without a penalty less ECE after temperature scaling, models of {MANY} classes and more",
+        matrix_overfits, equal_many, "a matrix that is as good as one temperature",
     ),
 )  # fmt: skip
 """Every claim about recalibration."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,14 +24,14 @@ GROUPS = {
 }
 
 
-def equal(seed: int) -> Records:
+def equal(seed: int, more: tuple[str, ...] = ()) -> Records:
     """Every method is the base, drawn anew: the same mean, independent noise in each seed."""
-    return _records(seed)
+    return _records(seed, methods=(*METHODS, *more))
 
 
-def shrunk(seed: int) -> Records:
+def shrunk(seed: int, more: tuple[str, ...] = ()) -> Records:
     """Every method leaves nine tenths of the base's errors."""
-    return _records(seed, level=0.9)
+    return _records(seed, 0.9, (*METHODS, *more))
 
 
 def same_order(seed: int) -> Records:
@@ -54,20 +55,20 @@ def less_accurate(seed: int) -> Records:
     return Records(values, records.sheets)
 
 
-def _records(seed: int, level: float = 1.0) -> Records:
+def _records(seed: int, level: float = 1.0, methods: tuple[str, ...] = METHODS) -> Records:
     random = np.random.default_rng(seed)
     values = {
         ("net", method, metric): 0.05 * (1.0 if method == BASE else level) + random.normal(0, 0.005, SEEDS)
-        for method in METHODS
+        for method in methods
         for metric in METRICS
     }
-    return Records(values, _sheets(random))
+    return Records(values, _sheets(random, methods))
 
 
-def _sheets(random: np.random.Generator) -> dict[str, list[dict[str, str]]]:
+def _sheets(random: np.random.Generator, methods: tuple[str, ...]) -> dict[str, list[dict[str, str]]]:
     """Sheets in which every method has the same mean."""
     sheets: dict[str, list[dict[str, str]]] = {}
-    for method in METHODS:
+    for method in methods:
         named = {"model": "net", "method": method}
         for sheet, column, rows in _SHEETS:
             sheets.setdefault(sheet, []).extend({**named, **row, **_spread(random, column)} for row in rows)
@@ -144,6 +145,27 @@ def _several(random: np.random.Generator) -> list[Predictions]:
         Predictions.from_logits(labels, logits + random.normal(0, 0.05, logits.shape), classes=names)
         for _ in range(SEEDS)
     ]
+
+
+def calibrated_transformer(seed: int) -> Records:
+    """The same network under the name of a transformer."""
+    records = calibrated(seed)
+    return replace(
+        records, values={("vit", method, metric): each for (_, method, metric), each in records.values.items()}
+    )
+
+
+def equal_sizes(seed: int) -> Records:
+    """Networks in four widths whose errors do not follow them."""
+    random = np.random.default_rng(seed)
+    titles = {f"net width {width}": width for width in (8, 16, 32, 64)}
+    values = {
+        (title, BASE, metric): 0.05 + random.normal(0, 0.005, SEEDS)
+        for title in titles
+        for metric in ("accuracy", "ece")
+    }
+    rows = [{"networks": "net by width", "model": title, "size": str(width)} for title, width in titles.items()]
+    return Records(values, {"figure_sizes": rows})
 
 
 def flat_courses(seed: int) -> Records:

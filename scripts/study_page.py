@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from claim_tables import claims_table, false_table, markdown
+from claim_tables import AFTERWARDS, claims_table, false_table, markdown
 from study_records import BASE, Records
 
 from calibrant.experiments.findings.claims import LEVEL, Claim, Difference, Judgement, OutOfReach
@@ -16,9 +16,11 @@ PLAIN = ("log_loss", "brier")
 """Metrics that are not in points."""
 
 
-def judged_page(judgements: Mapping[Claim[Any] | OutOfReach, Judgement], repetitions: int) -> Iterator[str]:
+def judged_page(
+    judgements: Mapping[Claim[Any] | OutOfReach, Judgement], repetitions: int, written: tuple[str, str] = AFTERWARDS
+) -> Iterator[str]:
     """The table of claims, what their rules are worth, and the differences behind them."""
-    yield from claims_table(judgements)
+    yield from claims_table(judgements, written)
     yield from false_table(judgements, repetitions)
     yield "## The evidence"
     yield ""
@@ -57,6 +59,23 @@ def _spread(row: Mapping[str, str], name: str, factor: float) -> str:
     mean, sd = (factor * float(row[each]) for each in (name, f"{name} sd"))
     digits = 2 if factor == 100 else 4
     return f"{mean:.{digits}f} ± {sd:.{digits}f}"
+
+
+def ensembles(records: Records) -> Iterator[str]:
+    """Ensembles of all seeds beside the means of their members; nothing where there are none."""
+    names = ("accuracy", "log_loss", "ece", "sce", "full_ece")
+    rows = [
+        [row["model"], row["method"], *(f"{(1 if name in PLAIN else 100) * float(row[name]):.4g}" for name in names)]
+        for row in records.sheets.get("metrics", ())
+        if row["method"] == BASE or row["method"].startswith("ensemble")
+    ]
+    if len({row[1] for row in rows}) > 1:
+        yield "## Ensembles"
+        yield ""
+        yield "The mean of the probabilities of all seeds of a network, without further training, below the mean of its"
+        yield "members (Lakshminarayanan, Pritzel & Blundell 2017). One ensemble each: there is no error over seeds."
+        yield ""
+        yield from markdown(["network", "", "accuracy", "log loss", "ECE", "SCE", "full"], rows)
 
 
 def strengths(records: Records) -> Iterator[str]:

@@ -14,8 +14,10 @@ from calibrant.experiments.findings.claims import Difference, UntestableError
 from calibrant.predictions import Predictions
 
 BASE = "base"
+PREFIXES = ("more_", "series_")
+"""How the files of further studies in a folder begin."""
 EQUAL_WIDTH = ("histogram",)
-"""Methods that the stored results have with cells of equal width, which no claim is about."""
+"""Methods that earlier results have with cells of equal width, which no claim is about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,8 @@ class Records:
     rows: int = 0
     """Test rows."""
     classes: int = 0
+    left_out: tuple[str, ...] = ()
+    """Methods that no claim is about."""
 
     @property
     def models(self) -> list[str]:
@@ -40,7 +44,7 @@ class Records:
     def methods(self, model: str) -> list[str]:
         """Everything that was done to a network."""
         known = dict.fromkeys(method for name, method, _ in self.values if name == model)
-        return [method for method in known if method not in (BASE, *EQUAL_WIDTH)]
+        return [method for method in known if method not in (BASE, *self.left_out)]
 
     def named(self, model: str, beginning: str) -> str:
         """The method of a network whose name begins so; interventions are followed by their strength."""
@@ -77,15 +81,15 @@ class Records:
 
 def is_retrained(method: str) -> bool:
     """Whether a method is an intervention: those have a strength behind their name."""
-    return " " in method
+    return " " in method.partition("(")[0]
 
 
-def read(folder: Path, *, rows: int, classes: Sequence[str], groups: Any = None, prefix: str = "") -> Records:
-    """The records in a folder of CSV files: of so many test rows, of classes that may have groups."""
+def read(folder: Path, *, prefix: str = "", classes: Sequence[str], **about: Any) -> Records:
+    """The records in a folder of CSV files, of several studies with prefixes; what else is known of the data."""
     sheets = {
         path.stem.removeprefix(prefix): _rows(path)
         for path in sorted(folder.glob(f"{prefix}*.csv"))
-        if path.stem.startswith("more_") == bool(prefix)
+        if prefix or not path.stem.startswith(PREFIXES)
     }
     several: dict[tuple[str, str, str], list[float]] = {}
     for row in sheets.get("values", []):
@@ -94,7 +98,7 @@ def read(folder: Path, *, rows: int, classes: Sequence[str], groups: Any = None,
         path.stem.removesuffix("_base"): _predictions(path, classes) for path in folder.glob("*_base.npz") if not prefix
     }
     values = {key: np.array(each) for key, each in several.items()}
-    return Records(values, sheets, predictions, groups or {}, rows, len(classes))
+    return Records(values, sheets, predictions, classes=len(classes), **about)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -117,7 +117,7 @@ def test_what_cannot_be_tested_says_why():
 
 ALL = [
     pytest.param(claim, id=claim.words[:60], marks=pytest.mark.slow if claim.words.startswith(SLOW) else ())
-    for module in ("simulation_claims", "study_claims", "study_training", "recalibration_claims")
+    for module in ("simulation_claims", "study_claims", "study_training", "network_claims", "recalibration_claims")
     for claim in claims_of(module)
 ]
 
@@ -128,7 +128,7 @@ def test_no_rule_passes_data_under_which_its_claim_is_false(claim):
     assert claim.passes(FEW) < 0.5
 
 
-@pytest.mark.parametrize("module", ["study_claims", "study_training", "recalibration_claims"])
+@pytest.mark.parametrize("module", ["study_claims", "study_training", "network_claims", "recalibration_claims"])
 def test_every_rule_can_be_passed(module):
     """A rule that says "holds" of no data would keep its level, too: of large differences every claim holds."""
     for claim in claims_of(module):

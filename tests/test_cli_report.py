@@ -143,6 +143,24 @@ def test_json_has_the_numbers(command):
     assert ece["p, corrected"] >= 1 / 41
 
 
+def test_a_file_of_json_has_all_that_is_on_the_page(command, tmp_path):
+    told = ["--title", "Screening", "--author", "Ada", "--note", "spring", "--date", "2026-01-02", "--by", "region"]
+    assert command("report", "old.npz", "--json", "all.json", "--fail-above", "ece=0.9", *told).code == 0
+    document, page = json.loads((tmp_path / "all.json").read_text()), (tmp_path / "report.html").read_text()
+    assert (document["title"], document["about"]) == ("Screening", ["Ada · 2026-01-02", "spring"])
+    assert [check["status"] for check in document["limits"]] == ["pass"]
+    assert document["key_numbers"][0]["name"] == "ECE"
+    assert f"<h1>{document['title']}</h1>" in page
+    sections = {section["id"]: section for section in document["sections"]}
+    assert set(re.findall(r'<section id="([a-z]+)"', page)) == {"verdict", *sections}
+    tables = [table for section in sections.values() for table in (*section["figures"], *section["tables"])]
+    assert len(tables) == page.count("<table")
+    assert {row["group"].split(" = ")[0] for row in sections["groups"]["figures"][0]["table"]} == {"region"}
+    assert command("report", "old.npz", "-q", "--by", "nothing").code == 3
+    command("report", "old.npz", "-q")
+    assert re.search(r'<p class="about">\d{4}-\d\d-\d\d</p>', (tmp_path / "report.html").read_text())
+
+
 def test_markdown_is_a_comment_for_a_pull_request(command):
     ended = command("report", "predictions.npz", "--format", "markdown")
     assert ended.out.startswith("### Calibration of predictions.npz\n\n**")
@@ -155,13 +173,13 @@ def test_several_files_are_models_side_by_side(command, tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Models side by side" in text
     assert "new.npz less old.npz" in text
-    assert "Of 2 models, the lowest ECE and the lowest log loss: new.npz." in ended.out
+    assert "new.npz is better calibrated than old.npz: its ECE is lower by " in ended.out
 
 
 def test_files_of_other_rows_are_said_to_be(command, tmp_path):
     ended = command("report", "new.npz", "short.npz")
     assert ended.code == 0
-    assert "The 2 files hold different rows" in ended.out
+    assert "Compare models on the same rows." in ended.out
     assert "do not hold the same rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 

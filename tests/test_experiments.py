@@ -34,7 +34,7 @@ from calibrant.experiments.training import interventions, optimisers, trainer
 from calibrant.experiments.training.augmentation import augmented
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, train
 from calibrant.experiments.training.trial_outcomes import read_outcome
-from calibrant.experiments.training.trials import Trial, write_trials
+from calibrant.experiments.training.trials import Trial, read_trials, write_trials
 from studied import assert_same, assert_same_results, results, write_clouds
 
 pytestmark = pytest.mark.slow
@@ -349,7 +349,7 @@ def test_a_study_goes_from_the_file_to_tables_and_figures(finished, tmp_path):
     drawn = {path.stem for path in save_figures(evidence, tmp_path, form="png") if path.suffix == ".png"}
     of_groups = {"groups", "group_confidence", "hierarchy"}  # the classes have none
     of_epochs = {"range_bounds", "range_errors", "bins_over_training", "logit_norms"}  # no logits were kept
-    assert drawn == FIGURES.keys() - of_groups - of_epochs
+    assert drawn == FIGURES.keys() - of_groups - of_epochs - {"sizes"}  # the networks have none to choose
     with (tmp_path / "over_training.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["rows"] for row in rows} == {"train", "validation"}
@@ -691,6 +691,16 @@ def test_the_bare_worker_stops_in_time_and_goes_on_later(data, tmp_path, monkeyp
     assert list((tmp_path / "out" / "checkpoints").glob("*.npz")) == []
 
 
+def test_data_that_are_missing_stop_the_bare_worker_before_any_trial_fails(data, tmp_path, capsys):
+    (tmp_path / "trials.jsonl").write_text(write_trials([a_trial()]))
+    arguments = [str(tmp_path / "trials.jsonl"), str(tmp_path / "out"), "--data"]
+    assert trial.main([*arguments, str(tmp_path / "nowhere")]) == 3
+    assert "blobs.csv" in capsys.readouterr().err
+    assert list((tmp_path / "out").glob("*.failed.json")) == []
+    assert trial.main([*arguments, str(data), "--pack", str(tmp_path / "new" / "packed")]) == 0
+    assert (tmp_path / "new" / "packed-1.zip").is_file()
+
+
 def test_a_trial_that_fails_in_the_bare_worker_hinders_no_other(data, tmp_path, capsys):
     wild = a_trial(training={"optimiser": {"kind": "sgd", "learning_rate": 1e30, "momentum": 0.0}})
     (tmp_path / "trials.jsonl").write_text(write_trials([wild, a_trial()]))
@@ -762,7 +772,7 @@ def test_the_miniature_study_runs_from_the_command_to_tables_and_figures(command
     assert "10 done" in command("status", folder).output
     result = command("table", folder, "-o", tmp_path / "tables")
     assert result.exit_code == 0, result.output
-    assert len(list((tmp_path / "tables").glob("*.md"))) == len(list((tmp_path / "tables").glob("*.csv"))) == 8
+    assert len(list((tmp_path / "tables").glob("*.md"))) == len(list((tmp_path / "tables").glob("*.csv"))) == 10
     accuracy = (tmp_path / "tables" / "accuracy.md").read_text()
     assert "| base | 0.9" in accuracy
     result = command("figure", folder, "top_k", "over_training", "reliability", "-o", tmp_path / "figures")
@@ -795,11 +805,20 @@ def test_tables_come_as_markdown_and_csv_and_unknown_names_are_named(command, fi
     assert told["counts"]["done"] == len(told["trials"]) == 10
 
 
+def test_a_plan_has_the_first_seed_of_everything_first(command, tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY.replace("tuning: {seeds: [0]}\n", ""))
+    command("plan", tmp_path / "study.yaml", "--store", tmp_path / "store", "-o", tmp_path / "trials.jsonl")
+    trials = read_trials(tmp_path / "trials.jsonl")
+    assert [each.seed for each in trials] == [0] * 6 + [1] * 6
+    assert [each.label.replace("seed 1", "seed 0") for each in trials[6:]] == [each.label for each in trials[:6]]
+
+
 def test_trials_are_planned_and_collected_by_the_command(command, data, tmp_path):
     (tmp_path / "study.yaml").write_text(STUDY.replace("seeds: [0, 1]\ntuning: {seeds: [0]}\n", "seeds: [0]\n"))
     folder, plan = tmp_path / "store", tmp_path / "trials.jsonl"
     result = command("plan", tmp_path / "study.yaml", "--store", folder, "-o", plan)
     assert result.output.startswith("6 trials")
+    assert result.output.endswith("  6 x mlp, 4 epochs\n")
     assert trial.main([str(plan), str(tmp_path / "out"), "--data", str(data)]) == 0
     result = command("collect", folder, tmp_path / "out")
     assert "6 outcomes taken, 0 were there" in result.output

@@ -437,11 +437,26 @@ def test_no_back_end_knows_the_types_behind_the_seam():
         assert not re.search(r"import .*\b(Totals|Precision|View)\b", text)
 
 
-def test_derivatives_that_are_not_asked_for_are_nan():
-    rows = np.array([[0.0, 1.0], [2.0, -1.0]])
-    loss, *slopes = kernels.tempered(rows, np.array([0, 1]), 2.0, slopes=False)
-    assert np.isfinite(loss).all()
-    assert np.isnan(slopes).all()
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_many_float32_logits_are_raised_in_float32_whatever_the_batch(backend):
+    """To 1e-7 of float64, in the same bits row by row; the columns left of the largest, at the end and far below."""
+    z = (np.random.default_rng(3).standard_normal((9, 1500)) * np.linspace(0.5, 60, 9)[:, None]).astype(np.float32)
+    z[0, 0] = z[1, 1499] = z[2, 1024] = 300
+    z[3, 5:] = -1000
+    survey = BACKENDS[backend].logits_survey
+    low, high, *rows = survey(z)
+    *_, rest, squares = exact = survey(z.astype(np.float64))
+    assert (low, high) == exact[:2]
+    assert all((now == then).all() for now, then in zip(rows[:2], exact[2:4], strict=True))
+    assert np.abs(1 / (1 + rows[2]) - 1 / (1 + rest)).max() < 1e-7
+    assert np.allclose(rows[3], squares, rtol=3e-6, atol=1e-30)
+    assert (rows[2] != rest).any()
+    alone = [survey(z[i : i + 1])[2:] for i in range(len(z))]
+    assert all(
+        (np.concatenate(part) == whole).all() for part, whole in zip(zip(*alone, strict=True), rows, strict=True)
+    )
+    few = z[:, :255]
+    assert np.allclose(survey(few)[4], survey(few.astype(np.float64))[4], rtol=1e-13)
 
 
 def test_extremes_of_broken_rows_are_nan_or_infinite():

@@ -65,8 +65,9 @@ def pages(tmp_path_factory):
         for name, few in (("LEAST", 2), ("MOST", 4), ("MANY", 3)):
             patch.setattr(subject, name, few)
         reports = {name: Report.of(report, name=f"{name}.npz") for name, report in PREDICTIONS.items()}
-        models = {name: PREDICTIONS[name] for name in ("tied", "weighted")}
-        reports["models"] = Report.of({**models, HOSTILE[0]: PREDICTIONS["few"]})
+        tied = PREDICTIONS["tied"]
+        reports["models"] = Report.of({"tied": tied, HOSTILE[0]: Predictions.from_probs(tied.labels, tied.values**3)})
+        reports["strangers"] = Report.of({name: PREDICTIONS[name] for name in ("tied", "weighted", "few")})
     return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
 
 
@@ -132,13 +133,14 @@ class Window:
         )
 
 
-@pytest.mark.parametrize("name", [*PREDICTIONS, "models"])
+@pytest.mark.parametrize("name", [*PREDICTIONS, "models", "strangers"])
 def test_the_page_says_nothing_and_asks_for_nothing(browser, pages, name):
     with Window(browser, pages[name]) as window:
-        window.page.wait_for_selector(".controls:not([hidden])")
+        window.page.wait_for_selector("#card .tools:not([hidden])")
+        assert window.page.locator(".controls:not([hidden])").count() == (name in PREDICTIONS)
         assert window.said == []
         assert window.asked == []
-        assert window.page.title().startswith("Calibration of ")
+        assert window.page.title().startswith("Calibration of " if name in PREDICTIONS else "Comparison of ")
         assert pages[name].stat().st_size < 2_000_000
 
 
@@ -252,7 +254,7 @@ def test_the_slider_the_switch_and_the_tables_obey_the_keyboard(browser, pages):
         for _ in range(6):
             page.keyboard.press("ArrowRight")
         assert window.ece() == pytest.approx(cal.BinnedError(binning=cal.EqualMass(7))(event).value, abs=1e-9)
-        page.focus("#reliability-figure summary")
+        page.focus("#reliability summary")
         page.keyboard.press("Enter")
         assert page.is_visible("#reliability-table")
         page.keyboard.press("Enter")
@@ -267,7 +269,7 @@ def test_the_slider_the_switch_and_the_tables_obey_the_keyboard(browser, pages):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["hostile", "models"])
+@pytest.mark.parametrize("name", ["hostile", "many", "models"])
 def test_axe_finds_nothing(browser, pages, name, scheme):
     sync_playwright = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed: pip install axe-playwright-python"
@@ -310,9 +312,55 @@ def test_without_scripts_everything_but_the_slider_is_there(browser, pages):
         pictures = page.locator("figure svg")
         assert pictures.count() >= 6
         assert all(pictures.nth(index).is_visible() for index in range(pictures.count()))
-        page.locator("#reliability-figure summary").click()
+        page.locator("#reliability summary").click()
         assert page.locator("#reliability-table").is_visible()
         assert page.locator("#reliability-table tbody tr").count() >= 5
+
+
+@pytest.mark.parametrize("name", [*PREDICTIONS, "models"])
+def test_the_first_screen_is_the_answer(browser, pages, name):
+    with Window(browser, pages[name], viewport={"width": 1280, "height": 900}) as window:
+        ends = window.page.evaluate(
+            """() => Object.fromEntries([".sentence", ".action", ".answer svg", ".answer dl"].map(name =>
+                 [name, document.querySelector(name).getBoundingClientRect().bottom]))"""
+        )
+        assert all(0 < end <= 900 for end in ends.values()), ends
+        top = window.page.evaluate("document.getElementById('card').getBoundingClientRect().top")
+        assert top > 900  # hashes are not for the first screen
+
+
+def test_on_a_small_screen_wide_tables_say_that_they_scroll_and_p_values_are_seen(browser, pages):
+    for name in ("many", "hostile", "models"):
+        with Window(browser, pages[name], viewport={"width": 390, "height": 844}) as window:
+            window.page.evaluate("document.querySelectorAll('details').forEach(one => (one.open = true))")
+            window.page.wait_for_timeout(50)
+            wide = window.page.evaluate(
+                """() => [...document.querySelectorAll(".scroll")].map(place => [
+                     place.scrollWidth > place.clientWidth + 1,
+                     getComputedStyle(place.querySelector("caption span"), "::after").content.includes("scroll")])"""
+            )
+            assert any(is_wide for is_wide, _ in wide)
+            assert all(is_wide == says for is_wide, says in wide)
+            ends = window.page.evaluate(
+                """() => [...document.querySelectorAll("th")].filter(cell => cell.textContent.startsWith("p, "))
+                     .map(cell => cell.getBoundingClientRect().right)"""
+            )
+            assert ends
+            if name != "hostile":  # a name of 10,000 letters takes the whole width
+                assert max(ends) <= 390
+
+
+@pytest.mark.parametrize("name", ["many", "models"])
+def test_the_answer_is_the_first_page_of_paper_and_the_appendix_begins_on_the_next(browser, pages, name):
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed: pip install pypdf")
+    with Window(browser, pages[name]) as window:
+        paper = pypdf.PdfReader(io.BytesIO(window.page.pdf(prefer_css_page_size=True)))
+    first, second = (" ".join(page.extract_text().split()) for page in paper.pages[:2])
+    for words in ("What to do:", "90% interval", "how often it happened"):
+        assert words in first
+    assert "Reliability by bin" not in first
+    assert "Reliability by bin" in second
+    assert [round(float(side)) for side in paper.pages[0].mediabox[2:]] == [595, 842]
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -324,7 +372,7 @@ def test_on_paper_it_is_complete(browser, pages, scripts):
         pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed: pip install pypdf")
         pieces = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(paper)).pages]
         text = unicodedata.normalize("NFKC", " ".join(" ".join(pieces).split()))  # without ligatures
-        for words in ("Verdict", "Noise floor", "Recalibration", "over-confident", "Broecker", "how often it happened"):
+        for words in ("Verdict", "Noise floor", "Recalibration", "too high", "Broecker", "how often it happened"):
             assert words in text
         for table in ("Reliability by bin", "ECE under calibration", "Definitions", "ECE by number of bins"):
             assert table in text  # tables are folded on the screen, not on paper
@@ -360,9 +408,9 @@ def test_copied_tables_run_nothing_and_lose_no_digit(browser, pages):
         rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
         assert rows[0][0] == "group"
         assert len({len(row) for row in rows}) == 1
-        assert not [cell for row in rows[1:] for cell in (row[0], row[-1]) if cell[:1] in tuple("=+-@\t\r")]
+        assert not [cell for row in rows[1:] for cell in (row[0], row[3]) if cell[:1] in tuple("=+-@\t\r")]
         page.locator("#classes .copy").first.click() if page.locator("#classes .copy").first.is_visible() else None
-        assert all(float(row[4]) == pytest.approx(float(row[2]) - float(row[3]), abs=1e-15) for row in rows[1:])
+        assert all(float(row[1]) == pytest.approx(float(row[7]) - float(row[8]), abs=1e-15) for row in rows[1:])
 
 
 def test_a_class_that_looks_like_a_formula_is_quoted(browser, pages):
@@ -397,9 +445,9 @@ def test_the_copied_bins_are_those_of_the_slider(browser, pages):
     with Window(browser, pages["tied"], permissions=["clipboard-read", "clipboard-write"]) as window:
         page = window.page
         window.set(3, "mass")
-        page.locator("#reliability-figure summary").click()
-        page.locator("#reliability-figure .copy").click()
-        page.wait_for_function("document.querySelector('#reliability-figure [role=status]').textContent === 'Copied.'")
+        page.locator("#reliability summary").click()
+        page.locator("#reliability .copy").click()
+        page.wait_for_function("document.querySelector('#reliability [role=status]').textContent === 'Copied.'")
         rows = list(csv.reader(io.StringIO(page.evaluate("navigator.clipboard.readText()"))))
         assert rows[0] == list(HEADER)
         np.testing.assert_allclose(np.array(rows[1:], float), window.table(), atol=0)

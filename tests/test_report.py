@@ -17,6 +17,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
+from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.page import PageTable
 from calibrant.report.sections.choices import choices_section
@@ -24,13 +25,12 @@ from calibrant.report.sections.classes_and_ranks import classes_section, ranks_s
 from calibrant.report.sections.data_and_methods import card_section, methods_section
 from calibrant.report.sections.failures import failures_section
 from calibrant.report.sections.family import family_section
-from calibrant.report.sections.models import lowest, models_section
+from calibrant.report.sections.models import models_table, pairs_of, pairs_section
 from calibrant.report.sections.proper_scores import scores_section
-from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_section
-from calibrant.report.sections.repair import gained, repair_section
+from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_figure
+from calibrant.report.sections.repair import recommendation, repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
-from calibrant.table import Table
 from calibrant.text import p_value
 
 pytestmark = pytest.mark.slow
@@ -178,8 +178,8 @@ def test_the_same_data_and_seed_make_the_same_page(quick):
 def test_sections_come_in_the_order_that_readers_need(quick):
     report = Report.of(classes(200, columns_are_named=np.arange(200) % 2))
     assert [section.identity for section in report.page.sections] == [
-        "card", "reliability", "noise", "family", "classes", "ranks", "groups", "likert", "scores", "repair",
-        "failures", "choices", "methods",
+        "family", "noise", "classes", "ranks", "groups", "likert", "scores", "repair", "failures", "choices", "card",
+        "methods",
     ]  # fmt: skip
 
 
@@ -266,9 +266,9 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
     size, shift = 100 * cal.MCS(predictions).value, -cal.INTERCEPT(predictions).value
     expected = f"Forecasts are too high by {size:.1f} points on average, by a shift of the log-odds of {shift:.2f}"
     assert conclusion.sentence.startswith(f"{expected}, more than noise (p ")
-    repair = subject.choice.best.replace("_", " ")
+    repair = in_words(subject.choice.best)
     before, after = re.search(
-        rf"; {repair} recalibration would lower ECE from (\S+) to (\S+) points\.$", conclusion.sentence
+        rf"Recalibrate by {repair}: .* ECE goes from (\S+) to (\S+) points", conclusion.action
     ).groups()
     assert float(after) < float(before) / 2
     assert subject.choice.best != "temperature"
@@ -277,12 +277,13 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
 
 
 def test_no_repair_is_named_where_nothing_is_found_or_the_model_is_kept(quick, monkeypatch):
-    fine = said(drawn(2000))
-    assert "recalibration" not in " ".join([fine.sentence, *fine.supporting]).lower()
+    fine = said(drawn(4000))
+    assert fine.action.startswith("Keep the probabilities: the calibration test does not reject them (p = ")
     monkeypatch.setattr(Choice, "best", UNCHANGED)
     kept = said(drawn(2000, power=2.0))
     assert "more than noise" in kept.sentence
-    assert "recalibration" not in " ".join([kept.sentence, *kept.supporting]).lower()
+    assert kept.action.startswith("Keep the probabilities: no method clearly lowers the log loss")
+    assert "ecalibrat" not in " ".join([fine.sentence, *fine.supporting, *kept.supporting])
 
 
 def test_a_handful_of_rows_is_never_said_to_be_off_both_ways():
@@ -302,6 +303,7 @@ def test_small_errors_are_called_small_even_when_they_are_sure():
 def test_few_rows_are_no_acquittal():
     conclusion = said(drawn(30))
     assert conclusion.sentence.startswith("Too few rows to tell")
+    assert conclusion.action.startswith("Collect more labelled rows")
     assert conclusion.tone == "unsure"
     perfect = said(Predictions.from_probs([1, 0], [1.0, 0.0]))
     assert perfect.sentence.startswith("Too few rows to tell (p = 1): ECE is 0.0 points")
@@ -330,8 +332,38 @@ def test_the_chosen_repair_is_named_with_what_it_does():
     best = subject.choice.best
     before, after = (100 * subject.choice.table[name]["ECE"].value for name in (UNCHANGED, best))
     assert after < before / 2
-    expected = f"; {best} recalibration would lower ECE from {before:.1f} to {after:.1f} points."
-    assert verdict(subject).sentence.endswith(expected)
+    expected = f"Recalibrate by {in_words(best)}: on rows left out of the fit, ECE goes from {before:.1f} to "
+    assert verdict(subject).action.startswith(f"{expected}{after:.1f} points")
+
+
+def test_one_action_is_recommended_and_the_section_on_recalibration_says_the_same():
+    for predictions in (classes(3000, sharp=2.0), classes(3000), drawn(19), drawn(2000, power=1.5)):
+        subject = Subject(predictions, "m")
+        report = Report.of(predictions)
+        assert recommendation(subject) == repair_section(subject).paragraphs[0]
+        assert report.page.action in (recommendation(subject), "Collect more labelled rows; until then, keep the "
+                                      "probabilities.")  # fmt: skip
+        words = " ".join(text for section in report.page.sections for text in section.paragraphs)
+        assert words.count("Recalibrate by") == report.page.action.count("Recalibrate by") == subject.is_changed
+
+
+def test_the_first_screen_has_three_numbers_with_intervals_and_says_whether_limits_hold():
+    predictions = classes(2000, sharp=2.0)
+    ece = cal.ECE(predictions).value
+    limits = {cal.ECE: ece * 1.01, cal.MCE: 0.001}
+    page = Report.of(predictions, limits=limits, title="A title", about=["A. Name", ""]).page
+    assert [check.status for check in page.checks] == ["pass", "fail"]
+    assert (page.title, list(page.about)) == ("A title", ["A. Name"])
+    assert [number.name for number in page.key_numbers] == ["ECE", "Confidence − accuracy", "Accuracy"]
+    assert [number.value for number in page.key_numbers] == [
+        ece, cal.MCS(predictions).value, cal.ACCURACY(predictions).value,
+    ]  # fmt: skip
+    assert all(number.low <= number.value <= number.high for number in page.key_numbers)
+    event = Report.of(drawn(500, power=2.0)).page.key_numbers
+    assert event[2].name == "Calibration slope"
+    assert event[2].value == cal.SLOPE(drawn(500, power=2.0)).value
+    confident = Report.of(predictions, limits={cal.ECE: 1e-6, cal.MCE: 0.1}, confident=True).page.checks
+    assert [check.status for check in confident] == ["fail", "cannot tell"]  # MCE has no interval
 
 
 def test_the_plainest_statement_is_true():
@@ -382,19 +414,22 @@ def test_one_row_has_no_interval(quick):
     assert "90% interval" not in " ".join(verdict(subject).supporting)
 
 
-def test_files_of_other_rows_are_said_to_be_and_equal_ones_share_the_lead(quick):
+def test_files_of_other_rows_are_said_to_be_and_equal_ones_show_no_difference(quick):
     first, other = Subject(drawn(300), "a"), Subject(drawn(300, seed=1), "b")
-    assert "different rows" in lowest([first, other])
-    answers = [Subject(Predictions.from_confidence(hits, [0.9, 0.8, 0.7]), "m") for hits in ([1, 0, 1], [0, 1, 1])]
-    assert "different rows" not in lowest(answers)  # models of the same questions are right on different ones
-    assert lowest([first, Subject(drawn(300), "c")]) == "Of 2 models, the lowest ECE and the lowest log loss: a and c."
+    assert "do not hold the same rows" in pairs_of([first, other]).remark
+    answers = [Subject(Predictions.from_confidence(hits, [0.9, 0.8, 0.7]), name)
+               for name, hits in (("a", [1, 0, 1]), ("b", [0, 1, 1]))]  # fmt: skip
+    assert "it is not known whether" in pairs_of(answers).remark  # of the same questions, others may be right
+    equal = Report.of({"a": drawn(300), "c": drawn(300)})
+    assert equal.verdict.sentence.startswith("No clear difference in ECE between a and c: 0.0 points")
+    assert equal.verdict.action.startswith("Choose between a and c on other grounds")
 
 
 def test_no_interval_leaves_out_its_value(fewer):
     for predictions in (classes(300, 5), drawn(200), drawn(200, power=1.5)):
         rows = family_section(Subject(predictions, "m")).grids[0].rows
-        held = [row for row in rows if math.isfinite(row[2])]
-        assert all(row[2] <= row[1] <= row[3] for row in held)
+        held = [row for row in rows if math.isfinite(row[4])]
+        assert all(row[4] <= row[1] <= row[5] for row in held)
         assert len(held) > len(rows) / 2
 
 
@@ -412,7 +447,7 @@ def test_p_values_of_the_family_are_no_smaller_than_those_of_the_calibration_tes
 
 def test_numbers_without_interval_are_named_once_with_the_reason(fewer):
     section = family_section(Subject(drawn(200), "m"))
-    assert [row[0] for row in section.grids[0].rows if math.isnan(row[2])] == ["smooth ECE", "MCE", "largest drift"]
+    assert [row[0] for row in section.grids[0].rows if math.isnan(row[4])] == ["smooth ECE", "MCE", "largest drift"]
     (reason,) = (text for text in section.paragraphs if "no interval" in text)
     assert reason.startswith("smooth ECE, MCE and largest drift: no interval is known to cover")
     rng = np.random.default_rng(0)
@@ -429,11 +464,24 @@ def test_no_interval_of_the_recalibration_table_leaves_out_its_value():
         assert all(low <= value <= high for value, low, high in ends)
 
 
+def test_an_interval_that_ends_at_its_value_is_explained_beside_it():
+    section = repair_section(Subject(classes(600, sharp=3.0), "m"))
+    names = section.grids[0].header[1::3]
+    ending = {f"{name} ({row[0]})" for row in section.grids[0].rows
+              for name, value, low, high in zip(names, row[1::3], row[2::3], row[3::3], strict=True)
+              if high == value > low}  # fmt: skip
+    assert ending
+    (sentence,) = (text for text in section.paragraphs if "ends at the value itself" in text)
+    assert all(name in sentence for name in ending)
+    far = family_section(Subject(classes(600, sharp=3.0), "m"))
+    assert not any("ends at the value itself" in text for text in far.paragraphs)
+
+
 def test_no_interval_of_an_error_goes_beyond_one(fewer):
     rng = np.random.default_rng(0)
     predictions = Predictions.from_probs(rng.integers(0, 7, 19), np.eye(7)[rng.integers(0, 7, 19)])
     rows = family_section(Subject(predictions, "m")).grids[0].rows
-    assert all(row[3] <= 1 for row in rows if math.isfinite(row[3]))
+    assert all(row[5] <= 1 for row in rows if math.isfinite(row[5]))
 
 
 def test_the_family_is_what_the_recipes_give(quick):
@@ -468,13 +516,13 @@ def test_weights_widen_the_bars_and_are_said():
     bars = bars_of(subject.ece, subject.event)
     assert all(bar.effective <= bar.count for bar in bars)
     assert sum(bar.effective for bar in bars) < 0.3 * sum(bar.count for bar in bars)
-    assert "Samples are weighted" in reliability_section(subject).figures[0].caption
-    assert "Samples are weighted" not in reliability_section(Subject(drawn(300), "m")).figures[0].caption
+    assert "Samples are weighted" in reliability_figure(subject).reading
+    assert "Samples are weighted" not in reliability_figure(Subject(drawn(300), "m")).reading
 
 
 def test_soft_labels_are_said():
     subject = Subject(Predictions.from_probs(np.random.default_rng(0).random(60), np.linspace(0, 1, 60)), "m")
-    assert "Labels are soft" in reliability_section(subject).figures[0].caption
+    assert "Labels are soft" in reliability_figure(subject).reading
     assert "there is no noise floor" in noise_section(subject).paragraphs[0]
     assert failures_section(subject) is None
     family = family_section(subject)
@@ -489,9 +537,9 @@ def test_soft_labels_are_said():
 
 def test_only_an_answer_is_called_confident():
     event, answer = Subject(drawn(400), "m"), Subject(classes(400), "m")
-    assert "too high" in str(reliability_section(event).figures[0].picture)
-    assert "confident" not in str(reliability_section(event).figures[0].picture)
-    assert "over-confident" in str(reliability_section(answer).figures[0].picture)
+    assert "too high" in str(reliability_figure(event).picture)
+    assert "confident" not in str(reliability_figure(event).picture)
+    assert "over-confident" in str(reliability_figure(answer).picture)
 
 
 def test_noise_is_described_as_it_was_drawn():
@@ -511,10 +559,10 @@ def test_the_card_counts_and_hashes():
     predictions = classes(500, 3, region=np.arange(500) % 2)
     rows = dict(card_section(Subject(predictions, "m")).grids[0].rows)
     assert rows["rows (n)"] == "500"
-    assert rows["forecasts of"] == "3 classes"
+    assert rows["predictions of"] == "3 classes"
     assert rows["given as"] == "logits, float64"
     assert rows["columns"] == "region"
-    assert len(rows["SHA-256 of forecasts, labels, weights"]) == 64
+    assert len(rows["SHA-256 of predictions, labels, weights"]) == 64
 
 
 def test_the_hash_changes_with_any_number():
@@ -540,8 +588,8 @@ def test_classes_are_judged_by_what_was_predicted():
     for index, name in enumerate(predictions.classes):
         mine = predictions.predicted == index
         confidence, right = predictions.confidence[mine], (predictions.labels == index)[mine]
-        assert rows[name][1] == mine.sum()
-        assert rows[name][4] == pytest.approx(confidence.mean() - right.mean(), abs=1e-12)
+        assert rows[name][6] == mine.sum()
+        assert rows[name][1] == pytest.approx(confidence.mean() - right.mean(), abs=1e-12)
         truly = predictions.labels == index
         gap = predictions.confidence[truly].mean() - (predictions.predicted == index)[truly].mean()
         assert rows[name][9:] == (truly.sum(), pytest.approx(truly.mean()), pytest.approx(gap))
@@ -552,7 +600,7 @@ def test_rare_classes_are_not_judged():
     section = classes_section(Subject(classes(30, 5), "m"))
     assert "No class is predicted 20 times" in section.paragraphs[0]
     assert not section.figures
-    assert all(math.isnan(row[7].value) for row in section.grids[0].rows)
+    assert all(math.isnan(row[2].value) for row in section.grids[0].rows)
 
 
 def test_of_a_thousand_classes_the_ends_are_drawn_and_two_hundred_listed():
@@ -619,22 +667,28 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     best = subject.choice.best
     before, after = (subject.choice.table[name]["log loss"].value for name in ("as it is", best))
     assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
-    assert "90% interval of the gain" in section.paragraphs[0]
-    assert [row[0] for row in section.grids[0].rows] == subject.choice.ranking
-    assert {row[0] for row in section.figures[0].grid.rows} == {"as it is", best}
+    assert re.match(
+        r"On rows left out of the choice, the log loss falls by \d\.\d{4} \(90% interval ", section.paragraphs[1]
+    )
+    words = ["unchanged" if name == UNCHANGED else name.replace("_", " ") for name in subject.choice.ranking]
+    assert [row[0] for row in section.grids[0].rows] == words
+    assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", best}
 
 
-def test_forecasts_that_need_no_help_are_left_alone():
-    choice = Subject(drawn(2000), "m").choice
-    assert gained(choice).startswith("The calibration test does not reject these forecasts (p = ")
-    off = dataclasses.replace(choice, test=dataclasses.replace(choice.test, p_value=0.01))
-    table = Table("method", {"as it is": dict(choice.table["as it is"])})
-    alone = dataclasses.replace(off, table=table, preferred="as it is")
-    assert gained(alone).startswith("No method lowers the log loss")
+def test_forecasts_that_need_no_help_are_left_alone(monkeypatch):
+    subject = Subject(drawn(2000), "m")
+    assert recommendation(subject).startswith("Keep the probabilities: the calibration test does not reject them (p = ")
+    rejected = dataclasses.replace(subject.test, p_value=0.01)
+    monkeypatch.setattr(Subject, "test", rejected)
+    alone = dataclasses.replace(subject.choice, test=rejected, preferred="as it is")
+    monkeypatch.setattr(Subject, "choice", alone)
+    assert recommendation(Subject(drawn(2000), "m")).startswith(
+        "Keep the probabilities: no method clearly lowers the log loss"
+    )
 
 
 def test_too_few_rows_get_no_recalibration():
-    assert "at least 20 rows" in repair_section(Subject(drawn(19), "m")).paragraphs[0]
+    assert "20 rows with more than one outcome" in repair_section(Subject(drawn(19), "m")).paragraphs[0]
     assert Subject(drawn(20), "m").choice is not None
 
 
@@ -642,7 +696,13 @@ def test_saturated_forecasts_have_an_infinite_loss_that_recalibration_mends():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
     subject = Subject(Predictions.from_probs(y, np.where(rng.random(200) < 0.1, 1 - y, y).astype(float)), "m")
-    assert "from infinite (something happened that was given probability 0) to" in repair_section(subject).paragraphs[0]
+    paragraphs = repair_section(subject).paragraphs
+    assert (
+        "the log loss goes from infinite to 0." in paragraphs[0] or "the log loss from infinite to 0." in paragraphs[0]
+    )
+    assert any(
+        re.match(r"Unchanged: the log loss is infinite, because the outcome of \d+ rows", text) for text in paragraphs
+    )
 
 
 def test_sensitivity_is_that_of_the_rows():
@@ -670,27 +730,52 @@ def test_methods_print_the_command_the_versions_and_the_resamples():
 
 def test_models_of_the_same_rows_are_compared_pair_by_pair():
     models = [Subject(classes(400, sharp=sharp), f"sharp {sharp}") for sharp in (1.0, 3.0)]
-    section = models_section(models)
-    table, pairs = section.grids
+    pairs = pairs_of(models)
+    table, (grid,) = models_table(models, pairs), pairs_section(pairs).grids
+    assert table.header[:5] == ("model", "ECE", "log loss", "accuracy", "Brier score")
     assert [row[0] for row in table.rows] == ["sharp 1.0", "sharp 3.0"]
-    assert table.rows[1][1] == cal.ECE(models[1].predictions).value
-    ece, loss = pairs.rows
-    assert ece[:2] == ("ECE", "sharp 1.0 less sharp 3.0")
-    assert ece[2] == pytest.approx(table.rows[0][1] - table.rows[1][1])
-    assert loss[2] == pytest.approx(table.rows[0][4] - table.rows[1][4], abs=1e-12)
-    assert ece[-1] == loss[-1] == "sharp 1.0 is better"
-    assert "the lowest ECE and the lowest log loss: " in lowest(models)
+    assert table.rows[1][1].value == cal.ECE(models[1].predictions).value
+    ece, loss, accuracy, brier = grid.rows
+    assert ece[:2] == ("sharp 1.0 less sharp 3.0", "ECE")
+    assert ece[2] == pytest.approx(table.rows[0][1].value - table.rows[1][1].value)
+    assert loss[2] == pytest.approx(table.rows[0][2].value - table.rows[1][2].value, abs=1e-12)
+    assert ece[-1] == loss[-1] == brier[-1] == "sharp 1.0 is better"
+    assert (accuracy[2], accuracy[-1]) == (0.0, "no clear difference")
+    marks = [[cell.text.split(" ")[1:] for cell in row[1:5]] for row in table.rows]
+    assert marks == [[["best"]] * 4, [["worse"], ["worse"], ["best"], ["worse"]]]
+
+
+def test_the_page_of_several_models_is_about_their_difference():
+    models = {f"sharp {sharp}": classes(400, sharp=sharp) for sharp in (3.0, 1.0)}
+    report = Report.of(models)
+    difference = cal.compare_all(cal.ECE, models, 200)["sharp 3.0", "sharp 1.0"]
+    words = f"its ECE is lower by {100 * difference.difference:.1f} points (90% interval "
+    assert report.page.title == "Comparison of sharp 3.0 and sharp 1.0"
+    assert report.verdict.sentence.startswith(f"sharp 1.0 is better calibrated than sharp 3.0: {words}")
+    assert f"{100 * difference.interval.low:.1f} to {100 * difference.interval.high:.1f}" in report.verdict.sentence
+    assert report.verdict.action == "Use sharp 1.0: its log loss is clearly the lowest."
+    assert Report.of(dict(reversed(models.items()))).verdict.sentence == report.verdict.sentence
+    assert [number.name[:3] for number in report.page.key_numbers] == ["ECE", "Log", "Acc"]
+    assert [row["model"] for row in report.numbers] == list(models)
+
+
+def test_a_headline_about_several_models_names_those_that_cannot_be_told_apart():
+    models = {"a": classes(400), "b": classes(400), "c": classes(400, sharp=3.0)}
+    report = Report.of(models)
+    assert report.page.title == "Comparison of 3 models"
+    assert report.verdict.sentence == "No clear difference in ECE between a and b; 1 of 3 models is clearly higher."
+    assert report.verdict.action.startswith("Choose between a and b on other grounds")
+    clear = Report.of({"a": classes(400, sharp=2.0), "b": classes(400), "c": classes(400, sharp=4.0)})
+    assert clear.verdict.sentence.startswith("b has the lowest ECE of 3 models; the next, a, is higher by ")
 
 
 def test_models_of_other_rows_are_not_compared(quick):
-    models = {"a": classes(100), "b": classes(100, seed=1)}
-    report = Report.of(models)
-    section = report.page.sections[1]
-    assert section.identity == "models"
-    assert "do not hold the same rows" in section.paragraphs[1]
-    assert len(section.grids) == 1
-    other = Report.of({"a": classes(100), "b": classes(90)})
-    assert "hold different rows" in other.verdict.supporting[-1]
+    for other in (classes(100, seed=1), classes(90)):
+        report = Report.of({"a": classes(100), "b": other})
+        assert report.verdict.sentence.startswith("These files do not hold the same rows and labels")
+        assert report.verdict.action == "Compare models on the same rows."
+        assert report.page.key_numbers == []
+        assert "best" not in str(report.page.answer.grids[0].rows)
 
 
 def test_an_event_and_classes_stand_side_by_side(quick):
@@ -739,7 +824,7 @@ def test_a_large_event_is_measured_on_all_its_rows(monkeypatch):
         assert result.details.get("redraws") == (None if metric == cal.MCS else 20)
     assert len(subject.null.values) == 20
     report = Report.of(predictions)
-    assert any("in groups" in text for text in report.page.sections[3].paragraphs)
+    assert any("in groups" in text for text in report.page.sections[0].paragraphs)
     rows = choices_section(subject).figures[0].grid.rows
     assert rows[2][1] == pytest.approx(cal.ECE(predictions).value, abs=1e-12)
 

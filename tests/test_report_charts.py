@@ -1,5 +1,6 @@
 """Pictures: data turned into pixels, every text escaped, nothing outside its picture."""
 
+import math
 import re
 from xml.etree import ElementTree
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from calibrant.report import charts
 from calibrant.report.charts import Bar, Line, histogram, lines, planes, reliability, signed_bars
 from calibrant.report.page import Page, PageFigure, PageTable, Section, embedded
-from calibrant.report.quoting import Quoted, counted, listed, p_value, percent, points, quoted_p
+from calibrant.report.quoting import KeyNumber, Quoted, counted, listed, p_value, percent, points, quoted_p
 from calibrant.report.svg import Plane, element, picture, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -131,7 +132,7 @@ def test_a_reliability_diagram_draws_each_bin_once():
     bars = next(child for child in root if child.get("class") == "bars")
     assert len(bars) == 3
     assert [child.get("class") for child in bars[1]][1:4] == ["frequency", "gap over", "band"]
-    assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, came true 0.500, 10,000 samples"
+    assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, observed 0.500, 10,000 samples"
     plane = charts.RELIABILITY
     gap = bars[1][2]
     assert float(gap.get("y")) == pytest.approx(plane.up(0.55), abs=0.01)  # pixels are written to a hundredth
@@ -221,6 +222,16 @@ def test_computed_p_values_stop_at_a_ten_thousandth():
     assert p_value(0.0) == "p < 0.001"
     assert quoted_p(0.0) == Quoted(0.0, "< 0.001")
     assert quoted_p(float("nan")).text == "–"
+
+
+def test_key_numbers_are_quoted_in_their_unit():
+    shown = [KeyNumber("x", value, low, high, unit, "") for value, low, high, unit in (
+        (-0.0004, -0.012, 0.034, "points"), (0.99, 0.98, 1.0, "%"), (1.2345, 1.0, 1.5, ""),
+        (math.inf, math.nan, math.nan, ""), (math.nan, math.nan, math.nan, ""),
+    )]  # fmt: skip
+    assert [number.shown for number in shown] == ["0.0 points", "99.0%", "1.234", "infinite", "unknown"]
+    assert shown[0].between == "90% interval −1.2 to 3.4"
+    assert shown[3].between == "no 90% interval is known to cover"
 
 
 def test_words_for_numbers():

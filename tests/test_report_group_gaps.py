@@ -172,10 +172,36 @@ def grouped_predictions(n=3000):
 def test_the_group_that_is_off_is_flagged_and_the_others_are_not():
     section = groups_section(Subject(grouped_predictions(), "m"))
     rows = {row[0]: row for row in section.figures[0].grid.rows}
-    assert rows["region = north"][-1] == "too high"
-    assert rows["region = south"][-1] == rows["region = east"][-1] == ""
-    assert "region = north, too high by" in section.paragraphs[0]
-    assert "Not looked at: id" in section.paragraphs[1]
+    assert rows["region = north"][3] == "too high"
+    assert rows["region = south"][3] == rows["region = east"][3] == ""
+    assert "The clearest is region = north, too high by" in section.paragraphs[0]
+    assert "Not looked at: id, which by name number the rows" in section.paragraphs[1]
+
+
+def test_groups_come_in_the_order_of_their_evidence():
+    rng = np.random.default_rng(0)
+    p, place = rng.random(4000), np.repeat([0, 1, 2], [3000, 900, 100])
+    y = rng.random(4000) < np.clip(p - np.array([0.08, 0.0, 0.1])[place], 0, 1)
+    section = groups_section(
+        Subject(Predictions.from_probs(y, p, place=np.array(["large", "right", "small"])[place]), "m")
+    )
+    rows = section.figures[0].grid.rows
+    assert [row[0] for row in rows] == ["place = large", "place = small", "place = right"]
+    assert [row[2].value for row in rows] == sorted(row[2].value for row in rows)
+    assert abs(rows[1][1]) > abs(rows[0][1])  # the small group is farther off, and less surely so
+
+
+def test_numbers_of_rows_are_no_groups_unless_they_are_asked_for():
+    p, n = np.full(200, 0.5), np.arange(200)
+    columns = {"id": n % 4, "user_id": n % 5, "serial": n + 3, "income": n * 1.5, "side": n % 2}
+    predictions = Predictions.from_probs(n % 3 == 0, p, **columns)
+    sections = [groups_section(Subject(predictions, "m", by=by)) for by in (None, ("id", "side"))]
+    rows, every = ({row[0].split(" = ")[0] for row in section.figures[0].grid.rows} for section in sections)
+    assert rows == {"income", "side"}
+    assert every == {"id", "side"}
+    remarks = groups_section(Subject(predictions, "m")).paragraphs
+    assert "Not looked at: id and user_id, which by name number the rows; name one with --by to see it." in remarks
+    assert any(text.startswith("Not looked at: serial (") for text in remarks)
 
 
 def test_a_groups_error_is_that_of_its_rows():
@@ -183,9 +209,9 @@ def test_a_groups_error_is_that_of_its_rows():
     rows = {row[0]: row for row in groups_section(Subject(predictions, "m")).figures[0].grid.rows}
     for name in ("north", "south"):
         part = predictions[predictions.columns["region"] == name]
-        assert rows[f"region = {name}"][1] == len(part)
-        assert rows[f"region = {name}"][7] == pytest.approx(cal.ECE(part).value, abs=1e-12)
-        assert rows[f"region = {name}"][4] == pytest.approx(cal.MCS(part).value, abs=1e-12)
+        assert rows[f"region = {name}"][6] == len(part)
+        assert rows[f"region = {name}"][9] == pytest.approx(cal.ECE(part).value, abs=1e-12)
+        assert rows[f"region = {name}"][1] == pytest.approx(cal.MCS(part).value, abs=1e-12)
 
 
 def test_a_column_that_is_the_outcome_is_no_group():
@@ -225,13 +251,13 @@ def test_words_are_judged_by_what_came_true():
     p = np.repeat([0.05, 0.2, 0.5, 0.8, 0.95], 400)
     truth = np.concatenate([np.arange(400) < share * 400 for share in (0.05, 0.6, 0.5, 0.66, 0.95)])
     rows = {row[0]: row for row in likert_section(Subject(Predictions.from_probs(truth, p), "m")).grids[0].rows}
-    assert [rows[word][-1] for word, *_ in LIKERT] == ["yes", "no", "yes", "cannot tell", "yes"]
-    assert rows["unlikely"][2:5] == (400, pytest.approx(0.2), pytest.approx(0.6))
+    assert [rows[word][2] for word, *_ in LIKERT] == ["yes", "no", "yes", "cannot tell", "yes"]
+    assert rows["unlikely"][3:6] == (400, pytest.approx(0.2), pytest.approx(0.6))
 
 
 def test_words_that_are_never_used_are_said_to_be():
     rows = likert_section(Subject(Predictions.from_probs([1], [0.95]), "m")).grids[0].rows
-    assert [row[-1] for row in rows] == ["no forecasts"] * 4 + ["cannot tell"]
+    assert [row[2] for row in rows] == ["no predictions"] * 4 + ["cannot tell"]
 
 
 # referral
@@ -241,7 +267,7 @@ def test_words_that_are_never_used_are_said_to_be():
 @given(rows())
 def test_the_page_has_the_area_and_the_accuracies_of_the_library(sample):
     p, y = sample
-    for predictions in (Predictions.from_probs(y, p), Predictions.from_probs(y == 0, p[:, 0])):
+    for predictions in (Predictions.from_probs(y, p), Predictions.from_confidence(y == 0, p[:, 0])):
         section = failures_section(Subject(predictions, "m"))
         known = diagnostics.risk_coverage(predictions)
         (figure,) = section.figures
@@ -249,6 +275,10 @@ def test_the_page_has_the_area_and_the_accuracies_of_the_library(sample):
         assert known.aurc == cal.AURC(predictions).value
         shown = [row[1] for row in figure.grid.rows]
         assert shown == [known.accuracy_after_referring(share) for share in SHARES]
+
+
+def test_an_event_has_no_answer_that_could_fail():
+    assert failures_section(Subject(Predictions.from_probs([1, 0, 1], [0.8, 0.4, 0.6]), "m")) is None
 
 
 def test_weighted_rows_are_referred_by_weight():

@@ -17,9 +17,9 @@ from calibrant.report.sections.classes_and_ranks import classes_section, ranks_s
 from calibrant.report.sections.data_and_methods import card_section
 from calibrant.report.sections.family import family_section
 from calibrant.report.sections.groups_and_intervals import groups_section
-from calibrant.report.sections.models import lowest, models_section
+from calibrant.report.sections.models import pairs_of, pairs_section
 from calibrant.report.sections.proper_scores import scores_section
-from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_section
+from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_figure
 from calibrant.report.subject import Subject
 
 NAMES = ("dog", "outdoors", "<night>")
@@ -60,12 +60,41 @@ def text_of(report):
     return re.sub(r"<[^>]+>", " ", re.sub(r"<(script|svg|style).*?</\1>", "", report.to_html(), flags=re.S))
 
 
+WORDS = re.compile(r"\b(mend|came true|as it is|laborator|manners|the door|promise|what chance adds|kept|law)", re.I)
+"""Words that are not for readers of a page."""
+
+
+def sentences_of(report):
+    """Every sentence on the page, but for names, references and the command."""
+    page = report.page
+    parts = [*page.sections, page.answer]
+    figures = [figure for part in parts for figure in part.figures]
+    texts = [page.verdict, page.action, *page.supporting, *(number.meaning for number in page.key_numbers)]
+    texts += [text for part in parts for text in (part.title, *part.paragraphs)]
+    texts += [text for figure in figures for text in (figure.caption, figure.reading)]
+    grids = [grid for part in parts for grid in part.grids] + [figure.grid for figure in figures]
+    texts += [text for grid in grids for text in (grid.caption, *grid.header)]
+    texts += [cell for grid in grids for row in grid.rows for cell in row[-1:] if isinstance(cell, str)]
+    return [sentence for text in texts for sentence in re.split(r"(?<=[.?!]) ", text) if sentence]
+
+
+def test_pages_have_short_sentences_in_words_of_the_field(page_of_labels, page_of_likeliest):
+    event = Predictions.from_probs([0, 1, 1, 0] * 60, np.linspace(0.1, 0.9, 240), id=np.arange(240))
+    square = Predictions.from_probs(event.labels, event.values**2)
+    weighted = Predictions.from_probs(event.labels, event.values, sample_weight=np.arange(240) % 4 + 0.5)
+    pages = [Report.of(event), Report.of({"raw": event, "square": square}), Report.of(weighted)]
+    sentences = [sentence for page in (page_of_labels, page_of_likeliest, *pages) for sentence in sentences_of(page)]
+    assert len(sentences) > 250
+    assert {sentence for sentence in sentences if len(sentence.split()) > 35} == set()
+    assert {sentence for sentence in sentences if WORDS.search(sentence)} == set()
+
+
 # ---- independent labels ----------------------------------------------------------------------------------------------
 
 
 def test_the_page_of_labels_has_no_question_about_answers(page_of_labels):
     sections = [section.identity for section in page_of_labels.page.sections]
-    assert " ".join(sections) == "card reliability noise family classes groups likert scores repair choices methods"
+    assert " ".join(sections) == "family noise classes groups likert scores repair choices card methods"
     text = text_of(page_of_labels)
     for word in ("accuracy", "confidence", "likeliest", "predicted class"):
         assert word not in text.split("Guo, Pleiss")[0].replace("under-confident", "").replace("over-confident", "")
@@ -82,14 +111,13 @@ def test_the_main_numbers_are_of_all_forecasts_pooled():
     table = rows_of(family_section(subject))
     assert table["ECE, sweep"][1] == cal.ECE_SWEEP(y, p).value
     assert table["ECE by label"][1] == cal.SCE(predictions).value
-    assert "All 720 forecasts are pooled, whatever the label is." in reliability_section(subject).paragraphs[0]
+    assert "All 720 predictions are pooled, whatever the label is." in reliability_figure(subject).caption
     assert "240 rows of 3 labels would show" in noise_section(subject).paragraphs[0]
 
 
 def test_the_verdict_speaks_of_labels(page_of_labels):
     assert page_of_labels.verdict.supporting[0].startswith("Over all 3 labels, on average ")
     assert "a label is true in" in page_of_labels.verdict.supporting[0]
-    assert "what calibrated forecasts would show with 240 rows of 3 labels" in page_of_labels.verdict.supporting[1]
 
 
 def test_each_label_has_its_gap():
@@ -103,10 +131,11 @@ def test_each_label_has_its_gap():
         for name, y, p in zip(NAMES, predictions.labels.T, predictions.probabilities.T, strict=True)
     ]
     for gap in corrected(alone):
-        cells = (gap.name, gap.rows, gap.forecast, gap.frequency, gap.value, gap.low, gap.high)
-        assert table[gap.name][:7] == pytest.approx(cells)
-        assert table[gap.name][7].value == pytest.approx(gap.p)
-        assert table[gap.name][8] == gap.flag
+        cells = (gap.low, gap.high, gap.rows, gap.forecast, gap.frequency)
+        assert table[gap.name][4:9] == pytest.approx(cells)
+        assert table[gap.name][1:2] == pytest.approx((gap.value,))
+        assert table[gap.name][2].value == pytest.approx(gap.p)
+        assert table[gap.name][3] == gap.flag
     assert "Of 3 labels" in section.paragraphs[0]
 
 
@@ -116,7 +145,7 @@ def test_prevalences_of_labels_need_not_sum_to_one():
     predictions = Predictions.from_multilabel(truth, np.full((40, 3), 0.5), classes=NAMES)
     card = dict(card_section(Subject(predictions, "model")).grids[0].rows)
     assert card["prevalence of the labels"] == "0% (<night>) to 75.0% (dog); 1 label is never true"
-    assert card["forecasts of"] == "3 independent labels"
+    assert card["predictions of"] == "3 independent labels"
 
 
 def test_scores_of_labels_are_means_over_rows():
@@ -179,7 +208,7 @@ def test_intervals_of_gaps_cover_and_p_values_hold_where_labels_come_true_togeth
 
 def test_labels_that_come_true_together_are_warned_of():
     alike, apart = (noise_section(Subject(labelled(alike=alike), "model")).paragraphs for alike in (True, False))
-    assert alike[1].startswith("Labels of one row come true together: their sum varies 3.0 times as much")
+    assert alike[1].startswith("Outcomes of labels of one row depend on each other: their sum varies 3.0 times as much")
     assert len(apart) == 1
 
 
@@ -300,7 +329,7 @@ def test_a_repeated_row_is_one_row_in_every_number_of_the_page():
     kept = [{row[0]: row for row in rows if row[0].startswith("region")} for rows in tested]
     assert [row[0] for row in tested[0]] == list(kept[0])  # patient itself is not looked at
     for name, row in kept[0].items():
-        assert row[5:7] == pytest.approx(kept[1][name][5:7], rel=0.05)
+        assert row[4:6] == pytest.approx(kept[1][name][4:6], rel=0.05)
 
 
 def test_a_page_says_which_rows_depend_on_each_other():
@@ -309,7 +338,7 @@ def test_a_page_says_which_rows_depend_on_each_other():
     page = first.to_html()
     assert "those of one patient (60 values)" in page
     assert "Values of patient are independent, and rows of one value may depend on each other." in page
-    assert "Rows of one patient come true together" in page
+    assert "Outcomes of rows of one patient depend on each other" in page
     assert "Not looked at: patient, whose rows may depend on each other." in page
     assert "patient are independent" not in other.to_html()
     with pytest.raises(cal.CalibrationInputError, match="nobody"):
@@ -322,10 +351,10 @@ def test_models_of_rows_that_depend_on_each_other_are_compared_by_group():
     widths = {}
     for groups in (None, "patient"):
         subjects = [Subject(each, name, groups=groups) for each, name in ((first, "a"), (second, "b"))]
-        rows = models_section(subjects).grids[1].rows
-        widths[groups] = [row[4] - row[3] for row in rows]
-    assert len(widths[None]) == 2
-    assert np.divide(widths["patient"], widths[None]) == pytest.approx([5**0.5] * 2, rel=0.25)
+        rows = pairs_section(pairs_of(subjects)).grids[0].rows
+        widths[groups] = [row[5] - row[4] for row in rows]
+    assert len(widths[None]) == 4
+    assert np.divide(widths["patient"][:2], widths[None][:2]) == pytest.approx([5**0.5] * 2, rel=0.25)
 
 
 @pytest.mark.parametrize("forecasts", ["classes", "labels"])
@@ -356,18 +385,18 @@ def test_a_large_page_of_labels_agrees_with_its_rows():
     assert subject.mcs.interval.low == pytest.approx(exact.low, abs=0.3 * width)
     assert subject.mcs.interval.high == pytest.approx(exact.high, abs=0.3 * width)
     report = Report.of(predictions[:6800])
-    assert "see forecasts in groups" in text_of(report)
-    assert "all other numbers of pooled labels are of the forecasts themselves" in text_of(report)
+    assert "are computed from predictions in groups" in text_of(report)
+    assert "All other numbers of pooled labels are of the predictions themselves" in text_of(report)
 
 
 def test_models_of_labels_are_set_side_by_side():
     first = labelled()
     second = Predictions.from_multilabel(first.labels, first.probabilities**1.5, classes=NAMES)
-    section = Report.of({"raw": first, "mended": second}).page.sections[1]
-    assert section.grids[0].header[3] == "forecast - frequency"
+    page = Report.of({"raw": first, "mended": second}).page
+    assert page.answer.grids[0].header[-2] == "prediction - frequency"
     pooled = cal.ECE(first.labels.ravel(), first.probabilities.ravel()).value
-    assert section.grids[0].rows[0][1] == pooled
-    paired = section.grids[1].rows[0]
+    assert page.answer.grids[0].rows[0][1].value == pooled
+    paired = page.sections[0].grids[0].rows[0]
     assert paired[2] == pytest.approx(pooled - cal.ECE(second.labels.ravel(), second.probabilities.ravel()).value)
 
 
@@ -387,7 +416,7 @@ def test_what_needs_every_class_is_left_out_and_named_once(page_of_likeliest):
     assert f"Left out: SCE, ACE, TACE, full ECE and the noise floor of wsECE {reason}." in text
     assert f"Left out: log loss and Brier score of all classes {reason}." in text
     assert "Not defined for these data: top-5 ECE." in text
-    assert "Recalibration needs the probability of each of the 40 classes: give them all to try it." in text
+    assert "No recalibration is recommended: it needs the probability of each of the 40 classes." in text
     assert text.count("SCE") == 1 + text.split("Guo, Pleiss")[1].count("SCE")
     names = [row["metric"] for row in page_of_likeliest.numbers]
     assert names[-1] == "wsECE"
@@ -416,8 +445,8 @@ def test_models_without_a_log_loss_are_compared_by_ece():
     first = likeliest()
     second = Predictions.from_top_k(first.labels, first.forecasts.ids, first.values * 0.8, n_classes=40)
     report = Report.of({"raw": first, "less sure": second})
-    assert {row[0] for row in report.page.sections[1].grids[1].rows} == {"ECE"}
-    assert re.fullmatch(r"Of 2 models, the lowest ECE: .*\.", lowest([Subject(first, "a"), Subject(second, "b")]))
+    assert {row[1] for row in report.page.sections[0].grids[0].rows} == {"ECE", "accuracy"}
+    assert re.match(r"(Use|Choose between) .* ECE ", report.verdict.action)
 
 
 def test_a_pure_shift_is_called_a_shift_and_repaired_by_one():
@@ -427,7 +456,7 @@ def test_a_pure_shift_is_called_a_shift_and_repaired_by_one():
     subject = Subject(Predictions.from_probs((rng.random(2000) < truth) * 1, p), "model")
     assert subject.choice.best in ("prior_shift", "platt")
     assert "prior_shift" in subject.choice.table.results
-    sentence = Report.of(subject.predictions).verdict.sentence
-    assert "by a shift of the log-odds of 0.5" in sentence
-    assert "recalibration would lower ECE from 9.0 to 2." in sentence
-    assert "_" not in sentence
+    conclusion = Report.of(subject.predictions).verdict
+    assert "by a shift of the log-odds of 0.5" in conclusion.sentence
+    assert "ECE goes from 9.0 to 2." in conclusion.action
+    assert "_" not in conclusion.action

@@ -32,7 +32,7 @@ WORDS = {
     r"the event that the event": "the event",
 }
 """What not to write, as patterns, and what to write instead."""
-LISTS = ("_study.md", "report.md", "scale.md")
+LISTS = ("_study.md", "scale.md")
 """Pages with long lists in one sentence."""
 
 

@@ -291,16 +291,15 @@ def pooled(logits, members):
     return np.array(rows).reshape(len(logits), len(members))
 
 
-def tempered(logits, labels, inverse, *, slopes=True):
-    loss, first, second = np.full((3, len(logits)), np.nan)
+def tempered(logits, labels, inverse):
+    loss, first, second = np.empty((3, len(logits)))
     for i, row in enumerate(logits.tolist()):
         moved = [z - max(row) for z in row]
         shares = [math.exp(z * inverse - log_sum_exp([each * inverse for each in moved])) for z in moved]
         loss[i] = log_sum_exp([z * inverse for z in moved]) - inverse * moved[labels[i]]
-        if slopes:
-            mean = math.fsum(share * z for share, z in zip(shares, moved, strict=True))
-            first[i] = mean - moved[labels[i]]
-            second[i] = math.fsum(share * z * z for share, z in zip(shares, moved, strict=True)) - mean**2
+        mean = math.fsum(share * z for share, z in zip(shares, moved, strict=True))
+        first[i] = mean - moved[labels[i]]
+        second[i] = math.fsum(share * z * z for share, z in zip(shares, moved, strict=True)) - mean**2
     return loss, first, second
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,12 +77,8 @@ def check(file: str) -> None:
     """
     study, _ = _read(file)
     trials = study.trials()
-    later = (
-        sum(model.predictions is None for model in study.models)
-        * sum(len(intervention.strengths) > 1 for intervention in study.interventions)
-        * (len(study.seeds) - len(study.tuning_seeds))
-    )
-    more = f", and {later} more once strengths are chosen" if later else ""
+    later = len(study.all_trials()) - len(trials)
+    more = f", and {later} more once strengths and trainings are chosen" if later else ""
     click.echo(f"{inert(study.name)}: {len(trials)} trials{more}")
 
 
@@ -268,9 +265,10 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
     "-o", "--output", default="trials.jsonl", show_default=True, type=click.Path(), help="The file for trials."
 )
 def plan(file: str, store: str | None, output: str) -> None:
-    """Write the trials of the study in FILE that are not done yet.
+    """Write the trials of the study in FILE that are not done yet, seed by seed.
 
-    `python -m calibrant.experiments.running.trial` runs them on another machine.
+    `python -m calibrant.experiments.running.trial` runs them on another machine. If its time runs out, all networks
+    have about equally many seeds.
 
     \b
     Example:
@@ -282,9 +280,14 @@ def plan(file: str, store: str | None, output: str) -> None:
     check_output(output, [file])
     study, text = _read(file)
     _, kept = runner.open_study(store or f"{study.name}-study", text)
-    left = [row.trial for row in kept.rows() if row.state in ("waiting", "running")]
+    waiting = (row.trial for row in kept.rows() if row.state in ("waiting", "running"))
+    left = sorted(waiting, key=lambda trial: trial.seed)
     write_text(output, write_trials(left))
-    printer(output)(f"{len(left)} trials, written: {inert(output, 400)}")
+    say = printer(output)
+    say(f"{len(left)} trials, written: {inert(output, 400)}")
+    courses = Counter(f"{trial.model_name}, {trial.training.get('epochs', 0)} epochs" for trial in left)
+    for words, count in courses.items():
+        say(f"  {count} x {inert(words)}")
 
 
 @experiment.command(short_help="Import outcomes from other machines.")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shlex
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-import calibrant
 from calibrant.cli.group import usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
@@ -19,10 +20,10 @@ from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, is_standard
 from calibrant.cli.scans import are_many, are_states, loaded, scanned
 from calibrant.files.writing import write_text
-from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import check_seed
+from calibrant.metric import Metric
+from calibrant.result import Result
 from calibrant.scale import State
-from calibrant.table import table
 from calibrant.text import inert
 
 DEFAULT = "report.html"
@@ -36,7 +37,13 @@ _ENDINGS = {
 @click.option("-o", "--output", type=click.Path(), help="The page [default: report.html]; .md or .json: that instead.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes intervals and noise floors repeatable.")
+@click.option("--by", multiple=True, metavar="COLUMN", help="Look at the values of this column as groups; repeatable.")
 @click.option("--groups", metavar="COLUMN", help="Rows of one value of this column may depend on each other.")
+@click.option("--title", default="", help="The heading of the page.")
+@click.option("--author", default="", help="Who wrote it.")
+@click.option("--note", default="", help="A line under the title, such as what the data are.")
+@click.option("--date", metavar="DATE", help="The date on the page [default: today].")
+@click.option("--json", "tables", type=click.Path(), metavar="FILE", help="Also write all that is on the page as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
 @click.option(
     "--format", "style", type=click.Choice(["text", "json", "markdown"]), help="What is printed [default: text]."
@@ -49,14 +56,20 @@ def report(
     output: str | None,
     opened: bool,
     seed: int,
+    by: tuple[str, ...],
     groups: str | None,
+    title: str,
+    author: str,
+    note: str,
+    date: str | None,
+    tables: str | None,
     quiet: bool,
     style: str | None,
     limits: tuple[str, ...],
     confident: bool,
     **keys: Any,
 ) -> None:
-    """Write one self-contained page about the predictions in FILE; several files are models of the same rows.
+    """Write one self-contained page about the predictions in FILE; several files are models of the same rows, compared.
 
     Of a state (calibrant state), a folder or a pattern, the page has what counts can show.
 
@@ -66,12 +79,14 @@ def report(
       calibrant report predictions.csv -o page.html --open
       calibrant report model_a.npz model_b.npz --format markdown
       calibrant report predictions.npz --format markdown -o summary.md
+      calibrant report predictions.npz --by region
+      calibrant report predictions.npz --title Screening --author Ada --json report.json
       calibrant report predictions.npz --groups patient
       calibrant report predictions.npz --fail-above ece=0.1 --confident
       calibrant report labels.npy probabilities.npy
       calibrant report week.state
 
-    --fail-above is held against the first FILE, after the page is written.
+    --fail-above is held against the first FILE; the page says whether it passes.
 
     \b
     The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Where it is none of
@@ -89,20 +104,34 @@ def report(
     metrics = metrics_named(list(thresholds))
     thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
-    check_output(target, files)
+    for written in filter(None, (target, tables)):
+        check_output(written, files)
+    about = (" · ".join(filter(None, (author, datetime.date.today().isoformat() if date is None else date))), note)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
     command = shlex.join(["calibrant", *sys.argv[1:]])
     if are_states(files) or (len(files) == 1 and are_many(files)):
-        if groups is not None or confident:
-            raise click.UsageError("--groups and --confident need files of predictions, read whole")
+        if groups is not None or confident or by:
+            raise click.UsageError("--groups, --by and --confident need files of predictions, read whole")
         state = _kept(files, keys)
         page_report, what = state_report(state, ", ".join(files), command), f"{state.n:,} rows, a state"
     else:
+        options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
+        held = {metrics[name]: limit for name, limit in thresholds.items()}
         models = {name: read(file, **keys) for name, file in _named(files).items()}
-        page_report = Report.of(models, seed=seed, groups=groups, command=command)
-        first = next(iter(models.values()))
-        what, state = described(first), None
+        page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
+        what, state = described(next(iter(models.values()))), None
+    _write(page_report, output, target, style, what, quiet=quiet)
+    if tables is not None:
+        write_text(tables, _in_words(page_report, target, "json", what) + "\n")
+    if opened:
+        webbrowser.open(Path(target).resolve().as_uri())
+    if metrics:
+        enforce(_measured(page_report, state, metrics), thresholds, confident=confident)
+
+
+def _write(page_report: Any, output: str | None, target: str, style: str | None, what: str, *, quiet: bool) -> None:
+    """Write the page, or what the ending asks for, and print what is asked for."""
     form = _form(output, style)
     if form == "html":
         page_report.save(target)
@@ -111,12 +140,16 @@ def report(
     if not quiet and not is_standard(target):
         printed = "text" if style is None or (output is not None and form == style) else style
         click.echo(_in_words(page_report, target, printed, what))
-    if opened:
-        webbrowser.open(Path(target).resolve().as_uri())
-    if metrics:
-        interval = Confidence(seed=seed, groups=groups) if confident else None
-        measured = table(first, metrics, interval=interval) if state is None else state.table(metrics)
-        enforce(measured.results, thresholds, confident=confident)
+
+
+def _measured(
+    page_report: Any, state: State | None, metrics: Mapping[str, Metric]
+) -> Mapping[str, Mapping[str, Result]]:
+    """The results that limits are held against: of the page's first model, or of the state."""
+    if state is not None:
+        return state.table(metrics).results
+    results = {check.result.metric: check.result for check in page_report.page.checks}
+    return {"all": {name: results[metric] for name, metric in metrics.items()}}
 
 
 def _kept(files: tuple[str, ...], keys: dict[str, Any]) -> State:
@@ -136,17 +169,10 @@ def _form(output: str | None, style: str | None) -> str:
 
 def _in_words(page_report: Any, path: str, style: str, what: str) -> str:
     if style == "json":
-        content = {
-            "verdict": page_report.verdict.sentence,
-            "tone": page_report.verdict.tone,
-            "supporting": list(page_report.verdict.supporting),
-            "numbers": page_report.numbers,
-            "report": path,
-        }
-        return json.dumps({"calibrant": calibrant.__version__, **content}, allow_nan=False, indent=1)
+        return json.dumps({**page_report.to_dict(), "report": path}, allow_nan=False, indent=1)
     if style == "markdown":
         return page_report.to_markdown()
-    lines = [what, "", page_report.verdict.sentence, *page_report.verdict.supporting]
+    lines = [what, "", *page_report.sentences]
     return "\n".join([*(inert(line, 400) for line in lines), "", f"written: {inert(path, 400)}"])
 
 

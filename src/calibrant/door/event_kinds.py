@@ -75,7 +75,7 @@ class OneEvent(Events):
 
     def targets_of_each(self, labels: Ints) -> Array:
         """0 where it happened, else -1."""
-        return labels - 1
+        return labels.astype(np.int8) - 1
 
 
 class Answer(OneEvent):

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant import kernels
 from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, shown
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.kernels.logits import in_float32
 from calibrant.kernels.totals import Floats, Ints
 
 TOLERANCE = 1e-6
@@ -18,7 +19,7 @@ LIFTED = 1000
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 
-IN_FLOAT32 = "exponentiated in float32 on the device: probabilities are within 1e-6 of those computed on the host"
+IN_FLOAT32 = "exponentiated in float32: probabilities are within 1e-6 of those computed in float64"
 """What is said of rows of logits on a device."""
 
 
@@ -176,8 +177,10 @@ def lifted(values: Array) -> tuple[Array, dict[str, Ints]]:
 
 
 def told_of_logits(values: Array) -> dict[str, Ints]:
-    """Which rows will be computed with in float32: on a device all of several classes, unless they are float64."""
-    exact = isinstance(values, np.ndarray) or values.ndim == 1 or values.dtype == np.float64
+    """Which rows will be computed with in float32: float32 logits of many classes, on a device of several."""
+    exact = values.ndim == 1 or values.dtype == np.float64
+    if isinstance(values, np.ndarray):
+        exact = exact or not in_float32(values)
     return {} if exact else {IN_FLOAT32: np.ones(len(values), int)}
 
 

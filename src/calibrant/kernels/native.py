@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.kernels import numpy as plain
 from calibrant.kernels.compiled import call, fuses, matrix, threads_for
+from calibrant.kernels.logits import in_float32
 from calibrant.kernels.numpy import (
     apart,
     distances,
@@ -269,7 +270,8 @@ def logits_survey(logits: Array) -> tuple[float, float, Ints, Floats, Floats, Fl
     values, *shape = matrix(logits)
     extremes, top = np.empty(2), np.empty(len(values), np.int64)
     largest, rest, squares = np.empty((3, len(values)))
-    call("survey_logits", values, *shape, extremes, top, largest, rest, squares, threads_for(values.size))
+    narrow = in_float32(values)
+    call("survey_logits", values, *shape, narrow, extremes, top, largest, rest, squares, threads_for(values.size))
     low, high = extremes.tolist()
     return low, high, top, largest, rest, squares
 
@@ -291,10 +293,10 @@ def softmax(logits: Array, top: Floats, rest: Floats) -> Floats:
     return shares
 
 
-def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
+def tempered(logits: Array, labels: Ints, inverse: float) -> tuple[Floats, Floats, Floats]:
     """As `numpy.tempered`."""
     if not fuses():
-        return plain.tempered(logits, labels, inverse, slopes=slopes)
+        return plain.tempered(logits, labels, inverse)
     values, *shape = matrix(logits)
     narrow = values.dtype == np.float32 and values.size > 1 << 22
     loss, first, second = derivatives = np.empty((3, len(values)))
@@ -304,7 +306,6 @@ def tempered(logits: Array, labels: Ints, inverse: float, *, slopes: bool = True
         *shape,
         _whole(labels),
         float(inverse),
-        slopes,
         narrow,
         derivatives,
         threads_for(values.size),

@@ -270,7 +270,7 @@ def score_totals(scores: DeviceArray) -> tuple[Ints, Ints, Ints] | None:
     return None if unlawful.any() else (*_carried(high, low), infinite)
 
 
-def tempered(logits: DeviceArray, labels: Any, inverse: float, *, slopes: bool = True) -> tuple[DeviceArray, ...]:
+def tempered(logits: DeviceArray, labels: Any, inverse: float) -> tuple[DeviceArray, ...]:
     """Log loss of softmax(z * inverse) in each row, and its first and second derivative by the inverse temperature.
 
     Exponentiated in float32 unless logits are float64.

@@ -88,9 +88,10 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
     >>> round(temperature, 9), ending.converged  # 1 / ln 2
     (1.442695041, True)
     """
-    beside, moments, start = kernels.beside(logits), _moments(logits, labels, weight), 1.0
-    predicted, largest = beside.row_survey(logits)[4:]
-    separable = bool((logits[np.arange(len(labels)), labels] >= largest)[weight > 0].all())
+    moments, start = _moments(logits, labels, weight), 1.0
+    predicted, largest, others, _ = kernels.beside(logits).logits_survey(logits)[2:]
+    behind = largest - logits[np.arange(len(labels)), labels]
+    separable = bool((behind <= 0)[weight > 0].all())
     flat = separable and bool((largest <= logits.min(axis=1))[weight > 0].all())
     if separable and not flat:
         start = 1 / COLDEST
@@ -109,7 +110,7 @@ def fit_temperature(logits: Array, labels: Ints, weight: Floats) -> tuple[float,
         at_bound=at_bound,
         message=message,
         n=len(labels),
-        log_loss_before=float(weight @ beside.tempered(logits, labels, 1.0, slopes=False)[0] / weight.sum()),
+        log_loss_before=float(weight @ (np.log1p(others) + behind) / weight.sum()),
         log_loss_after=moments(inverse)[0],
         accuracy_before=accuracy,
         accuracy_after=accuracy,

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import calibrant
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.draws import check_seed, clusters
 from calibrant.kernels.progress import shown
+from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.report.charts import planes
+from calibrant.report.comparison_page import comparison_page
+from calibrant.report.key_numbers import key_numbers
+from calibrant.report.limit_checks import checked_limits
 from calibrant.report.page import Page, PageTable, Section
 from calibrant.report.rebinning import RebinningCounts
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
+from calibrant.report.sections.event_curves import curves_section, decisions_section
 from calibrant.report.sections.failures import failures_section
 from calibrant.report.sections.family import family_section
 from calibrant.report.sections.groups_and_intervals import groups_section, likert_section
-from calibrant.report.sections.models import models_section
 from calibrant.report.sections.proper_scores import scores_section
-from calibrant.report.sections.reliability_diagram import noise_section, reliability_section
+from calibrant.report.sections.reliability_diagram import noise_section, reliability_figure
 from calibrant.report.sections.repair import repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import Verdict, verdict
 from calibrant.text import inert
 
 _SECTIONS = (
-    card_section, reliability_section, noise_section, family_section, classes_section, ranks_section, groups_section,
-    likert_section, scores_section, repair_section, failures_section, choices_section,
+    family_section, noise_section, curves_section, classes_section, ranks_section, groups_section, likert_section,
+    scores_section, decisions_section, repair_section, failures_section, choices_section, card_section,
 )  # fmt: skip
 
 
@@ -44,9 +52,9 @@ class Report:
     >>> from calibrant.report import Report
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
-    >>> report = Report.of(cal.Predictions.from_probs(rng.random(500) < p**2, p))
-    >>> print(report.verdict.sentence[:37])
-    Forecasts are too high by 16.3 points
+    >>> report = Report.of(cal.Predictions.from_probs(rng.random(500) < p**2, p), limits={cal.ECE: 0.05})
+    >>> print(report.verdict.sentence[:37], "|", report.page.checks[0].status)
+    Forecasts are too high by 16.3 points | fail
     """
 
     page: Page
@@ -60,37 +68,38 @@ class Report:
         name: str = "predictions",
         seed: int = 0,
         groups: str | None = None,
+        by: Sequence[str] | None = None,
+        limits: Mapping[Metric, float] | None = None,
+        confident: bool = False,
+        title: str = "",
+        about: Sequence[str] = (),
         command: str = "calibrant.report.Report.of(predictions)",
     ) -> Report:
-        """The report of predictions, or of several models' by name: the first in full, then all side by side.
+        """The report of predictions; of several models by name, the page that compares them.
 
         `groups` names a column whose rows may depend on each other (pictures of one patient): tests, noise floors and
-        intervals allow for that, and folds keep them together.
+        intervals allow for that, and folds keep them together. `by` names the columns whose values are looked at as
+        groups; without it, all columns that do not look like row numbers are. `limits` are held against the first
+        model, with `confident` by its intervals. `about` are lines under the title: author, date, a note.
         """
         check_seed(seed)
-        models = dict(predictions) if isinstance(predictions, Mapping) else {name: predictions}
-        if not models or not all(isinstance(forecasts, Predictions) for forecasts in models.values()):
-            got = repr(predictions)[:60]
-            raise CalibrationInputError("predictions", "must be Predictions, or a dictionary of them", got=got)
-        if not all(len(forecasts) for forecasts in models.values()):
-            raise CalibrationInputError("predictions", "must not be empty", got="0 rows")
+        models = _models(predictions, name)
         for forecasts in models.values():
             clusters(forecasts, groups)  # refuses a column that is not there, or that has one value only
-        subjects = [Subject(forecasts, model, seed, groups) for model, forecasts in models.items()]
-        first = subjects[0]
-        drafts = [section(first) for section in shown(_SECTIONS, len(_SECTIONS), "report")]
-        sections: list[Section] = [section for section in drafts if section is not None]
+            for column in by or ():
+                forecasts.column(column)
+        columns = None if by is None else tuple(by)
+        subjects = [Subject(forecasts, model, seed, groups, columns) for model, forecasts in models.items()]
+        page, conclusion = _page(subjects[0], command) if len(subjects) == 1 else comparison_page(subjects, command)
+        first, interval = subjects[0].predictions, Confidence(seed=seed, groups=groups)
+        checks = checked_limits(first, limits or {}, interval, confident=confident)
         if len(subjects) > 1:
-            sections.insert(1, models_section(subjects))
-        conclusion = verdict(first, subjects[1:])
-        page = Page(
-            title=f"Calibration of {inert(first.name, 120)}",
-            verdict=conclusion.sentence,
-            supporting=conclusion.supporting,
-            tone=conclusion.tone,
-            sections=[*sections, methods_section(first, command)],
-            footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
-            data={"cells": RebinningCounts.of(first.event, first.table, first.squares).to_dict(), "planes": planes()},
+            checks = [dataclasses.replace(check, model=inert(subjects[0].name)) for check in checks]
+        page = dataclasses.replace(
+            page,
+            title=inert(title, 200) if title else page.title,
+            about=[inert(line, 400) for line in about if line],
+            checks=checks,
         )
         return cls(page, conclusion)
 
@@ -101,7 +110,31 @@ class Report:
 
     @property
     def _family(self) -> PageTable:
-        return next(section for section in self.page.sections if section.identity == "family").grids[0]
+        parts = [*self.page.sections, *([] if self.page.answer is None else [self.page.answer])]
+        return next(part for part in parts if part.identity in ("family", "models")).grids[0]
+
+    def to_dict(self) -> dict[str, object]:
+        """All that is on the page but its pictures, ready for JSON: verdict, action, limits, every table.
+
+        `numbers` is the table of calibration numbers, or of models and their numbers.
+        """
+        return {"calibrant": calibrant.__version__, "numbers": self.numbers, **self.page.to_dict()}
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), allow_nan=False, indent=1)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The first screen in words: the verdict, what to do, limits, the key numbers."""
+        page = self.page
+        return [
+            page.verdict,
+            *([f"What to do: {page.action}"] if page.action else []),
+            *(f"{check.status.capitalize()}: {check.sentence}" for check in page.checks),
+            *(f"{number.name}: {number.shown}, {number.between}. {number.meaning}" for number in page.key_numbers),
+            *page.supporting,
+        ]
 
     def to_html(self) -> str:
         """The page as text."""
@@ -113,10 +146,10 @@ class Report:
         return Path(path)
 
     def to_markdown(self) -> str:
-        """The verdict and the family of numbers as GitHub-flavoured Markdown, for a pull request."""
+        """The first screen and the table of numbers as GitHub-flavoured Markdown, for a pull request."""
         family = self._family
         lines = [f"### {_plain(self.page.title)}", "", f"**{_plain(self.verdict.sentence)}**", ""]
-        lines += [f"- {_plain(sentence)}" for sentence in self.verdict.supporting]
+        lines += [f"- {_plain(sentence)}" for sentence in self.sentences[1:]]
         lines += ["", _row(family.header), _row(["---"] * len(family.header))]
         lines += [_row([family.shown(cell) for cell in row]) for row in family.rows]
         return "\n".join([*lines, "", _plain(self.page.footer)])
@@ -128,6 +161,36 @@ class Report:
         """The page in a notebook, in a frame of its own."""
         page = html.escape(self.to_html())
         return f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="report" width="100%" height="720"></iframe>'
+
+
+def _models(predictions: object, name: str) -> dict[str, Predictions]:
+    """The models of a page by name; refused where there are none, or where one has no rows."""
+    models: dict[str, Any] = dict(predictions) if isinstance(predictions, Mapping) else {name: predictions}
+    if not models or not all(isinstance(forecasts, Predictions) for forecasts in models.values()):
+        got = repr(predictions)[:60]
+        raise CalibrationInputError("predictions", "must be Predictions, or a dictionary of them", got=got)
+    if not all(len(forecasts) for forecasts in models.values()):
+        raise CalibrationInputError("predictions", "must not be empty", got="0 rows")
+    return models
+
+
+def _page(subject: Subject, command: str) -> tuple[Page, Verdict]:
+    """The page of one model."""
+    conclusion = verdict(subject)
+    drafts = [section(subject) for section in shown(_SECTIONS, len(_SECTIONS), "report")]
+    page = Page(
+        title=f"Calibration of {inert(subject.name, 120)}",
+        verdict=conclusion.sentence,
+        supporting=conclusion.supporting,
+        tone=conclusion.tone,
+        action=conclusion.action,
+        answer=Section("reliability", "Reliability", (), (reliability_figure(subject),)),
+        key_numbers=key_numbers(subject),
+        sections=[*(section for section in drafts if section is not None), methods_section(subject, command)],
+        footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
+        data={"cells": RebinningCounts.of(subject.event, subject.table, subject.squares).to_dict(), "planes": planes()},
+    )
+    return page, conclusion
 
 
 def _row(cells: Sequence[str]) -> str:

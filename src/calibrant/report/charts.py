@@ -68,8 +68,8 @@ class Bar:
         return "over" if self.forecast > self.frequency else "under"
 
 
-RELIABILITY = Plane((0, 1), (0, 1), height=400, top=56, bottom=26)
-COUNTS = Plane((0, 1), (0, 1), height=124, top=20)
+RELIABILITY = Plane((0, 1), (0, 1), height=330, top=48, bottom=22)
+COUNTS = Plane((0, 1), (0, 1), height=104, top=20)
 
 
 def planes() -> dict[str, dict[str, object]]:
@@ -114,7 +114,7 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
     for bar in bars:
         tooltip = (
             f"{bar.low:.3f} to {bar.high:.3f}: forecast {bar.forecast:.3f}, "
-            f"came true {bar.frequency:.3f}, {amount(bar.count)} samples"
+            f"observed {bar.frequency:.3f}, {amount(bar.count)} samples"
         )
         middle = (bar.low + bar.high) / 2
         drawings.append(
@@ -196,7 +196,7 @@ def lines(
     if diagonal:
         parts.append(plane.line([(end, end) for end in plane.x], class_="diagonal"))
     for index, line in enumerate(series):
-        parts += _drawn(plane, line, f"s{index % 4}")
+        parts += _drawn(plane, line, f"s{index % STYLES}")
     if names:
         parts.append(_legend(plane, names))
     return picture(identity, title, description, plane.width, plane.height, *parts)
@@ -224,7 +224,7 @@ def signed_bars(
     span = _span(np.array([100.0 * end for part in (values, low, high) for end in part] or [0.0]), zero=True)
     span = min(span[0], -0.12 * span[1], -0.5), max(span[1], -0.12 * span[0], 0.5)
     height = top + bottom + row * max(len(values), 1)
-    left = 118.0 if beside else 12.0
+    left = 138.0 if beside else 12.0
     plane = Plane(span, (0, max(len(values), 1)), height=height, left=left, bottom=bottom, top=top)
     parts = [plane.frame(label, "", y_ticks=[])]
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -269,6 +269,8 @@ def histogram(
     return picture(identity, title, description, plane.width, plane.height, *parts)
 
 
+STYLES = 6
+"""Colours and dashes that tell lines apart."""
 SHORT = 15
 """Letters of a name that fit beside its bar."""
 
@@ -276,7 +278,7 @@ SHORT = 15
 def _drawn(plane: Plane, line: Line, kind: str) -> list[Markup]:
     """One line with its band and its marks."""
     parts = []
-    if line.low is not None and line.high is not None:
+    if line.low is not None and line.high is not None and len(line.x):
         parts.append(plane.area(line.x, line.low, line.high, class_=f"area {kind}"))
     parts.append(plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}"))
     if line.marks:
@@ -307,7 +309,7 @@ def _legend(plane: Plane, names: Sequence[str]) -> Markup:
     marks = []
     for index, name in enumerate(names):
         y = 13 + 17 * index
-        marks.append(element("path", d=f"M{plane.left:g} {y - 4}h26", class_=f"series s{index % 4}", fill="none"))
+        marks.append(element("path", d=f"M{plane.left:g} {y - 4}h26", class_=f"series s{index % STYLES}", fill="none"))
         marks.append(element("text", inert(name, 46), x=plane.left + 34, y=y, class_="tick start"))
     return element("g", *marks, class_="legend")
 

@@ -18,7 +18,7 @@ from calibrant.inference.skewness import skewed_by
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.report.charts import signed_bars
-from calibrant.report.quoting import sides
+from calibrant.report.quoting import Quoted, quoted_p, sides
 
 LEVEL = 0.05
 """The corrected p-value up to which a group is flagged."""
@@ -55,9 +55,10 @@ class Gap:
         return self.forecast - self.frequency
 
     @property
-    def cells(self) -> tuple[str | float, ...]:
-        """What tables say of it: name, rows, mean forecast, frequency, gap, interval."""
-        return self.name, self.rows, self.forecast, self.frequency, self.value, self.low, self.high
+    def cells(self) -> tuple[str | float | Quoted, ...]:
+        """What tables say of it: name, gap, p-value, flag, interval of the gap, rows, mean prediction, frequency."""
+        p = quoted_p(self.p)
+        return self.name, self.value, p, self.flag, self.low, self.high, self.rows, self.forecast, self.frequency
 
     @property
     def flag(self) -> str:

@@ -68,7 +68,7 @@
     bars.replaceChildren(...bins.map((bin) => {
       const group = make("g", {}), middle = (bin.low + bin.high) / 2;
       group.append(
-        make("title", {}, `${bin.low.toFixed(3)} to ${bin.high.toFixed(3)}: forecast ${bin.forecast.toFixed(3)}, came true ${bin.frequency.toFixed(3)}, ${number(bin.count)} samples`),
+        make("title", {}, `${bin.low.toFixed(3)} to ${bin.high.toFixed(3)}: forecast ${bin.forecast.toFixed(3)}, observed ${bin.frequency.toFixed(3)}, ${number(bin.count)} samples`),
         box(plane, bin.low, bin.high, 0, bin.frequency, "frequency"),
         box(plane, bin.low, bin.high, bin.frequency, bin.forecast, `gap ${bin.forecast > bin.frequency ? "over" : "under"}`),
         box(plane, bin.low, bin.high, bin.band[0], bin.band[1], "band"),
@@ -119,6 +119,14 @@
     form.hidden = false;
     update(false);
   }
+
+  // a table that is wider than its place says that it scrolls
+  const measure = () => {
+    for (const place of document.querySelectorAll(".scroll")) place.classList.toggle("wide", place.scrollWidth > place.clientWidth + 1);
+  };
+  addEventListener("resize", measure);
+  addEventListener("toggle", measure, true);
+  measure();
 
   // on paper nothing is folded away
   const opened = [];

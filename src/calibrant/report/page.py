@@ -14,7 +14,8 @@ from typing import Any
 from markupsafe import Markup
 
 from calibrant.report.charts import hatches
-from calibrant.report.quoting import Quoted
+from calibrant.report.limit_checks import LimitCheck
+from calibrant.report.quoting import KeyNumber, Quoted
 from calibrant.specification.encoding import number
 from calibrant.text import inert
 
@@ -50,14 +51,19 @@ class PageTable:
         return bool(self.rows) and all(not isinstance(row[column], str) for row in self.rows)
 
     def to_dict(self) -> list[dict[str, object]]:
-        """Rows by the names of their columns, ready for JSON."""
-        return [
-            {
-                name: number(_bare(cell)) if not isinstance(cell, str) else cell
-                for name, cell in zip(self.header, row, strict=True)
-            }
-            for row in self.rows
-        ]
+        """Rows by the names of their columns, ready for JSON.
+
+        A name that stands more than once follows that of the column that it belongs to.
+
+        >>> PageTable(("method", "ECE", "from", "Brier", "from"), [("a", 0.2, 0.1, 0.4, 0.3)], "").to_dict()
+        [{'method': 'a', 'ECE': 0.2, 'ECE, from': 0.1, 'Brier': 0.4, 'Brier, from': 0.3}]
+        """
+        names, owner = [], ""
+        for name in self.header:
+            owner = name if self.header.count(name) == 1 else owner
+            names.append(name if name == owner else f"{owner}, {name}")
+        cells = [[cell if isinstance(cell, str) else number(_bare(cell)) for cell in row] for row in self.rows]
+        return [dict(zip(names, row, strict=True)) for row in cells]
 
     @staticmethod
     def exact(cell: Cell) -> str:
@@ -75,6 +81,12 @@ class PageFigure:
     grid: PageTable
     controls: bool = False
     """Whether the reader can re-bin this picture."""
+    reading: str = ""
+    """How to read it, for readers who ask."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Its words and its table, ready for JSON."""
+        return {"id": self.identity, "caption": f"{self.caption} {self.reading}".strip(), "table": self.grid.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -88,10 +100,21 @@ class Section:
     grids: Sequence[PageTable] = ()
     references: Sequence[str] = ()
 
+    def to_dict(self) -> dict[str, object]:
+        """All its words and tables, ready for JSON."""
+        return {
+            "id": self.identity,
+            "title": self.title,
+            "paragraphs": list(self.paragraphs),
+            "figures": [figure.to_dict() for figure in self.figures],
+            "tables": [{"caption": grid.caption, "rows": grid.to_dict()} for grid in self.grids],
+            "references": list(self.references),
+        }
+
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that the template needs."""
+    """Everything that the template needs: the first screen, then sections."""
 
     title: str
     verdict: str
@@ -102,6 +125,30 @@ class Page:
     footer: str
     data: Mapping[str, Any] = field(default_factory=dict)
     """What the script re-bins from."""
+    about: Sequence[str] = ()
+    """Who wrote the page, when, and what it is about."""
+    action: str = ""
+    """What to do next."""
+    answer: Section | None = None
+    """The picture and the tables of the first screen."""
+    key_numbers: Sequence[KeyNumber] = ()
+    checks: Sequence[LimitCheck] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """All that is on the page but its pictures, ready for JSON; tables keep all digits."""
+        parts = [*([] if self.answer is None else [self.answer]), *self.sections]
+        return {
+            "title": self.title,
+            "about": list(self.about),
+            "verdict": self.verdict,
+            "tone": self.tone,
+            "action": self.action,
+            "supporting": list(self.supporting),
+            "key_numbers": [each.to_dict() for each in self.key_numbers],
+            "limits": [check.to_dict() for check in self.checks],
+            "sections": [part.to_dict() for part in parts],
+            "footer": self.footer,
+        }
 
     def to_html(self) -> str:
         """The page as one file: no network, nothing inline that is not hashed in its policy."""

@@ -37,6 +37,8 @@ class Question:
     seed: int = 0
     groups: str | None = None
     """The column whose rows may depend on each other; None where rows are independent."""
+    by: tuple[str, ...] | None = None
+    """The columns whose values are looked at as groups; None: all that do not look like row numbers."""
 
     @property
     def together(self) -> int:
@@ -80,6 +82,11 @@ class Question:
             hit(TopLabel()(predictions))[:, 0], predictions.confidence, sample_weight=predictions.weight, copy=False
         )
         return dataclasses.replace(confidences, columns=predictions.columns, flags=predictions.flags)
+
+    @property
+    def of_one_event(self) -> bool:
+        """Whether one event is predicted: neither an answer that was chosen nor several labels."""
+        return not self.predictions.forecasts.answers and not self.together
 
     @property
     def happening(self) -> str:

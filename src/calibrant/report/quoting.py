@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calibrant.predictions import Predictions
+from calibrant.result import Result
+from calibrant.specification.encoding import number
 from calibrant.text import inert, p_value
 
 
@@ -15,6 +18,47 @@ class Quoted:
 
     value: float
     text: str
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """A number of the first screen with its 90 % interval, and what to hold it against.
+
+    >>> number = KeyNumber("ECE", 0.0516, 0.0473, 0.056, "points", "calibrated predictions would show about 0.4")
+    >>> number.shown, number.between
+    ('5.2 points', '90% interval 4.7 to 5.6')
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    """"points", "%" or nothing."""
+    meaning: str
+
+    @property
+    def shown(self) -> str:
+        """The value in its unit."""
+        if not math.isfinite(self.value):
+            return "infinite" if math.isinf(self.value) else "unknown"
+        return f"{self._digits(self.value)}{'' if self.unit == '%' else ' '}{self.unit}".rstrip()
+
+    @property
+    def between(self) -> str:
+        """The interval; why there is none is said where all numbers are."""
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return "no 90% interval is known to cover"
+        return f"90% interval {self._digits(self.low)} to {self._digits(self.high)}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        ends = {"low": number(self.low), "high": number(self.high)}
+        return {"name": self.name, "value": number(self.value), **ends, "meaning": self.meaning}
+
+    def _digits(self, value: float) -> str:
+        digits = f"{100 * value:.1f}" if self.unit else f"{value:.3f}"
+        return digits.replace("-", "−") if float(digits) else digits.lstrip("-")
 
 
 def points(value: float) -> str:
@@ -85,3 +129,18 @@ def counted(count: int, singular: str, several: str | None = None) -> str:
     ('1 row', '10,000 rows', '2 classes')
     """
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
+
+
+def ends_at_value(results: Mapping[str, Result]) -> list[str]:
+    """Why the intervals of some results end at their value, said once; nothing where none does."""
+    names = [
+        name
+        for name, result in results.items()
+        if result.interval is not None and result.interval.high == result.value > result.interval.low
+    ]
+    if not names:
+        return []
+    return [
+        f"The interval of {listed(names, most=20)} ends at the value itself. Chance alone raises a calibration error, "
+        "so the error of infinitely many rows lies below what is measured."
+    ]

@@ -25,7 +25,7 @@ from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
-from calibrant.recalibrate.choice import Choice, choose
+from calibrant.recalibrate.choice import LEVEL, UNCHANGED, Choice, choose
 from calibrant.recalibrate.methods import usual
 from calibrant.recipes import (
     ADAPTIVE_ECE,
@@ -203,9 +203,25 @@ class Subject(Question):
     @cached_property
     def line(self) -> list[Result]:
         """Calibration intercept and slope of the main event, with their intervals; nothing under fractional weights."""
+        results = [self.statistic(metric) for metric in (INTERCEPT, SLOPE)]
+        known = [result for result in results if result is not None]
+        return known if len(known) == len(results) else []
+
+    def statistic(self, metric: Metric) -> Result | None:
+        """A statistic of the main event with its interval; None where it is not defined."""
+        return self._statistics(metric)
+
+    @cached_property
+    def _statistics(self) -> Callable[[Metric], Result | None]:
         pooled = self.event if self.cluster is None else dataclasses.replace(self.event, columns={ROW: self.cluster})
         interval = Confidence(seed=self.seed, groups=None if self.cluster is None else ROW)
-        return tried(lambda: [metric(pooled, interval=interval) for metric in (INTERCEPT, SLOPE)]) or []
+
+        def measured(metric: Metric) -> Result:
+            table = self.table if self.is_large else None
+            result = metric(pooled) if table is None else concluded(metric, table)
+            return interval(metric, pooled, result)
+
+        return cache(lambda metric: tried(lambda: measured(metric)))
 
     @cached_property
     def null(self) -> Null | None:
@@ -255,6 +271,12 @@ class Subject(Question):
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
             return tried(lambda: choose(self.repaired_rows, methods, seed=self.seed, groups=self.groups))
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a recalibration is recommended: the test rejects, and a method is better than doing nothing."""
+        rejected = self.test is not None and self.test.p_value <= LEVEL
+        return rejected and self.choice is not None and self.choice.best != UNCHANGED
 
     @cached_property
     def digest(self) -> str:

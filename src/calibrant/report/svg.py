@@ -34,7 +34,7 @@ class Plane:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    width: float = 480
+    width: float = 560
     height: float = 280
     left: float = 56
     right: float = 12

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.recalibrate.choice import UNCHANGED, Choice
+from calibrant.recalibrate.choice import LEVEL
 from calibrant.report.quoting import percent, points, sides
-from calibrant.report.sections.models import lowest
-from calibrant.report.sections.repair import gained
+from calibrant.report.sections.repair import gain, recommendation
 from calibrant.report.subject import Subject
 from calibrant.result import Result
 from calibrant.text import p_value
 
-LEVEL = 0.05
-"""The p-value below which a finding is called more than noise."""
 TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
 BLURRED = 0.05
@@ -29,14 +25,16 @@ MIXED = 0.25
 
 @dataclass(frozen=True)
 class Verdict:
-    """A sentence, what supports it, and its tone: "good", "poor" or "unsure"."""
+    """A sentence, what supports it, its tone ("good", "poor" or "unsure"), and what to do."""
 
     sentence: str
     supporting: tuple[str, ...]
     tone: str
+    action: str = ""
+    """What to do next."""
 
 
-def verdict(subject: Subject, others: Sequence[Subject] = ()) -> Verdict:
+def verdict(subject: Subject) -> Verdict:
     """What a release manager needs to know: its words and its p-value are those of the test of calibration.
 
     >>> import numpy as np, calibrant as cal
@@ -45,33 +43,30 @@ def verdict(subject: Subject, others: Sequence[Subject] = ()) -> Verdict:
     >>> print(verdict(Subject(cal.Predictions.from_probs(rng.random(2000) < p, p), "model")).sentence)
     No miscalibration beyond noise (p = 0.67): ECE is 3.0 points, and calibrated forecasts would show 2.7.
     """
-    test = subject.test
-    off = test is not None and test.p_value <= LEVEL
-    compared = [lowest([subject, *others])] if others else []
-    choice = subject.choice if off else None
-    changes = () if choice is None or choice.best == UNCHANGED else (choice,)
-    supporting = (_on_average(subject), _sizes(subject), *map(gained, changes), *compared)
+    test, action = subject.test, recommendation(subject)
+    sure = gain(subject.choice) if subject.choice is not None and subject.is_changed else []
+    supporting = (_on_average(subject), *sure)
     if test is None:
-        return Verdict(_without_noise_floor(subject), supporting, "unsure")
+        return Verdict(_without_noise_floor(subject), supporting, "unsure", action)
     noise = p_value(test.p_value, test.redraws)
-    if not off:
-        return _nothing_found(subject, noise, supporting)
+    if test.p_value > LEVEL:
+        return _nothing_found(subject, noise, supporting, action)
     if subject.ece.value < TELLING:
         sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
-        return Verdict(sentence, supporting, "unsure")
-    sentence = f"{_direction(subject)}, more than noise ({noise}){''.join(map(_repair, changes))}."
-    return Verdict(sentence, supporting, "poor")
+        return Verdict(sentence, supporting, "unsure", action)
+    return Verdict(f"{_direction(subject)}, more than noise ({noise}).", supporting, "poor", action)
 
 
-def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...]) -> Verdict:
+def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...], action: str) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
     between, floor = subject.ece.interval, subject.ece.details["noise_floor"]
     most = max(1.0 if between is None else between.high, RULE_OF_THREE / subject.ece.n)
     numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f}"
     if most <= BLURRED:
-        return Verdict(f"No miscalibration beyond noise ({noise}): {numbers}.", supporting, "good")
-    hidden = f"with {subject.rows}, the error may be as large as {points(min(most, 1.0))}"
-    return Verdict(f"Too few rows to tell ({noise}): {numbers}; {hidden}.", supporting, "unsure")
+        return Verdict(f"No miscalibration beyond noise ({noise}): {numbers}.", supporting, "good", action)
+    hidden = f"With {subject.rows}, the error may be as large as {points(min(most, 1.0))}"
+    sentence = f"Too few rows to tell ({noise}): {numbers}. {hidden}."
+    return Verdict(sentence, supporting, "unsure", "Collect more labelled rows; until then, keep the probabilities.")
 
 
 def _without_noise_floor(subject: Subject) -> str:
@@ -127,13 +122,6 @@ def _off(subject: Subject) -> str:
     return words.capitalize() if predictions.forecasts.answers else f"Forecasts are {words}"
 
 
-def _repair(choice: Choice) -> str:
-    """What the chosen recalibration would do to ECE, on rows it was not fitted on."""
-    before, after = (choice.table[name]["ECE"].value for name in (UNCHANGED, choice.best))
-    change = f"ECE from {100 * before:.1f} to {100 * after:.1f} points" if after < before else "the log loss"
-    return f"; {choice.best.replace('_', ' ')} recalibration would lower {change}"
-
-
 def _on_average(subject: Subject) -> str:
     """The plainest statement there is."""
     forecast, truth = subject.forecast, subject.frequency
@@ -142,14 +130,3 @@ def _on_average(subject: Subject) -> str:
     over = f"Over all {subject.together} labels, on" if subject.together > 1 else "On"
     what = "a label is true" if subject.together else "it happens"
     return f"{over} average {percent(forecast)} is forecast, and {what} in {percent(truth)} of the cases."
-
-
-def _sizes(subject: Subject) -> str:
-    between = subject.ece.interval
-    sentence = f"ECE, the mean gap between forecast and frequency, is {points(subject.ece.value)} (percentage points)"
-    if between is not None and between.low == between.low:
-        sentence += f", 90% interval {100 * between.low:.1f} to {100 * between.high:.1f}"
-    floor = subject.ece.details.get("noise_floor")
-    if floor is not None:
-        sentence += f"; noise floor {100 * floor:.1f}, what calibrated forecasts would show with {subject.rows}"
-    return f"{sentence}."

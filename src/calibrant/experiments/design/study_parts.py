@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 )
 
 from calibrant.experiments.training import datasets, networks
+from calibrant.experiments.training.trials import SIZES, title_of
 from calibrant.recalibrate.methods import spelled
 from calibrant.specification import spelling
 
@@ -59,6 +61,7 @@ def different(values: list[Any]) -> list[Any]:
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]*$", max_length=60)]
+Size = Annotated[int, Field(ge=1, le=10_000)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Strength = Annotated[float, Field(ge=0)]
@@ -149,15 +152,54 @@ class GivenPredictions(Strict):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
+class GivenWeights(Strict):
+    """Weights to begin with: a NPZ file, its SHA-256, and the beginnings of names that are not taken from it."""
+
+    file: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    without: list[Annotated[str, Field(min_length=1)]] = []
+
+
+class HyperparameterSweep(Strict):
+    """Values of a base's own hyperparameters: every combination is trained."""
+
+    learning_rate: Annotated[list[Positive], AfterValidator(different)] = []
+    weight_decay: Annotated[list[Strength], AfterValidator(different)] = []
+    batch_size: Annotated[list[Annotated[int, Field(ge=2)]], AfterValidator(different)] = []
+    epochs: Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], AfterValidator(different)] = []
+
+    def trainings(self, usual: Training) -> dict[str, Training]:
+        """Every combination in words, and the training that it is; the usual one where nothing is swept.
+
+        >>> list(HyperparameterSweep(learning_rate=[0.1, 0.2], epochs=[5]).trainings(Training()))
+        ['learning_rate 0.1, epochs 5', 'learning_rate 0.2, epochs 5']
+        """
+        names = [name for name in type(self).model_fields if getattr(self, name)]
+        trainings: dict[str, Training] = {}
+        for values in product(*(getattr(self, name) for name in names)):
+            changes: dict[str, Any] = dict(zip(names, values, strict=True))
+            words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
+            steps: dict[str, Any] = {
+                name: changes.pop(name) for name in ("learning_rate", "weight_decay") if name in changes
+            }
+            changes["optimiser"] = usual.optimiser.model_copy(update=steps)
+            trainings[words] = usual.model_copy(update=changes)
+        return trainings
+
+
 class Model(Strict):
-    """A network: its name, how its weights begin, what of the training is different for it; or any name, and the
-    predictions of one or several trained networks."""
+    """A network: its name and size, how its weights begin, what of the training is different for it, what of it is
+    swept; or any name, and the predictions of one or several trained networks."""
 
     predictions: Annotated[list[GivenPredictions], Field(min_length=1)] | None = None
     name: Name
     label: Name | None = None
+    width: Size | None = None
+    depth: Size | None = None
     initialisation: Literal["default", "glorot", "normal"] = "default"
+    weights: GivenWeights | None = None
     training: Training | None = None
+    sweep: HyperparameterSweep = HyperparameterSweep()
 
     @model_validator(mode="before")
     @classmethod
@@ -176,10 +218,17 @@ class Model(Strict):
             networks.check_name(name)
         return name
 
+    @field_validator(*SIZES)
+    @classmethod
+    def _comes_in_sizes(cls, size: int | None, info: ValidationInfo) -> int | None:
+        if size is not None and "name" in info.data:
+            networks.check_sizes(info.data["name"], **{str(info.field_name): size})
+        return size
+
     @property
     def title(self) -> str:
         """What tables call it."""
-        return self.label or self.name
+        return title_of(self.model_dump())
 
 
 class _Intervention(Strict):

@@ -26,18 +26,18 @@ from calibrant.experiments.design.study_parts import (
     different,
     known,
 )
-from calibrant.experiments.training.trials import BASE, Trial
+from calibrant.experiments.training.trials import BASE, ENSEMBLE, Trial
 
 TABLES = (
     "accuracy", "metrics", "post_processing", "miscalibration", "ece_by_method", "strengths", "per_class",
-    "side_by_side",
+    "side_by_side", "base_trainings", "architecture",
 )  # fmt: skip
 """The tables that a study may ask for; :mod:`calibrant.experiments.findings.tables` makes them."""
 FIGURES = (
     "top_k", "ranked_confidence", "top_k_accuracy", "entropy", "groups", "hierarchy", "group_confidence",
     "likert_errors", "likert_tvd", "likert_counts", "gamma_sweep", "over_training", "range_bounds", "range_errors",
     "bins_over_training", "logit_norms", "class_errors", "datapoint", "decay_rates", "sharpness", "reliability",
-    "risk_coverage",
+    "sizes", "risk_coverage",
 )  # fmt: skip
 """The figures that a study may ask for; :mod:`calibrant.experiments.findings.figures` draws them."""
 
@@ -62,6 +62,7 @@ class Study(Strict, BaseModel):
     training: Training = Training()
     interventions: list[Intervention] = []
     seeds: Seeds = [0]
+    ensemble: bool = False
     tuning: Tuning = Tuning()
     post_processing: PostProcessing = PostProcessing()
     metrics: Annotated[Metrics, Field(min_length=1)] = ["accuracy", "log_loss", "brier", "ece", "sce", "ace", "tace"]
@@ -99,7 +100,7 @@ class Study(Strict, BaseModel):
     def _no_name_twice(self) -> Study:
         for what, titles in (
             ("models", [model.title for model in self.models]),
-            ("interventions", [BASE, *(intervention.title for intervention in self.interventions)]),
+            ("interventions", [BASE, ENSEMBLE, *(intervention.title for intervention in self.interventions)]),
         ):
             twice = {title for title in titles if titles.count(title) > 1}
             if twice:
@@ -121,30 +122,50 @@ class Study(Strict, BaseModel):
         """The seeds that strengths are chosen on."""
         return self.tuning.seeds or self.seeds
 
-    def trials(self, chosen: Mapping[tuple[str, str], float] | None = None) -> list[Trial]:
-        """The trials that can be named now: of strengths that are still to be chosen, those on tuning seeds alone.
+    def trainings(self, model: Model) -> dict[str, dict[str, Any]]:
+        """The ways in which a network's base is trained, by what tells them apart: one, or all that are swept."""
+        if model.predictions is not None:
+            return {"": {}}
+        own = model.training
+        changes = {} if own is None else {name: getattr(own, name) for name in own.model_fields_set}
+        swept = model.sweep.trainings(self.training.model_copy(update=changes))
+        return {words: training.model_dump() for words, training in swept.items()}
 
-        `chosen` maps (model, intervention) to the strength that was chosen, whose other seeds are then trained, too.
+    def trials(
+        self, chosen: Mapping[tuple[str, str], float] | None = None, bases: Mapping[str, str] | None = None
+    ) -> list[Trial]:
+        """The trials that can be named now: of what is still to be chosen, those on tuning seeds alone.
+
+        `chosen` maps (model, intervention) to the strength that was chosen, `bases` a model to the training that was;
+        their other seeds are then trained, too, and interventions once the training of the base is known.
         """
         trials: list[Trial] = []
         for model in self.models:
             if model.predictions is not None:
                 trials += [self._given(model, *pair) for pair in enumerate(model.predictions)]
                 continue
-            trials += [self._trial(model, {"kind": BASE, "strength": 0.0}, seed) for seed in self.seeds]
-            for intervention in self.interventions:
+            trainings = self.trainings(model)
+            base = next(iter(trainings)) if len(trainings) == 1 else (bases or {}).get(model.title)
+            for words, training in trainings.items():
+                seeds = self.seeds if words == base else self.tuning_seeds
+                trials += [self._trial(model, training, {"kind": BASE, "strength": 0.0}, seed) for seed in seeds]
+            for intervention in self.interventions if base is not None else ():
                 strengths = intervention.strengths
                 settled = strengths[0] if len(strengths) == 1 else (chosen or {}).get((model.title, intervention.title))
                 for strength in strengths:
                     seeds = self.seeds if strength == settled else self.tuning_seeds
-                    trials += [self._trial(model, _described(intervention, strength), seed) for seed in seeds]
+                    how = _described(intervention, strength)
+                    trials += [self._trial(model, trainings[str(base)], how, seed) for seed in seeds]
         return list({trial.id: trial for trial in trials}.values())
 
-    def _trial(self, model: Model, intervention: dict[str, Any], seed: int) -> Trial:
-        own = model.training
-        changes = {} if own is None else {name: getattr(own, name) for name in own.model_fields_set}
-        network = model.model_dump(exclude={"training", "predictions"}, exclude_none=True)
-        training = self.training.model_copy(update=changes).model_dump()
+    def all_trials(self) -> list[Trial]:
+        """As many trials as there will be once everything is chosen: those of the first strengths and trainings."""
+        trained = [model for model in self.models if model.predictions is None]
+        first = {(model.title, each.title): each.strengths[0] for model in trained for each in self.interventions}
+        return self.trials(first, {model.title: next(iter(self.trainings(model))) for model in trained})
+
+    def _trial(self, model: Model, training: dict[str, Any], intervention: dict[str, Any], seed: int) -> Trial:
+        network = model.model_dump(exclude={"training", "predictions", "sweep"}, exclude_none=True)
         over = self.over_training.described()
         assert self.data is not None
         return Trial(self.data.described(), network, training, intervention, seed, over, self.logits)

@@ -18,9 +18,10 @@ from calibrant.errors.mean_score import entropy as entropy_score
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.findings.tables import class_values
 from calibrant.experiments.running.evidence import Evidence, Variant
+from calibrant.experiments.training.trials import SIZES
 from calibrant.inference.sensitivity import sensitivity
 from calibrant.kernels.totals import Floats
-from calibrant.lenses import Classwise, Flat, Groups, Lens
+from calibrant.lenses import Classwise, Flat, Groups, Lens, TopK
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE, FULL_ECE, likert
@@ -31,6 +32,8 @@ REFERRED = tuple(step / 20 for step in range(20))
 """Shares of the samples that are left to somebody else."""
 ROWS_KEPT = tuple(step / 10 for step in range(1, 11))
 """Shares of the rows of which the spread of an error is shown."""
+SPREADS = {"full": FULL_ECE, "top 1": replace(FULL_ECE, lens=TopK(1))}
+"""The errors whose spread is shown: of all classes and of the top class, in cells of the same tree."""
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 """How fast what lies a hundredth away counts less, where the choice is looked at."""
 NEARBY = LocalCalibration()
@@ -162,16 +165,43 @@ def likert_counts(evidence: Evidence) -> Sheet:
 
 def gamma_sweep(evidence: Evidence) -> Sheet:
     """The full error of the base's first seed against the share of samples in a cell, with the spread of resamples and
-    the sizes of cells; and against the share of the rows (Kirchenbauer, Oaks & Heim 2022, figs. 7-9)."""
+    the sizes of cells; and, beside that of the top class, against the share of the rows (Kirchenbauer, Oaks & Heim
+    2022, figs. 7-9)."""
     study, rows = evidence.study, []
+    sweeps = (("full", FULL_ECE, "gamma", study.gammas), *((*each, "share", ROWS_KEPT) for each in SPREADS.items()))
     for variant in _bases(evidence):
         predictions = evidence.predictions(variant.trials[0])
-        for over, values in (("gamma", study.gammas), ("share", ROWS_KEPT)):
-            swept = sensitivity(FULL_ECE, predictions, over, values, study.bootstrap, seed=0)
+        for name, metric, over, values in sweeps:
+            swept = sensitivity(metric, predictions, over, values, study.bootstrap, seed=0)
             columns = (swept.settings, swept.values, swept.sds, *swept.bin_sizes.T)
-            rows += [(variant.model, over, *map(float, point)) for point in zip(*columns, strict=True)]
-    header = ("model", "over", "setting", "value", "sd", "smallest cell", "median cell", "largest cell")
+            rows += [(variant.model, name, over, *map(float, point)) for point in zip(*columns, strict=True)]
+    header = ("model", "metric", "over", "setting", "value", "sd", "smallest cell", "median cell", "largest cell")
     return Sheet("gamma_sweep", "Full ECE against the size of cells", header, tuple(rows))
+
+
+def sizes(evidence: Evidence) -> Sheet:
+    """Test error and ECE of networks that come in several widths or depths, base (Guo et al. 2017, fig. 2)."""
+    rows: list[tuple[Any, ...]] = []
+    titles = {variant.model: variant for variant in _bases(evidence)}
+    for series, members in _series(evidence).items():
+        for size, title in sorted(members.items()):
+            if title in titles:
+                misses, error = 1 - evidence.values(titles[title], "accuracy"), evidence.values(titles[title], "ece")
+                cells = (("test error", misses), ("ECE", error))
+                rows += [(series, title, float(size), name, Spread.of(values)) for name, values in cells]
+    return Sheet("sizes", "Error by size", ("networks", "model", "size", "measure", "value"), tuple(rows))
+
+
+def _series(evidence: Evidence) -> dict[str, dict[int, str]]:
+    """Networks of which one size differs alone: (name by size) -> size -> title."""
+    series: dict[str, dict[int, str]] = {}
+    for model in evidence.study.models:
+        for size, other in (SIZES, SIZES[::-1]):
+            value, fixed = getattr(model, size), getattr(model, other)
+            if value is not None:
+                words = f"{model.name} by {size}" + (f", {other} {fixed}" if fixed is not None else "")
+                series.setdefault(words, {})[value] = model.title
+    return {words: members for words, members in series.items() if len(members) > 1}
 
 
 def class_errors(evidence: Evidence) -> Sheet:

@@ -72,12 +72,12 @@ class DrawnFinding:
         return picture
 
 
-_SWEPT_AXES = ("gamma", "gamma", "share of the rows"), ("full ECE", "samples in a cell", "sd of full ECE")
+_SWEPT_AXES = ("gamma", "gamma", "share of the rows"), ("full ECE", "samples in a cell", "sd of resamples")
 
 
 @dataclass(frozen=True)
 class _Swept:
-    """The error with its spread, above the sizes of cells; the spread against the share of rows beside it."""
+    """The error with its spread, the sizes of cells, and the spread of two errors against the share of rows."""
 
     find: Finding = figure_rows.gamma_sweep
 
@@ -96,7 +96,8 @@ class _Swept:
             for size, marker in (("smallest cell", "v"), ("median cell", "o"), ("largest cell", "^")):
                 row[1].plot(settings, [record[size] for record in swept], marker=marker, label=size)
             shares = [record for record in records if record["over"] == "share"]
-            row[2].plot([record["setting"] for record in shares], [record["sd"] for record in shares], "s-")
+            for name, some in _series(shares, "metric").items():
+                row[2].plot([each["setting"] for each in some], [each["sd"] for each in some], "s-", label=name)
             for panel, across, up in zip(row, *_SWEPT_AXES, strict=True):
                 _dress(panel, across, up)
                 panel.set_title(_words(str(key[0])), fontsize=8, loc="left")
@@ -105,7 +106,8 @@ class _Swept:
                 panel.set_xticks(settings, labels=[f"{setting:g}" for setting in settings])
                 panel.set_xticks([], minor=True)
             row[1].set_yscale("log")
-            row[1].legend(fontsize=6, frameon=False)
+            for panel in row[1:]:
+                panel.legend(fontsize=6, frameon=False)
         picture.suptitle(_words(sheet.title), fontsize=10)
         return picture
 
@@ -151,6 +153,7 @@ FIGURES: dict[str, DrawnFinding | _Swept] = {
     ),
     "sharpness": DrawnFinding(figure_rows.sharpness, "forecast", "share", "model", ("of",), log=True, inches=3.0),
     "reliability": DrawnFinding(figure_rows.reliability, "confidence", "accuracy", "method", diagonal=True),
+    "sizes": DrawnFinding(figure_rows.sizes, "size", "value", "measure", ("networks",), inches=3.0),
     "risk_coverage": DrawnFinding(figure_rows.risk_coverage, "referred", "accuracy of the rest", "method"),
 }
 """Every figure by its name."""

@@ -135,6 +135,33 @@ def per_class(evidence: Evidence) -> Sheet:
     return Sheet("per_class", "Errors by class", header, tuple(rows))
 
 
+def base_trainings(evidence: Evidence) -> Sheet:
+    """What every training of a base did on validation rows, where its hyperparameters are swept; the lowest log loss
+    is the base's (Kirchenbauer, Oaks & Heim 2022, section 5)."""
+    rows = [
+        (sweep.model, words, loss, "chosen" if words == sweep.chosen else "")
+        for sweep in evidence.sweeps
+        for words, loss in sweep.losses.items()
+    ]
+    header = ("model", "training", "validation log loss", "")
+    return Sheet("base_trainings", "Trainings of the base, chosen on validation rows", header, tuple(rows))
+
+
+def architecture(evidence: Evidence) -> Sheet:
+    """The base of every network with its number of weights: test error, ECE (both in percent) and log loss (Guo et al.
+    2017, figure 2)."""
+    rows = []
+    for variant in evidence.variants():
+        if variant.is_base:
+            about = evidence.outcome(variant.trials[0]).about
+            misses = Spread.of(1 - evidence.values(variant, "accuracy"), digits=2, factor=100.0)
+            loss = Spread.of(evidence.values(variant, "log_loss"))
+            cells = (misses, _percent(evidence, variant, "ece"), loss)
+            rows.append((variant.model, str(about.get("weights", "-")), *cells))
+    header = ("model", "weights", "test error %", "ECE %", "log loss")
+    return Sheet("architecture", "Error by architecture", header, tuple(rows))
+
+
 TABLES: dict[str, Table] = {
     table.__name__: table
     for table in (
@@ -146,6 +173,8 @@ TABLES: dict[str, Table] = {
         strengths,
         per_class,
         side_by_side,
+        base_trainings,
+        architecture,
     )
 }
 """Every table by its name."""

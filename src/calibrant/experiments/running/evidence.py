@@ -12,12 +12,20 @@ from typing import Any
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
+from calibrant.experiments.design.study_parts import Model
 from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.sealed_database import DamagedStoreError
 from calibrant.experiments.running.study_store import DONE, Row, Store
 from calibrant.experiments.training.datasets.dataset import Hierarchy, refuse_overlap
-from calibrant.experiments.training.trials import BASE
-from calibrant.experiments.training.tuning import Candidate, StrengthChoice, choose, lowest_admissible
+from calibrant.experiments.training.trial_outcomes import Outcome, pooled
+from calibrant.experiments.training.trials import BASE, ENSEMBLE
+from calibrant.experiments.training.tuning import (
+    Candidate,
+    StrengthChoice,
+    TrainingChoice,
+    choose,
+    lowest_admissible,
+)
 from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats
 from calibrant.metric import Metric
@@ -27,12 +35,17 @@ from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.result import Result
 from calibrant.specification import spelling
 
+MEMBERS = "+"
+"""What stands between the names of the trials of an ensemble."""
 _FAILURES = (CalibrationInputError, ArithmeticError, np.linalg.LinAlgError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What a row of a table is about: a model, an intervention at one strength, a method after it; a trial a seed."""
+    """What a row of a table is about: a model, an intervention at one strength, a method after it; a trial a seed.
+
+    The seeds of a base together are an ensemble, whose strength is their number and whose one trial is all of theirs.
+    """
 
     model: str
     intervention: str
@@ -61,13 +74,29 @@ class Evidence:
 
     def __init__(self, study: Study, store: Store) -> None:
         self.study, self.store = study, store
-        self.outcome = lru_cache(maxsize=32)(store.outcome)
+        self.outcome = lru_cache(maxsize=32)(self._outcome)
         self._mended = lru_cache(maxsize=64)(self._recalibrated)
 
     @cached_property
     def rows(self) -> list[Row]:
         """The trials as the store knew them when it was asked first."""
         return self.store.rows()
+
+    @cached_property
+    def sweeps(self) -> list[TrainingChoice]:
+        """What the trainings of a base did, where several were tried and all of their trials are settled."""
+        sweeps = (self._sweep(model) for model in self.study.models)
+        return [sweep for sweep in sweeps if sweep is not None]
+
+    @cached_property
+    def bases(self) -> dict[str, str]:
+        """The training of each model's base, in words; those that are still to be chosen are left out."""
+        bases = {sweep.model: sweep.chosen for sweep in self.sweeps}
+        for model in self.study.models:
+            first, *others = self.study.trainings(model)
+            if not others:
+                bases[model.title] = first
+        return {title: words for title, words in bases.items() if words is not None}
 
     @cached_property
     def choices(self) -> list[StrengthChoice]:
@@ -146,6 +175,7 @@ class Evidence:
     def failures(self) -> list[str]:
         """What could not be done, in sentences."""
         sentences = [f"{row.trial.label}: {row.reason}" for row in self.rows if row.state == "failed"]
+        sentences += [sweep.words for sweep in self.sweeps if sweep.chosen is None]
         sentences += [choice.words for choice in self.choices if choice.strength is None]
         for variant in self.variants():
             if variant.method:
@@ -163,7 +193,10 @@ class Evidence:
 
     def _plain(self, model: str) -> Iterator[Variant]:
         """The base and the interventions of a model, at their chosen strengths."""
-        yield Variant(model, BASE, 0.0, "", self._done(model, BASE, 0.0))
+        base = self._done(model, BASE, 0.0)
+        yield Variant(model, BASE, 0.0, "", base)
+        if self.study.ensemble and len(base) > 1:
+            yield Variant(model, ENSEMBLE, float(len(base)), "", (MEMBERS.join(base),))
         for intervention in self.study.interventions:
             strength = self.chosen.get((model, intervention.title))
             if strength is not None:
@@ -171,8 +204,29 @@ class Evidence:
 
     def _done(self, model: str, intervention: str, strength: float) -> tuple[str, ...]:
         """The finished trials of a setting, in the order of seeds."""
+        return tuple(row.trial.id for row in self._rows(model, intervention, strength) if row.state == DONE)
+
+    def _rows(self, model: str, intervention: str, strength: float) -> list[Row]:
+        """The trials of a setting, as the base of its model is trained."""
         asked = (model, intervention, strength)
-        return tuple(row.trial.id for row in self.rows if row.state == DONE and _setting(row) == asked)
+        return [row for row in self.rows if _setting(row) == asked and row.trial.training == self._trainings.get(model)]
+
+    @cached_property
+    def _trainings(self) -> dict[str, dict[str, Any]]:
+        """How the base of each model is trained, where that is settled."""
+        models = (model for model in self.study.models if model.title in self.bases)
+        return {model.title: self.study.trainings(model)[self.bases[model.title]] for model in models}
+
+    def _sweep(self, model: Model) -> TrainingChoice | None:
+        """What every training of a base did on validation rows; None where one is given, or trials are missing."""
+        trainings, losses = self.study.trainings(model), {}
+        rows = [row for row in self.rows if _setting(row) == (model.title, BASE, 0.0)]
+        for words, training in trainings.items() if len(trainings) > 1 else ():
+            means = self._validated([row for row in rows if row.trial.training == training], "log_loss")
+            if means is None:
+                return None
+            losses[words] = means[0]
+        return TrainingChoice(model.title, losses) if losses else None
 
     def _choice(self, model: str, intervention: str, strengths: list[float]) -> StrengthChoice | None:
         """The strength that an intervention has on a model, or None while trials are missing; a single one is given."""
@@ -188,18 +242,25 @@ class Evidence:
 
     def _candidate(self, model: str, intervention: str, strength: float) -> Candidate | None:
         """Validation accuracy and error of a setting, the means over tuning seeds; None while a trial is missing."""
+        means = self._validated(self._rows(model, intervention, strength), "accuracy", "ece")
+        return None if means is None else Candidate(strength, *means)
+
+    def _validated(self, rows: list[Row], *names: str) -> list[float] | None:
+        """Metrics on validation rows, means over tuning seeds: nan where a trial failed, None while one is missing."""
         seeds = self.study.tuning_seeds
-        rows = [
-            row for row in self.rows if _setting(row) == (model, intervention, strength) and row.trial.seed in seeds
-        ]
-        if len(rows) < len(seeds) or any(row.state not in (DONE, "failed") for row in rows):
+        tuned = [row for row in rows if row.trial.seed in seeds]
+        if len(tuned) < len(seeds) or any(row.state not in (DONE, "failed") for row in tuned):
             return None
-        if any(row.state != DONE for row in rows):
-            return Candidate(strength, np.nan, np.nan)
-        metrics = {**spelling.metrics("accuracy"), **spelling.metrics("ece")}
-        results = [self.measure(row.trial.id, metrics, split="validation") for row in rows]
-        means = [float(np.mean([_number(result[name], "value") for result in results])) for name in metrics]
-        return Candidate(strength, *means)
+        if any(row.state != DONE for row in tuned):
+            return [np.nan] * len(names)
+        metrics = {name: metric for text in names for name, metric in spelling.metrics(text).items()}
+        results = [self.measure(row.trial.id, metrics, split="validation") for row in tuned]
+        return [float(np.mean([_number(result[name], "value") for result in results])) for name in metrics]
+
+    def _outcome(self, trial: str) -> Outcome:
+        """What came of a trial, or of several whose names are joined: that is their ensemble's."""
+        members = trial.split(MEMBERS)
+        return self.store.outcome(trial) if len(members) == 1 else pooled([self.outcome(each) for each in members])
 
     def _measured(self, trial: str, metrics: Mapping[str, Metric], method: str, split: str) -> dict[str, Any]:
         self.outcome(trial)  # what is damaged is no failure of the method

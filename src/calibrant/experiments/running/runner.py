@@ -23,6 +23,7 @@ from calibrant.experiments.running.sealed_database import DamagedStoreError
 from calibrant.experiments.running.store_repair import repaired, study_in
 from calibrant.experiments.running.study_store import LEASE, Store, is_full
 from calibrant.experiments.training.given_predictions import require_files
+from calibrant.experiments.training.given_weights import weights_in
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import write_outcome
 from calibrant.experiments.training.trials import Trial
@@ -71,7 +72,8 @@ def extend(study: Study, store: Store) -> None:
     wanted = study.trials()
     if not {trial.id for trial in wanted} <= known:
         store.want(wanted)
-    store.want(study.trials(Evidence(study, store).chosen))
+    evidence = Evidence(study, store)
+    store.want(study.trials(evidence.chosen, evidence.bases))
 
 
 def work(study: Study, store: Store, options: Options, stop: Callable[[], bool] = lambda: False) -> None:
@@ -110,11 +112,13 @@ def run(folder: str | Path, options: Options, *, jobs: int = 1, shown: Callable[
 
 
 def _require(study: Study, options: Options) -> None:
-    """Say what is missing before any trial begins: files of predictions, torch, data."""
+    """Say what is missing before any trial begins: files of predictions or weights, torch, data."""
     trials = study.trials()
     for trial in trials:
         if trial.predictions is not None:
             require_files(trial, options.data)
+        elif "weights" in trial.model:
+            weights_in(trial.model["weights"], options.data)
     for trial in [trial for trial in trials if trial.predictions is None][:1]:
         import torch  # noqa: F401
 

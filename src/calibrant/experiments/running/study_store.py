@@ -266,8 +266,8 @@ class Store:
             for trial in lost:
                 for record in self.database.rows(database, "trials", id=trial, state=DONE):
                     self._change(database, record, state=WAITING)
-                for table in ("measurements", "maps"):  # made of the file that is no more
-                    self.database.remove(database, table, "trial = ?", (trial,))
+                for table in ("measurements", "maps"):  # made of the file that is no more; ensembles, too
+                    self.database.remove(database, table, "instr(trial, ?)", (trial,))
         return lost
 
     def _set_aside(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.running.claim_owners import locked
-from calibrant.experiments.training.trainer import StoppedError, Surroundings, train
+from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import pack, read_outcome, sweep, write_outcome
 from calibrant.experiments.training.trials import Trial, read_trials
 from calibrant.files.writing import write_text
@@ -28,13 +28,23 @@ STALE = 30 * 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train what can be trained in the time there is; 0 where every trial is done, 3 where some are left or failed."""
+    """Train what can be trained in the time there is; 0 where every trial is done, 3 where some are left or failed.
+
+    What all trials need is asked for first: data, and the folder that archives go to.
+    """
     asked = _parser().parse_args(arguments)
     deadline = time.monotonic() + 60 * asked.minutes if asked.minutes else float("inf")
     folder = Path(asked.results)
-    folder.mkdir(parents=True, exist_ok=True)
+    for needed in (folder, *([Path(asked.pack).parent] if asked.pack else [])):
+        needed.mkdir(parents=True, exist_ok=True)
     sweep(folder)
     trials = read_trials(asked.trials)
+    for trial in [trial for trial in trials if trial.predictions is None][:1]:
+        try:
+            dataset(trial.data, asked.data)
+        except CalibrationInputError as error:
+            print(error, file=sys.stderr)
+            return 3
     if asked.jobs > 1:
         _several(asked, deadline)
     else:

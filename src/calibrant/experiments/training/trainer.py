@@ -22,10 +22,11 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training import checkpoints, datasets, networks
 from calibrant.experiments.training.augmentation import augmented
 from calibrant.experiments.training.given_predictions import given_outcome
+from calibrant.experiments.training.given_weights import begin_with, weights_in
 from calibrant.experiments.training.interventions import batch_loss
 from calibrant.experiments.training.optimisers import learning_rate, optimiser, set_rate
 from calibrant.experiments.training.trial_outcomes import Answers, Outcome, Snapshots
-from calibrant.experiments.training.trials import BLENDS, MODULES, ORDER, PICTURES, WEIGHTS, Trial
+from calibrant.experiments.training.trials import BLENDS, MODULES, ORDER, PICTURES, SIZES, WEIGHTS, Trial
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.specification import spelling
@@ -116,7 +117,11 @@ class _Run:
             classes=len(self.data.classes),
             seed=self.trial.seed_of(WEIGHTS) % 2**31,
             initialisation=self.trial.model.get("initialisation", "default"),
-        ).to(self.around.device)
+            **{size: self.trial.model[size] for size in SIZES if size in self.trial.model},
+        )
+        if (weights := self.trial.model.get("weights")) is not None:
+            begin_with(self.network, weights_in(weights, self.around.root), without=tuple(weights["without"]))
+        self.network.to(self.around.device)
         if self.around.device.startswith("cuda"):  # the layout that its kernels are fastest in
             self.network = self.network.to(memory_format=torch.channels_last)
         self.optimiser = optimiser(self.trial.training["optimiser"], self.network)

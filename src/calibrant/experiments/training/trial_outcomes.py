@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +101,30 @@ class Outcome:
     def _named(self, labels: Array, logits: Array) -> Predictions:
         wide = logits.astype(np.float32) if logits.dtype == np.float16 else logits
         return Predictions.from_logits(labels, wide, classes=list(self.classes), copy=False)
+
+
+def pooled(outcomes: Sequence[Outcome]) -> Outcome:
+    """What an ensemble answers: the logarithms of the mean probabilities of networks that answer the same rows.
+
+    References: Lakshminarayanan, Pritzel & Blundell (2017), section 2.4.
+
+    >>> rows = [Answers(np.log([[chance, 1 - chance]]), np.array([0])) for chance in (0.9, 0.5)]
+    >>> together = pooled([Outcome("{}", each, each, ("cat", "dog")) for each in rows])
+    >>> together.predictions("test").probabilities.round(3).tolist()
+    [[0.7, 0.3]]
+    """
+    validation, test = (_pooled([getattr(each, split) for each in outcomes]) for split in ("validation", "test"))
+    return Outcome(outcomes[0].description, validation, test, outcomes[0].classes, outcomes[0].hierarchy)
+
+
+def _pooled(several: Sequence[Answers]) -> Answers:
+    labels = several[0].labels
+    if any(not np.array_equal(each.labels, labels) for each in several):
+        got = "others: runs of given predictions must share a validation file, or share and seed"
+        raise CalibrationInputError("ensemble", "must be of networks that answer the same rows", got=got)
+    logits = np.stack([each.logits.astype(np.float64) for each in several])
+    logs = logits - np.logaddexp.reduce(logits, axis=2, keepdims=True)
+    return Answers(np.logaddexp.reduce(logs, axis=0) - np.log(len(several)), labels)
 
 
 def write_outcome(path: Path, outcome: Outcome, *, logits: str = "float32") -> None:

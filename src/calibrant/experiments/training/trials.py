@@ -20,6 +20,10 @@ FORMAT = 1
 """The version of what a description means; it is part of every trial's identity."""
 BASE = "none"
 """The intervention that every other is held against."""
+ENSEMBLE = "ensemble"
+"""What the seeds of a base are together."""
+SIZES = ("width", "depth")
+"""What may be chosen of networks that come in several sizes."""
 WEIGHTS, ORDER, BLENDS, PICTURES, MODULES = range(5)
 """Streams of randomness: initial weights, the order of rows, mix-up, augmentation, and what modules draw (drop-out)."""
 
@@ -86,7 +90,7 @@ class Trial:
     @property
     def model_name(self) -> str:
         """What the study calls the model."""
-        return str(self.model.get("label") or self.model["name"])
+        return title_of(self.model)
 
     @property
     def predictions(self) -> Mapping[str, Any] | None:
@@ -112,6 +116,16 @@ class Trial:
     def seed_of(self, stream: int, epoch: int = 0) -> int:
         """The stream as one number below 2^63, for generators that are seeded so."""
         return int(self.randomness(stream, epoch).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def title_of(model: Mapping[str, Any]) -> str:
+    """What a study calls a network: its label, or else its name and the sizes that were chosen.
+
+    >>> title_of({"name": "resnet", "depth": 20}), title_of({"name": "cnn", "label": "small", "width": 8})
+    ('resnet depth 20', 'small')
+    """
+    sizes = [f"{size} {model[size]}" for size in SIZES if model.get(size) is not None]
+    return str(model.get("label") or " ".join([model["name"], *sizes]))
 
 
 def vars_of(trial: Trial) -> dict[str, Any]:

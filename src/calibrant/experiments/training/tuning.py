@@ -1,9 +1,9 @@
-"""Tuning: which strength of an intervention is used, by validation rows alone."""
+"""Tuning: which training of a base and which strength of an intervention are used, by validation rows alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calibrant.checks import number
@@ -39,6 +39,30 @@ class StrengthChoice:
         if self.strength is None:
             return f"no strength of {self.intervention} keeps the accuracy of {self.model}: the base is kept"
         return f"{self.intervention} {self.strength:g} on {self.model}"
+
+
+@dataclass(frozen=True)
+class TrainingChoice:
+    """The training that was chosen for a base, among which: that of the lowest log loss on validation rows.
+
+    >>> TrainingChoice("mlp", {"learning_rate 0.1": 0.4, "learning_rate 1": float("nan")}).chosen
+    'learning_rate 0.1'
+    """
+
+    model: str
+    losses: Mapping[str, float]
+    """By what tells the trainings apart; nan where a trial failed."""
+
+    @property
+    def chosen(self) -> str | None:
+        """The training with the lowest loss, the first of equal ones; None where all failed."""
+        tried = [words for words, loss in self.losses.items() if not math.isnan(loss)]
+        return min(tried, key=self.losses.__getitem__, default=None)
+
+    @property
+    def words(self) -> str:
+        """The choice in words."""
+        return f"the base of {self.model} has {self.chosen}" if self.chosen else f"no training of {self.model} ended"
 
 
 def lowest_admissible(base: float, *, loss: float = 0.05, relative: bool = False) -> float:

@@ -114,10 +114,10 @@ KERNEL(distinct)(MATRIX, const std::uint8_t* hits, void* levels, std::uint32_t* 
     });
 }
 
-KERNEL(survey_logits)(MATRIX, double* extremes, Whole* top, double* largest, double* rest, double* squares,
-                      Whole threads) {
+KERNEL(survey_logits)(MATRIX, Whole narrow, double* extremes, Whole* top, double* largest, double* rest,
+                      double* squares, Whole threads) {
     return in_type(wide, [&](auto type) {
-        survey_logits(GIVEN.of<decltype(type)>(), extremes, top, largest, rest, squares, threads);
+        survey_logits(GIVEN.of<decltype(type)>(), narrow, extremes, top, largest, rest, squares, threads);
     });
 }
 
@@ -125,10 +125,10 @@ KERNEL(softmax)(MATRIX, const double* top, const double* rest, double* shares, W
     return in_type(wide, [&](auto type) { softmax(GIVEN.of<decltype(type)>(), top, rest, shares, threads); });
 }
 
-KERNEL(tempered)(MATRIX, const Whole* labels, double inverse, Whole slopes, Whole narrow, double* derivatives,
+KERNEL(tempered)(MATRIX, const Whole* labels, double inverse, Whole narrow, double* derivatives,
                  Whole threads) {
     return in_type(wide, [&](auto type) {
-        tempered(GIVEN.of<decltype(type)>(), labels, inverse, slopes, narrow, derivatives, threads);
+        tempered(GIVEN.of<decltype(type)>(), labels, inverse, narrow, derivatives, threads);
     });
 }
 

@@ -51,9 +51,55 @@ void sums_beside_top(const T* row, Whole width, Whole top, bool near, double& re
     squares = added(square[0] + square[1]);
 }
 
+// The same in float32, to some 1e-7; every 1,024 terms the sums are added up as doubles.
+inline void sums_in_floats(const float* row, Whole width, Whole top, double& rest, double& squares) {
+    constexpr int count = 4;
+    constexpr Whole step = 16 * count, stretch = 1024;
+    const Floats largest = row[top], least = -87.0f, scale = 1.44269504f;
+    float last[step];
+    rest = squares = 0.0;
+    for (Whole begin = 0; begin < width; begin += stretch) {
+        Floats sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
+        for (Whole j = begin; j < std::min(begin + stretch, width); j += step) {
+            const float* from = row + j;
+            Whole end = std::min(step, width - j), left_out = top - j;
+            if (end < step) {
+                std::fill(std::copy(from, row + width, last), last + step, row[top]);
+                from = last;
+            }
+            Floats e[count];
+            ALONGSIDE(e[i] = Floats::at(from + 16 * i) - largest)
+            ALONGSIDE(e[i] = chosen(e[i] > least, e[i], least))
+            raise_inside(e, scale);
+            bool inside = left_out >= 0 && left_out < step;
+            if (inside || end < step) {
+                float each[step];
+                ALONGSIDE(e[i].store(each + 16 * i))
+                if (inside) each[left_out] = 0.0f;
+                std::fill(each + end, each + step, 0.0f);
+                ALONGSIDE(e[i] = Floats::at(each + 16 * i))
+            }
+            ALONGSIDE(sum[i % 2] += e[i])
+            ALONGSIDE(square[i % 2] = fused(e[i], e[i], square[i % 2]))
+        }
+        rest += added(sum[0] + sum[1]);
+        squares += added(square[0] + square[1]);
+    }
+}
+
+inline void sums_of(const float* row, Whole width, Whole top, double least, bool narrow, double& rest, double& squares) {
+    if (narrow)
+        sums_in_floats(row, width, top, rest, squares);
+    else
+        sums_beside_top(row, width, top, least - double(row[top]) > LEAST, rest, squares);
+}
+inline void sums_of(const double* row, Whole width, Whole top, double least, bool, double& rest, double& squares) {
+    sums_beside_top(row, width, top, least - row[top] > LEAST, rest, squares);
+}
+
 template <class T>
-void survey_logits(Matrix<T> logits, double* extremes, Whole* top, double* largest, double* rest, double* squares,
-                   Whole threads) {
+void survey_logits(Matrix<T> logits, bool narrow, double* extremes, Whole* top, double* largest, double* rest,
+                   double* squares, Whole threads) {
     std::vector<Extremes<T>> parts(threads);
     in_shares(logits.n, threads, [&](Whole share, Whole begin, Whole end) {
         Extremes<T> part;
@@ -62,7 +108,7 @@ void survey_logits(Matrix<T> logits, double* extremes, Whole* top, double* large
             T least, most;
             survey_row(row, logits.width, part, top[i], least, most);
             largest[i] = most;
-            sums_beside_top(row, logits.width, top[i], double(least) - double(most) > LEAST, rest[i], squares[i]);
+            sums_of(row, logits.width, top[i], double(least), narrow, rest[i], squares[i]);
         }
         parts[share] = part;
     });
@@ -120,7 +166,7 @@ template <int count> inline void raise(Doubles (&x)[count], double inverse) {
 
 // In packs P of float32 or float64; below `lowest`, a product of z - top and inverse adds nothing.
 template <class P, class T>
-Moments moments_of(const T* row, Whole width, T top, double inverse, double lowest, bool slopes) {
+Moments moments_of(const T* row, Whole width, T top, double inverse, double lowest) {
     typedef decltype(P{}[0]) E;
     constexpr int count = 4;
     constexpr Whole step = count * P::count;
@@ -145,7 +191,6 @@ Moments moments_of(const T* row, Whole width, T top, double inverse, double lowe
             ALONGSIDE(e[i] = P::at(each + i * P::count))
         }
         ALONGSIDE(total[i] += e[i])
-        if (!slopes) continue;
         ALONGSIDE(e[i] = e[i] * u[i])
         ALONGSIDE(first[i] += e[i])
         ALONGSIDE(second[i] = fused(e[i], u[i], second[i]))
@@ -155,28 +200,26 @@ Moments moments_of(const T* row, Whole width, T top, double inverse, double lowe
     return {std::log(sum), sum_of(first) / sum, sum_of(second) / sum};
 }
 
-inline Moments moments_in(const double* row, Whole width, double top, double inverse, bool slopes, bool) {
-    return moments_of<Doubles>(row, width, top, inverse, LEAST, slopes);
+inline Moments moments_in(const double* row, Whole width, double top, double inverse, bool) {
+    return moments_of<Doubles>(row, width, top, inverse, LEAST);
 }
-inline Moments moments_in(const float* row, Whole width, float top, double inverse, bool slopes, bool narrow) {
-    return narrow ? moments_of<Floats>(row, width, top, inverse, -87.0, slopes)
-                  : moments_of<Doubles>(row, width, top, inverse, LEAST, slopes);
+inline Moments moments_in(const float* row, Whole width, float top, double inverse, bool narrow) {
+    return narrow ? moments_of<Floats>(row, width, top, inverse, -87.0)
+                  : moments_of<Doubles>(row, width, top, inverse, LEAST);
 }
 
 template <class T>
-void tempered(Matrix<T> logits, const Whole* labels, double inverse, bool slopes, bool narrow, double* derivatives,
-              Whole threads) {
-    const double nan = std::numeric_limits<double>::quiet_NaN();
+void tempered(Matrix<T> logits, const Whole* labels, double inverse, bool narrow, double* derivatives, Whole threads) {
     Whole n = logits.n;
     in_shares(n, threads, [&](Whole, Whole begin, Whole end) {
         for (Whole i = begin; i < end; ++i) {
             const T* row = logits.row(i);
             T top = largest_of(row, logits.width);
-            Moments moments = moments_in(row, logits.width, top, inverse, slopes, narrow);
+            Moments moments = moments_in(row, logits.width, top, inverse, narrow);
             double truth = double(row[labels[i]]) - double(top);
             derivatives[i] = moments.logarithm - inverse * truth;
-            derivatives[n + i] = slopes ? moments.mean - truth : nan;
-            derivatives[2 * n + i] = slopes ? moments.square - moments.mean * moments.mean : nan;
+            derivatives[n + i] = moments.mean - truth;
+            derivatives[2 * n + i] = moments.square - moments.mean * moments.mean;
         }
     });
 }

@@ -49,9 +49,8 @@ def choices_section(subject: Subject) -> Section:
     )
     header = ("bins", "ECE", "sd", "smallest bin", "median bin", "largest bin", "stable")
     caption = (
-        f"{subject.size}; the band is one standard deviation over {resamples} resamples either way. Stable: "
-        "within one standard deviation of both neighbouring settings; the first and the last setting are not judged. "
-        "Bin sizes are of bins that hold samples."
+        f"{subject.size}. The band is one standard deviation over {resamples} resamples either way. Stable: "
+        "within one standard deviation of both neighbouring settings. The first and the last setting are not judged."
     )
     figure = PageFigure("choices-figure", picture, caption, PageTable(header, rows, "ECE by number of bins"))
     return Section("choices", "Sensitivity to the number of bins", (_said(values, dependence),), (figure,))
@@ -76,7 +75,6 @@ def _said(values: list[float], dependence: Sensitivity) -> str:
     tried = ", ".join(str(setting) for setting in SETTINGS)
     apart = "no farther apart" if dependence.stable[1:-1].all() else "in part farther apart"
     return (
-        f"Nobody asked for 15 bins. On the same forecasts, ECE with {tried} bins lies "
-        f"between {low:.4f} and {high:.4f}; neighbouring settings are "
-        f"{apart} than resampling spreads them. More bins see more, and more noise."
+        f"How much does ECE depend on the number of bins? With {tried} bins it lies between {low:.4f} and {high:.4f}. "
+        f"Neighbouring settings are {apart} than resampling spreads them."
     )

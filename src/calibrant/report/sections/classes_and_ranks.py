@@ -1,4 +1,4 @@
-"""Classes and ranks: which classes are promised too much, and what the second to fifth guesses are worth."""
+"""Classes and ranks: for which classes the model is over-confident, and what its second to fifth guesses are worth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar, Line, lines
 from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
-from calibrant.report.quoting import counted, points, quoted_p
+from calibrant.report.quoting import counted, points
 from calibrant.report.subject import Subject
 from calibrant.text import inert
 
@@ -23,6 +23,7 @@ NAMED = 10
 """Classes that are drawn at each end where there are more than twice as many."""
 LISTED = 200
 """Classes that the table lists."""
+HEADER = ("p, corrected", "flag", "90% from", "90% to")
 LEAST_ROWS = 20
 """Rows that a class must be predicted for, to be looked at by itself."""
 
@@ -49,7 +50,7 @@ _PREDICTED = _Words(
     f"No class is predicted {LEAST_ROWS} times or more: too few rows to look at classes one by one.",
     "Mean confidence less the share of right answers.",
     "When the model answers with a class, how sure is it, and how often is it right?",
-    ("class", "samples predicted", "confidence", "right", "confidence - right"),
+    ("class", "confidence - right", *HEADER, "samples predicted", "confidence", "right"),
 )
 _LABELLED = _Words(
     "Too high or too low, by label",
@@ -57,11 +58,10 @@ _LABELLED = _Words(
     "label",
     "",
     f"Fewer than {LEAST_ROWS} rows: too few to look at labels one by one.",
-    "Mean forecast less how often the label was true.",
-    "Is each label true as often as it is forecast?",
-    ("label", "samples", "mean forecast", "true", "forecast - true"),
+    "Mean prediction less how often the label was true.",
+    "Is each label true as often as predicted?",
+    ("label", "prediction - true", *HEADER, "samples", "mean prediction", "true"),
 )
-HEADER = ("90% from", "90% to", "p, corrected", "flag")
 TRUE_HEADER = ("samples of it", "their share", "confidence - right among them")
 
 
@@ -123,14 +123,11 @@ def _grid(subject: Subject, ordered: list[Gap], small: list[Gap], words: _Words)
     listed = ordered if len(ordered) <= LISTED else ordered[: LISTED // 2] + ordered[-LISTED // 2 :]
     rare = sorted(small, key=lambda gap: -gap.rows)[: LISTED - len(listed)]
     rare = [dataclasses.replace(gap, p=math.nan) for gap in rare]
-    rows = [
-        (*gap.cells, quoted_p(gap.p), gap.flag, *_true_cells(truly.get(gap.name), len(predictions)))
-        for gap in [*listed, *rare]
-    ]
+    rows = [(*gap.cells, *_true_cells(truly.get(gap.name), len(predictions))) for gap in [*listed, *rare]]
     every = len(ordered) + len(small)
     some = "" if len(rows) == every else f" ({len(rows)} of {every:,})"
     title = f"{'Labels' if subject.together else 'Classes as predicted'}{some}"
-    header = (*words.header, *HEADER, *(TRUE_HEADER if truly else ()))
+    header = (*words.header, *(TRUE_HEADER if truly else ()))
     return PageTable(header, [row[: len(header)] for row in rows], title)
 
 
@@ -146,7 +143,7 @@ def _effect(subject: Subject, k: int) -> float:
 
 
 def ranks_section(subject: Subject) -> Section | None:
-    """What the likeliest 1, 2, ... 5 classes promise together, and keep."""
+    """How probable the likeliest 1, 2, ... 5 classes are together, and how often the truth is among them."""
     predictions = subject.predictions
     most = min(5, predictions.forecasts.ranks, predictions.n_classes - 1)
     if most < 2:
@@ -155,31 +152,31 @@ def ranks_section(subject: Subject) -> Section | None:
     for k in range(1, most + 1):
         result = by_blocks(BinnedError(lens=InTopK(k)), predictions)
         assert result.bins is not None
-        size, promised, kept = (
+        size, predicted, observed = (
             float(part.value.sum()) for part in (result.bins.size, result.bins.outputs, result.bins.targets)
         )
         squares = None if predictions.weight is None else float((predictions.weight**2).sum())
         if subject.cluster is not None:
             squares = _effect(subject, k) * (size if squares is None else squares)
-        bar = Bar(0, 1, size, promised / size, min(kept / size, 1.0), squares)
+        bar = Bar(0, 1, size, predicted / size, min(observed / size, 1.0), squares)
         rows.append((k, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency, result.value))
     ks = [float(row[0]) for row in rows]
     columns = np.array(rows).T.tolist()
     picture = lines(
         "ranks-picture",
         [
-            Line("promised: mean probability of the k likeliest", ks, columns[1], marks=True),
-            Line("kept: how often the truth is among them", ks, columns[2], columns[3], columns[4], marks=True),
+            Line("predicted: mean probability of the k likeliest", ks, columns[1], marks=True),
+            Line("observed: how often the truth is among them", ks, columns[2], columns[3], columns[4], marks=True),
         ],
         ("k", "share"),
-        f"Top-k promise and accuracy, n = {len(predictions):,}",
+        f"Top-k probability and accuracy, n = {len(predictions):,}",
         "Two lines over k; the table below has every number.",
         x_ticks=[(k, f"{k:g}") for k in ks],
         zero=False,
     )
-    header = ("k", "promised", "kept", "90% from", "90% to", "promised - kept", "ECE of the truth being among the k")
+    header = ("k", "predicted", "observed", "90% from", "90% to", "gap", "ECE of the truth being among the k")
     grid = PageTable(header, [(int(row[0]), *row[1:]) for row in rows], "The k likeliest classes")
-    caption = f"n = {len(predictions):,}. The band is the 90% interval of what is kept (Wilson)."
+    caption = f"n = {len(predictions):,}. The band is the 90% interval of the observed share (Wilson)."
     question = (
         "For a short list of suggestions: is the truth among the k likeliest as often as their probabilities say?"
     )

@@ -26,15 +26,17 @@ REFERENCES = (
     "Wilson (1927), Probable inference: intervals of a frequency. Kish (1965), Survey sampling: effective size.",
     "Holm (1979), A simple sequentially rejective multiple test procedure.",
     "Hall (1992), On the removal of skewness by transformation: intervals of gaps.",
+    "Fan & Gijbels (1996), Local polynomial modelling: smooth curves. Sun & Loader (1994): their bands.",
+    "Austin & Steyerberg (2019), The integrated calibration index. Vickers & Elkin (2006), Decision curve analysis.",
     "Geifman & El-Yaniv (2017), Selective classification: risk and coverage.",
 )
 
 _TOGETHER = (
     "{units} are independent, and {parts} may depend on each other. Resamples keep them together. In intervals of "
-    "frequencies and gaps, and in p-values of gaps, variances are multiplied by the design effect: what dependence "
-    "adds, at least 1. Noise floors and their p-values are found twice: with labels redrawn from the forecasts, and "
-    "with the signs of all gaps between outcome and forecast flipped at random, for {flipped} at a time. The result "
-    "with the larger p-value is shown. This needs about 30 independent {counted} or more."
+    "frequencies and gaps, and in p-values of gaps, variances are multiplied by the design effect, at least 1. Noise "
+    "floors and their p-values are found twice. First, labels are redrawn from the predictions; then the signs of all "
+    "gaps between outcome and prediction are flipped at random, for {flipped} at a time. The result with the larger "
+    "p-value is shown. This needs about 30 independent {counted} or more."
 )
 
 
@@ -42,13 +44,13 @@ def card_section(subject: Subject) -> Section:
     """What was measured: rows, classes, prevalence, a hash."""
     predictions = subject.predictions
     what = "a label is true" if subject.together else "it happened"
-    forecast, frequency = "mean forecast", f"prevalence (how often {what})"
+    forecast, frequency = "mean prediction", f"prevalence (how often {what})"
     if predictions.forecasts.answers:
         forecast, frequency = "mean confidence", "accuracy"
     rows: list[tuple[str, str]] = [
         ("predictions", subject.name),
         ("rows (n)", f"{len(predictions):,}"),
-        ("forecasts of", predictions.forecasts.words),
+        ("predictions of", predictions.forecasts.words),
         ("given as", f"{'logits' if predictions.logits else 'probabilities'}, {predictions.values.dtype}"),
         (forecast, percent(subject.forecast)),
         (frequency, percent(subject.frequency)),
@@ -62,7 +64,7 @@ def card_section(subject: Subject) -> Section:
         count = int(subject.cluster.max()) + 1 if subject.cluster is not None else 0
         rows.append(("rows that may depend on each other", f"those of one {subject.groups} ({count:,} values)"))
     rows.append(("columns", listed(list(predictions.columns), most=20) or "none"))
-    rows.append(("SHA-256 of forecasts, labels, weights", subject.digest))
+    rows.append(("SHA-256 of predictions, labels, weights", subject.digest))
     rows += [("note", note) for note in predictions.notes]
     return Section("card", "Data", (), (), (PageTable(("what", "value"), rows, "The data"),))
 
@@ -119,19 +121,19 @@ def methods_section(subject: Subject, command: str) -> Section:
     ]
     paragraphs = (
         "Intervals of calibration errors are 90% intervals of their own limits with these bins, from the binomial "
-        "distribution of each bin's outcomes. Those of mean scores are normal (the mean, 1.645 standard errors either "
-        "way), those of gaps Student's with a correction for skewness, those of frequencies Wilson's. A noise floor is "
-        "the mean of the metric when labels are redrawn from the forecasts, p the share of redraws that reach the "
-        "observed value, (1 + their number) / (1 + redraws), so that it cannot be smaller than 1 / (1 + redraws). ECE "
-        "uses 15 equal-width bins, closed on the right, unless said otherwise.",
-        "The verdict's p-value is that of the omnibus test of calibration: Cox, Spiegelhalter, Kolmogorov-Smirnov, "
-        "kernel and Hosmer-Lemeshow statistics in one, each ranked among redraws of the labels. Of more than 200,000 "
-        "forecasts, so many are tested.",
-        "The p-value of a group or class is that of its mean gap under the forecasts' own variance, normal or, where "
-        "that variance is small, Bernstein's bound; Holm's method corrects for their number, and 0.05 is the line.",
+        "distribution of each bin's outcomes. Intervals of mean scores are normal, those of gaps Student's with a "
+        "correction for skewness, those of frequencies Wilson's. ECE uses 15 equal-width bins, closed on the right.",
+        "A noise floor is the mean of the metric when labels are redrawn from the predictions. Its p-value is "
+        "(1 + redraws that reach the observed value) / (1 + redraws), so it cannot be smaller than 1 / (1 + redraws).",
+        "The verdict's p-value is that of the calibration test. It joins Cox, Spiegelhalter, Kolmogorov-Smirnov, "
+        "kernel and Hosmer-Lemeshow statistics, each ranked among redraws of the labels. Of more than 200,000 "
+        "predictions, so many are tested.",
+        "The p-value of a group or class is that of its mean gap under the variance that the predictions imply. It is "
+        "normal, or Bernstein's bound where that variance is small. Holm's method corrects for their number; groups "
+        "are flagged at 0.05.",
         *_together(subject),
-        f"Above {MOST_ROWS:,} {'forecasts' if subject.together else 'rows'}, resamples draw from forecasts in groups "
-        "no wider than 1/4,096 and no larger than 1/4,096 of them (tied forecasts stay together).",
+        f"Above {MOST_ROWS:,} {'predictions' if subject.together else 'rows'}, resamples draw from predictions in "
+        "groups no wider than 1/4,096 and no larger than 1/4,096 of them. Tied predictions stay together.",
     )
     return Section(
         "methods",

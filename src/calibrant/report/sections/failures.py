@@ -19,7 +19,7 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 def failures_section(subject: Subject) -> Section | None:
     """Errors among the rows kept, most certain first, and the accuracy after referring some of them."""
-    if subject.event.soft is not None or subject.together:
+    if subject.event.soft is not None or not subject.predictions.forecasts.answers:
         return None
     curve, n = RiskCoverage.of_view(Answered()(subject.event)), len(subject.event)
     shares = np.linspace(0.01, 1, 100)
@@ -35,23 +35,20 @@ def failures_section(subject: Subject) -> Section | None:
     grid = PageTable(("rows referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
     caption = f"n = {n:,}. The mean of the curve, the area under risk and coverage, is {curve.aurc:.4f}."
     return Section(
-        "failures", "Failure detection", _said(subject, curve), (PageFigure("failures-figure", picture, caption, grid),)
+        "failures", "Failure detection", _said(curve), (PageFigure("failures-figure", picture, caption, grid),)
     )
 
 
-def _said(subject: Subject, curve: RiskCoverage) -> list[str]:
-    is_event = not subject.predictions.forecasts.answers
-    answer = "the answer (yes above one half)" if is_event else "the likeliest class"
-    certainty = "how far its forecast is from one half" if is_event else "its largest probability"
+def _said(curve: RiskCoverage) -> list[str]:
+    wrong, half = percent(float(curve.risk_of(curve.total))), percent(1 - curve.accuracy_after_referring(0.5))
     paragraphs = [
-        "Does doubt warn of errors? If the least certain rows were left to somebody else, fewer of the rest should be "
-        f"wrong. How certain a row is, is {certainty}. Here {answer} is wrong in "
-        f"{percent(float(curve.risk_of(curve.total)))} of all rows, and in "
-        f"{percent(1 - curve.accuracy_after_referring(0.5))} of the more certain half."
+        "Does low confidence warn of errors? If the least confident rows were left to somebody else, fewer of the rest "
+        f"should be wrong. Here the likeliest class is wrong in {wrong} of all rows, and in {half} of the more "
+        "confident half."
     ]
     if not math.isnan(curve.detection):
         paragraphs.append(
-            f"A right row is more certain than a wrong one in {percent(curve.detection)} of all such pairs (the area "
-            "under the ROC curve; 50% is chance)."
+            f"A right row has more confidence than a wrong one in {percent(curve.detection)} of all such pairs (the "
+            "area under the ROC curve; 50% is chance)."
         )
     return paragraphs

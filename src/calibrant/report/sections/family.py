@@ -10,18 +10,18 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.omnibus import MEMBERS
 from calibrant.metric import Metric
 from calibrant.report.page import Cell, PageTable, Section
-from calibrant.report.quoting import listed, quoted_p
+from calibrant.report.quoting import ends_at_value, listed, quoted_p
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
 from calibrant.text import inert
 
-HEADER = ("metric", "value", "90% from", "90% to", "noise floor", "p, corrected", "rows", "what it asks")
+HEADER = ("metric", "value", "p, corrected", "noise floor", "90% from", "90% to", "rows", "what it asks")
 
 _GAP = "the gap is |mean forecast - frequency|"
 _EVENT: dict[str, tuple[Metric, str, str]] = {
     "ECE": (
         recipes.ECE,
-        "How far are forecasts from what came true, on average?",
+        "How far are predictions from observed frequencies, on average?",
         f"sum over 15 equal-width bins of (share of samples) x gap; {_GAP} of the bin",
     ),
     "ECE, equal mass": (
@@ -32,11 +32,11 @@ _EVENT: dict[str, tuple[Metric, str, str]] = {
     "ECE, sweep": (
         recipes.ECE_SWEEP,
         "The same, where the data choose the number of bins.",
-        "as equal mass, with the most bins whose frequencies still rise with the forecast",
+        "as equal mass, with the largest number of bins whose frequencies rise with the prediction (monotone)",
     ),
     "ECE, debiased": (
         recipes.ECE_DEBIASED,
-        "How far off, with what chance adds taken away?",
+        "How far off, corrected for the bias that chance causes?",
         "square root of the share-weighted mean over 15 equal-mass bins of gap^2 - frequency (1 - frequency) / (n - 1)",
     ),
     "smooth ECE": (
@@ -51,12 +51,12 @@ _EVENT: dict[str, tuple[Metric, str, str]] = {
     ),
     "MCS": (
         recipes.MCS,
-        "Is more promised than kept? Above 0 forecasts are too high (over-confident), below too low (under-confident).",
+        "Are predictions too high on average (above 0, over-confident) or too low (below 0, under-confident)?",
         "mean forecast - frequency, over all samples",
     ),
     "largest drift": (
         recipes.ECCE_MAD,
-        "How far do outcomes ever run ahead of forecasts or behind?",
+        "How far do summed outcomes ever run ahead of summed predictions, or behind?",
         "largest |sum of (outcome - forecast) / n|, summed in order of forecast",
     ),
 }
@@ -156,9 +156,9 @@ def row(name: str, result: Result, question: str, fewest: int | None) -> tuple[C
     return (
         name,
         result.value,
-        *ends,
-        result.details.get("noise_floor", math.nan),
         quoted_p(p, fewest),
+        result.details.get("noise_floor", math.nan),
+        *ends,
         result.n,
         question,
     )
@@ -183,19 +183,21 @@ def _said(subject: Subject, results: dict[str, Result], left_out: list[str], dea
     paragraphs = [_lead(subject, about_classes)]
     if about_classes and len(subject.class_rows) < len(subject.predictions):
         paragraphs.append(
-            f"{listed(about_classes)} are measured on {len(subject.class_rows):,} rows drawn at random: all "
+            f"{listed(about_classes)} are measured on {len(subject.class_rows):,} rows drawn at random, because all "
             f"{len(subject.predictions):,} would take too long to resample."
         )
     if subject.is_large:
         paragraphs.append(
-            "The sweep, the smooth ECE and the largest drift see forecasts in groups (4,096 by width and as many by "
-            f"rank); all other numbers of {'pooled labels' if subject.together else 'one event'} are of the forecasts "
-            "themselves."
+            "The sweep, the smooth ECE and the largest drift are computed from predictions in groups (4,096 by width "
+            f"and as many by rank). All other numbers of {'pooled labels' if subject.together else 'one event'} are of "
+            "the predictions themselves."
         )
     if soft:
-        paragraphs.append("Labels are soft: forecasts do not say how they scatter, so that there are no noise floors.")
+        paragraphs.append("Labels are soft: predictions do not say how they scatter, so there are no noise floors.")
     floorless = [name for name, result in results.items() if "noise_floor" not in result.details]
-    return paragraphs + _without_interval(results) + _left_out(subject, floorless, left_out, dear)
+    return (
+        paragraphs + ends_at_value(results) + _without_interval(results) + _left_out(subject, floorless, left_out, dear)
+    )
 
 
 def _without_interval(results: dict[str, Result]) -> list[str]:
@@ -236,11 +238,10 @@ def _lead(subject: Subject, about_classes: list[str]) -> str:
     beside = (
         ""
         if subject.event.soft is not None
-        else " Each stands beside its 90% interval, where one is known to cover; its noise floor, which calibrated "
-        "forecasts would show; and p, the chance that those would show as much or more. No p is smaller than that of "
-        "the test of calibration, so that calibrated forecasts seldom have a small p among them (a closed test). "
-        f"Floors and p are from {subject.resamples} redraws of the labels "
-        f"({subject.smooth_resamples} for the smooth ECE{of_classes}); the counts shrink as the data grow."
+        else " The noise floor is what calibrated predictions would show on average, and p the chance that they would "
+        "show as much or more. No p is smaller than that of the calibration test, so that the table as a whole raises "
+        f"few false alarms (a closed test). Floors and p are from {subject.resamples} redraws of the labels "
+        f"({subject.smooth_resamples} for the smooth ECE{of_classes})."
     )
-    pooled = " All but those by label pool the forecasts of all labels." if subject.together else ""
-    return f"One forecast has many calibration errors, one for each question.{beside}{pooled}"
+    pooled = " All but those by label pool the predictions of all labels." if subject.together else ""
+    return f"Each number answers another question; intervals are 90% intervals.{beside}{pooled}"

@@ -1,6 +1,8 @@
-"""Groups and intervals: who is promised too much, and what "likely" means here."""
+"""Groups and intervals: for whom predictions are off, and what "likely" means here."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
@@ -12,15 +14,17 @@ from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar
 from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
-from calibrant.report.quoting import counted, listed, points, quoted_p
+from calibrant.report.quoting import counted, listed, points
 from calibrant.report.subject import Subject
 from calibrant.text import inert
 
 MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20
 """Columns looked at, values of a column, groups drawn and listed, rows a group must have to be looked at."""
 HEADER = (
-    "group", "samples", "mean forecast", "came true", "gap", "90% from", "90% to", "ECE", "p, corrected", "flag"
+    "group", "gap", "p, corrected", "flag", "90% from", "90% to", "samples", "mean prediction", "observed", "ECE"
 )  # fmt: skip
+ROW_NUMBER = re.compile(r"(.*[_. -])?(id|ids|idx|index|uuid|key|row|row_?number)", re.IGNORECASE)
+"""Names of columns that number rows or those that rows belong to."""
 FEW_NUMBERS, MANY_NUMBERS, EACH = 12, 60, 50
 """Numbers of more different values than the first are cut into four ranges; whole ones only above the second, or where
 there are fewer rows a value than the third."""
@@ -42,16 +46,17 @@ def groups_section(subject: Subject) -> Section | None:
         "noise after Holm's correction for their number"
     )
     if flagged:
-        sentence += f"; farthest: {inert(flagged[0].name, 80)}, {flagged[0].flag} by {points(abs(flagged[0].value))}"
+        worst = flagged[0]
+        sentence += f". The clearest is {inert(worst.name, 80)}, {worst.flag} by {points(abs(worst.value))}"
     shown = [gap for gap, _ in groups[:DRAWN]]
     picture = gap_bars("groups-picture", shown, f"Signed gaps by group, {subject.size}", "groups")
-    some = "" if len(shown) == len(groups) else f" The {DRAWN} farthest off of {len(groups):,} are drawn."
+    some = "" if len(shown) == len(groups) else f" The {DRAWN} clearest of {len(groups):,} are drawn."
     caption = (
-        f"{subject.size}. Mean forecast less what came true. Strokes: 90% intervals. Bold: "
-        f"more than noise after correction.{some}"
+        f"{subject.size}. Mean prediction less observed frequency, smallest p-value first. Strokes: 90% intervals. "
+        f"Bold: more than noise after correction.{some}"
     )
-    title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} farthest off of {len(groups):,})"
-    rows = [(*gap.cells, float(error), quoted_p(gap.p), gap.flag) for gap, error in groups[:LISTED]]
+    title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} clearest of {len(groups):,})"
+    rows = [(*gap.cells, float(error)) for gap, error in groups[:LISTED]]
     grid = PageTable(HEADER, rows, title)
     return Section(
         "groups", "Groups", (f"{sentence}.", *remarks), (PageFigure("groups-figure", picture, caption, grid),)
@@ -59,7 +64,7 @@ def groups_section(subject: Subject) -> Section | None:
 
 
 def likert_section(subject: Subject) -> Section:
-    """What came true of forecasts that people would call unlikely, even, likely."""
+    """How often predictions that people would call unlikely, even or likely were right."""
     event, words = subject.event, [word for word, *_ in LIKERT]
     bins = bin_numbers(Edges([0.0, *(high for _, _, high in LIKERT)], closed="left"), event)
     by_word = {gap.name: gap for gap in gaps(event, bins, words, subject.cluster)}
@@ -68,31 +73,39 @@ def likert_section(subject: Subject) -> Section:
         gap = by_word.get(word)
         between = f"{100 * low:g}–{100 * high:g}%"
         if gap is None:
-            rows.append((word, between, 0, *[float("nan")] * 5, "no forecasts"))
+            rows.append((word, between, "no predictions", 0, *[float("nan")] * 5))
             continue
         frequency = min(max(gap.frequency, 0.0), 1.0)
         ends = Bar(low, high, gap.rows, gap.forecast, frequency, gap.rows * gap.effect).interval
-        rows.append((word, between, gap.rows, gap.forecast, gap.frequency, *ends, gap.value, _kept(low, high, ends)))
-    header = ("in words", "forecasts", "samples", "mean forecast", "came true", "90% from", "90% to", "gap", "kept?")
+        cells = (gap.rows, gap.forecast, gap.frequency, *ends, gap.value)
+        rows.append((word, between, _within(low, high, ends), *cells))
+    columns = ("samples", "mean prediction", "observed", "90% from", "90% to", "gap")
+    header = ("in words", "predictions", "in its range?", *columns)
     question = (
-        "If a forecast is shown to people as a word, does the word keep its promise? It does where what came true lies "
-        "in the word's own range (the whole 90% interval: yes; none of it: no; else: cannot tell)."
+        "If a prediction is shown to people as a word, is the word right? It is where the observed frequency lies in "
+        "the word's own range. The whole 90% interval inside: yes; none of it: no; else: cannot tell."
     )
-    grid = PageTable(header, rows, f"Forecasts in words, {subject.size}")
-    return Section("likert", "Forecasts as words (Likert intervals)", (question,), (), (grid,))
+    grid = PageTable(header, rows, f"Predictions in words, {subject.size}")
+    return Section("likert", "Predictions as words (Likert intervals)", (question,), (), (grid,))
 
 
 def column_groups(values: Array) -> tuple[Ints, list[str]] | None:
     """The groups that a column makes: its values, or four ranges of many numbers; None where it makes none.
 
+    Whole numbers that are all different are taken to number the rows.
+
     >>> column_groups(np.array(["b", "a", "b"]))
     (array([1, 0, 1]), ['a', 'b'])
     >>> column_groups(np.arange(100.0))[1]
     ['0 to 24', '25 to 49', '50 to 74', '75 to 99']
+    >>> column_groups(np.arange(100)) is None
+    True
     """
     if values.dtype.kind not in "USbiuf":
         return None
     every, codes = np.unique(values, return_inverse=True)
+    if values.dtype.kind in "iu" and len(every) == len(values) > FEW_NUMBERS:
+        return None  # numbers of rows
     few = MANY_NUMBERS if values.dtype.kind in "iu" and len(values) >= EACH * len(every) else FEW_NUMBERS
     if values.dtype.kind in "fiu" and len(every) > few:
         return _ranges(values.astype(np.float64))
@@ -114,14 +127,13 @@ def _ranges(values: Floats) -> tuple[Ints, list[str]]:
 
 
 def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
-    """The groups of all columns with their ECE, farthest off first; and what was not looked at."""
-    tested: list[Gap] = []
-    errors: list[float] = []
-    event = subject.event
-    columns = {name: values for name, values in subject.predictions.columns.items() if name != subject.groups}
-    skipped, telling, small = list(columns)[MOST_COLUMNS:], [], 0
+    """The groups of all columns with their ECE, smallest p-value first; and what was not looked at."""
+    tested: list[tuple[Gap, float]] = []
+    event, small = subject.event, 0
+    columns, skipped, numbering = _columns(subject)
+    telling: list[str] = []
     bins = bin_numbers(EqualWidth(), event)
-    for column, values in list(columns.items())[:MOST_COLUMNS]:
+    for column, values in columns.items():
         groups = column_groups(values)
         if groups is None:
             skipped.append(column)
@@ -130,27 +142,45 @@ def _groups(subject: Subject) -> tuple[list[tuple[Gap, float]], list[str]]:
         if _tells_the_outcome(event, codes, len(names)):
             telling.append(column)
             continue
-        every = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
-        for gap in gaps(event, codes, [f"{column} = {name}" for name in names], subject.cluster):
-            enough = gap.units >= LEAST_ROWS
-            small += not enough
-            if enough:
-                tested.append(gap)
-                errors.append(every[names.index(gap.name.removeprefix(f"{column} = "))])
-    ordered = (
-        sorted(zip(corrected(tested), errors, strict=True), key=lambda pair: -abs(pair[0].value)) if tested else []
-    )
+        errors = _errors(event, codes * EqualWidth().n_bins + bins, len(names))
+        every = gaps(event, codes, [f"{column} = {name}" for name in names], subject.cluster)
+        enough = [gap for gap in every if gap.units >= LEAST_ROWS]
+        small += len(every) - len(enough)
+        tested += [(gap, errors[names.index(gap.name.removeprefix(f"{column} = "))]) for gap in enough]
+    tested.sort(key=lambda pair: (pair[0].p, -abs(pair[0].value)))
+    adjusted = corrected([gap for gap, _ in tested]) if tested else []
     remarks = [f"{counted(small, 'group')} of fewer than {LEAST_ROWS} {_units(subject)} left out."] if small else []
+    ordered = [(gap, error) for gap, (_, error) in zip(adjusted, tested, strict=True)]
+    return ordered, remarks + _not_looked_at(subject, skipped, numbering, telling)
+
+
+def _columns(subject: Subject) -> tuple[dict[str, Array], list[str], list[str]]:
+    """The columns that are looked at; those beyond the most that are; those whose names say that they number rows."""
+    columns = {name: values for name, values in subject.predictions.columns.items() if name != subject.groups}
+    if subject.by is not None:
+        return {name: columns[name] for name in subject.by if name in columns}, [], []
+    numbering = [name for name in columns if ROW_NUMBER.fullmatch(name)]
+    names = [name for name in columns if name not in numbering]
+    return {name: columns[name] for name in names[:MOST_COLUMNS]}, names[MOST_COLUMNS:], numbering
+
+
+def _not_looked_at(subject: Subject, skipped: list[str], numbering: list[str], telling: list[str]) -> list[str]:
+    """Columns that make no groups, and why."""
+    remarks = []
     if subject.groups:
         remarks.append(f"Not looked at: {inert(subject.groups, 60)}, whose rows may depend on each other.")
+    if numbering:
+        remarks.append(
+            f"Not looked at: {listed(numbering)}, which by name number the rows; name one with --by to see it."
+        )
     if skipped:
         remarks.append(
-            f"Not looked at: {listed(skipped)} (one value, more than {MOST_VALUES} kinds of text, or beyond "
-            f"{MOST_COLUMNS} columns)."
+            f"Not looked at: {listed(skipped)} (one value, a number for each row, more than {MOST_VALUES} different "
+            f"texts, or beyond {MOST_COLUMNS} columns)."
         )
     if telling:
         remarks.append(f"Left out because the outcome can be read from it: {listed(telling)}.")
-    return ordered, remarks
+    return remarks
 
 
 def _units(subject: Subject) -> str:
@@ -177,8 +207,8 @@ def _errors(event: Predictions, cell: Ints, groups: int) -> Floats:
         return np.abs(summed).sum(axis=1) / size.sum(axis=1)
 
 
-def _kept(low: float, high: float, ends: tuple[float, float]) -> str:
-    """Whether a word's promise is kept: its frequency's interval against its range."""
+def _within(low: float, high: float, ends: tuple[float, float]) -> str:
+    """Whether a word is right: its frequency's interval against its range."""
     if low <= ends[0] and ends[1] <= high:
         return "yes"
     return "no" if ends[1] < low or ends[0] > high else "cannot tell"

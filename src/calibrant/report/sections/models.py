@@ -1,45 +1,120 @@
-"""Models: several sets of forecasts of the same rows, side by side and pair by pair."""
+"""Models: several sets of predictions of the same rows, side by side and pair by pair."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from calibrant import recipes
 from calibrant.door.kinds import COLUMNS
-from calibrant.inference.comparison import Comparison, compare_all, corrected_for_number
+from calibrant.inference.comparison import Comparison, compare, corrected_for_number
 from calibrant.kernels.totals import Ints
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
-from calibrant.report.quoting import listed, quoted_p
+from calibrant.report.quoting import Quoted, quoted_p
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject, tried
-from calibrant.result import Result
 from calibrant.text import inert
 
-DRAWN, PAIRED = 4, 8
+DRAWN, PAIRED = 6, 8
 """Models that are drawn, and that are compared pair by pair."""
+BANDED = 2
+"""Models up to which intervals are drawn: more would hide each other."""
 _FORECASTS, _RESAMPLES = 1e6, 200
 """Forecasts of a model that pairs are compared on, and resamples of them."""
 
 
-def models_section(subjects: Sequence[Subject]) -> Section:
-    """Each model's numbers, their reliability in one picture, and paired differences."""
-    first = subjects[0]
-    rows: list[tuple[Cell, ...]] = []
-    for subject in subjects:
-        scores = [_value(subject.score(metric)) for metric in (recipes.LOG_LOSS, recipes.BRIER)]
-        floor = subject.ece.details.get("noise_floor", math.nan)
-        rows.append((subject.name, subject.ece.value, floor, subject.mcs.value, *scores, len(subject.predictions)))
-    gap = "confidence - right" if first.predictions.forecasts.answers else "forecast - frequency"
-    header = ("model", "ECE", "noise floor", gap, "log loss", "Brier score", "rows")
-    events = [(subject.name, subject.event, subject.squares) for subject in subjects[:DRAWN]]
-    series, drawn = compared(events, "Reliability by bin and model")
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Paired differences of models in each metric, or the reason why there are none."""
+
+    comparisons: dict[str, dict[tuple[str, str], Comparison]]
+    """By metric, then by pair; p-values are corrected for the number of all."""
+    remark: str
+
+    def between(self, metric: str, first: str, second: str) -> Comparison | None:
+        """The comparison of two models, whichever comes first in it."""
+        pairs = self.comparisons.get(metric, {})
+        return pairs.get((first, second)) or pairs.get((second, first))
+
+    def worse(self, metric: str, first: str, second: str) -> bool | None:
+        """Whether the first is clearly worse than the second; None where the difference may be noise."""
+        comparison = self.between(metric, first, second)
+        if comparison is None or comparison.worse is None:
+            return None
+        return comparison.worse == ((first, second) in self.comparisons[metric])
+
+    def rivals(self, metric: str, best: str, names: Sequence[str]) -> list[str]:
+        """Models that are not clearly worse than the best."""
+        return [name for name in names if name != best and self.worse(metric, name, best) is not True]
+
+
+def metrics_of(subject: Subject) -> dict[str, Metric]:
+    """What models are compared by, as far as these predictions have it."""
+    metrics: dict[str, Metric] = {"ECE": subject.asked(recipes.ECE), "log loss": recipes.LOG_LOSS}
+    if subject.predictions.forecasts.answers:
+        metrics["accuracy"] = recipes.ACCURACY
+    if not subject.lacking:
+        metrics["Brier score"] = recipes.BRIER
+    if subject.of_one_event:
+        metrics["AUROC"] = recipes.AUROC
+    return metrics
+
+
+def pairs_of(subjects: Sequence[Subject]) -> Pairs:
+    """Every pair of models in every metric, on the same rows."""
+    chosen, first = list(subjects[:PAIRED]), subjects[0]
+    rows = _some(first)
+    models = {subject.name: subject.predictions if rows is None else subject.predictions[rows] for subject in chosen}
+    resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
+    every: dict[tuple[str, tuple[str, str]], Comparison] = {}
+    with np.errstate(invalid="ignore"):  # log losses may be infinite
+        for metric, pair in itertools.product(metrics_of(first), itertools.combinations(models, 2)):
+            comparison = tried(partial(_compared, first, metric, models[pair[0]], models[pair[1]], resamples))
+            if comparison is not None:
+                every[metric, pair] = comparison
+    if sum(metric == "ECE" for metric, _ in every) < math.comb(len(models), 2):
+        if first.predictions.forecasts.knows_truth:
+            return Pairs({}, "These files do not hold the same rows and labels: models cannot be compared.")
+        return Pairs({}, "Models cannot be compared: of confidences it is not known whether files hold the same rows.")
+    sorted_out: dict[str, dict[tuple[str, str], Comparison]] = {}
+    for (metric, pair), comparison in corrected_for_number(every).items():
+        sorted_out.setdefault(metric, {})[pair] = comparison
+    return Pairs(sorted_out, _remark(subjects, resamples, rows))
+
+
+def _remark(subjects: Sequence[Subject], resamples: int, rows: Ints | None) -> str:
+    """What the differences are from."""
+    groups = subjects[0].groups
+    together = f", and rows of one {inert(groups, 60)} together" if groups else ""
+    more = "" if len(subjects) <= PAIRED else f" The first {PAIRED} models are compared."
+    part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
+    return (
+        f"Differences are paired: each of {resamples} resamples draws the same rows for all models{together}. "
+        f"p-values are corrected for the number of all comparisons (Holm).{part}{more}"
+    )
+
+
+def _compared(first: Subject, metric: str, model: Predictions, rival: Predictions, resamples: int) -> Comparison:
+    asked = metrics_of(first)[metric]
+    if metric == "log loss":
+        model, rival = _of_truth(model, rival), _of_truth(rival, model)
+    return compare(asked, model, rival, resamples, first.seed, groups=first.groups)
+
+
+def models_figure(subjects: Sequence[Subject]) -> PageFigure:
+    """The reliability of all models in one picture, with intervals where there are two."""
+    first, drawn = subjects[0], subjects[:DRAWN]
+    events = [(subject.name, subject.event, subject.squares) for subject in drawn]
+    series, grid = compared(events, "Reliability by bin and model", banded=len(subjects) <= BANDED)
     picture = lines(
         "models-picture",
         series,
@@ -50,106 +125,81 @@ def models_section(subjects: Sequence[Subject]) -> Section:
         diagonal=True,
     )
     some = "" if len(subjects) <= DRAWN else f" The first {DRAWN} of {len(subjects)} models are drawn."
-    caption = f"{first.size}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table only.{some}"
-    pairs, remark = _pairs(subjects)
-    names = ("metric", "pair", "difference", "90% from", "90% to", "p, corrected", "in words")
-    grids = [PageTable(header, rows, "Models side by side")]
-    grids += [PageTable(names, pairs, "Paired differences, first less second")] if pairs else []
-    leads = (
-        f"The verdict and all that follows is about the first, {inert(first.name, 60)}.",
-        remark,
+    shaded = " Shaded: 90% intervals (Wilson)." if len(subjects) <= BANDED else ""
+    caption = (
+        f"{first.size}. Dashed: calibrated.{shaded} 15 equal-width bins; those of fewer than {FEW} samples are in the "
+        f"table only.{some}"
     )
-    return Section(
-        "models", "Models side by side", leads, (PageFigure("models-figure", picture, caption, drawn),), grids
-    )
+    return PageFigure("models-figure", picture, caption, grid)
 
 
-def lowest(subjects: Sequence[Subject]) -> str:
-    """Which model has the lowest ECE and log loss, for the verdict."""
-    losses = [_value(subject.score(recipes.LOG_LOSS)) for subject in subjects]
-    names = [_lowest(subjects, values) for values in ([subject.ece.value for subject in subjects], losses)]
-    if len({len(subject.predictions) for subject in subjects}) > 1 or not all(
-        _same_truth(subjects[0], subject) for subject in subjects
-    ):
-        return f"The {len(subjects)} files hold different rows: their numbers are not about the same data."
-    if math.isnan(sum(losses)):
-        return f"Of {len(subjects)} models, the lowest ECE: {names[0]}."
-    if names[0] == names[1]:
-        return f"Of {len(subjects)} models, the lowest ECE and the lowest log loss: {names[0]}."
-    return f"Of {len(subjects)} models, the lowest ECE: {names[0]}; the lowest log loss: {names[1]}."
+def models_table(subjects: Sequence[Subject], pairs: Pairs) -> PageTable:
+    """Models by metrics, the best of each column marked, and what is clearly worse than it."""
+    names = [subject.name for subject in subjects]
+    columns: list[list[Cell]] = [list(names)]
+    metrics = {
+        name: metric
+        for name, metric in metrics_of(subjects[0]).items()
+        if name in pairs.comparisons or not pairs.comparisons
+    }
+    for name, metric in metrics.items():
+        values = [value_of(subject, name) for subject in subjects]
+        columns.append(_marked(name, names, values, pairs, rising=metric.facts.lower_is_better is False))
+    columns += [
+        [subject.ece.details.get("noise_floor", math.nan) for subject in subjects],
+        [subject.mcs.value for subject in subjects],
+        [len(subject.predictions) for subject in subjects],
+    ]
+    gap = "confidence - accuracy" if subjects[0].predictions.forecasts.answers else "prediction - frequency"
+    header = ("model", *metrics, "ECE if calibrated", gap, "rows")
+    legend = "; best: the best of its column; worse: clearly worse than that" if pairs.comparisons else ""
+    return PageTable(header, list(zip(*columns, strict=True)), f"Models and metrics{legend}")
 
 
-def _value(result: Result | None) -> float:
+def value_of(subject: Subject, name: str) -> float:
+    """A metric of a model, nan where it is not defined."""
+    metric = metrics_of(subject).get(name)
+    if metric is None:
+        return math.nan
+    result = subject.ece if name == "ECE" else subject.statistic(metric) if name == "AUROC" else subject.score(metric)  # type: ignore[arg-type]
     return math.nan if result is None else result.value
 
 
-def _lowest(subjects: Sequence[Subject], values: Sequence[float]) -> str:
-    """Who has the lowest value; several, where they are equal."""
-    names = [subject.name for subject, value in zip(subjects, values, strict=True) if value == min(values)]
-    return listed(names, length=60) if names else inert(subjects[0].name, 60)
+def best_of(names: Sequence[str], values: Sequence[float], *, rising: bool) -> str | None:
+    """The model with the best value; None where no value is known.
 
-
-def _same_truth(first: Subject, second: Subject) -> bool:
-    """Whether two sets of forecasts can be of the same rows: their outcomes agree, one by one.
-
-    Whether answers are right differs between models of the same questions, so that of confidences nothing is known.
+    >>> best_of(["a", "b"], [0.2, 0.1], rising=False), best_of(["a"], [math.nan], rising=True)
+    ('b', None)
     """
-    if not (first.predictions.forecasts.knows_truth and second.predictions.forecasts.knows_truth):
-        return True
-    truths = [(subject.predictions.labels, subject.predictions.soft) for subject in (first, second)]
-    return all(
-        (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
-        for a, b in zip(*truths, strict=True)
-    )
+    known = [(value, name) for name, value in zip(names, values, strict=True) if not math.isnan(value)]
+    return (max if rising else min)(known, key=lambda pair: pair[0])[1] if known else None
 
 
-def _pairs(subjects: Sequence[Subject]) -> tuple[list[tuple[Cell, ...]], str]:
-    """Paired differences, and what they are from."""
-    chosen = list(subjects[:PAIRED])
-    rows = _some(chosen[0])
-    models = {subject.name: subject.predictions if rows is None else subject.predictions[rows] for subject in chosen}
-    resamples = int(np.clip(2e7 / (len(next(iter(models.values()))) * len(chosen)), 20, _RESAMPLES))
-    comparisons = _compared(chosen[0].asked(recipes.ECE), models, resamples, subjects[0])
-    if comparisons is None:
-        if not chosen[0].predictions.forecasts.knows_truth:
-            return (
-                [],
-                "Of confidences it is not known whether files hold the same rows: no paired differences.",
-            )
-        return [], "These files do not hold the same rows and labels: models cannot be compared pair by pair."
-    differences = [_row(name, pair, comparison) for (name, pair), comparison in comparisons.items()]
-    more = "" if len(subjects) <= PAIRED else f" The first {PAIRED} models are compared."
-    part = "" if rows is None else f" They are of {len(rows):,} rows drawn at random."
-    together = f", rows of one {inert(subjects[0].groups, 60)} together" if subjects[0].groups else ""
-    return differences, (
-        f"Differences are paired: each of {resamples} resamples draws the same rows for all models{together}. "
-        f"p-values are corrected for their number (Holm); a model is called better where p is at most 0.05.{part}{more}"
-    )
+def _marked(metric: str, names: Sequence[str], values: Sequence[float], pairs: Pairs, *, rising: bool) -> list[Cell]:
+    best = best_of(names, values, rising=rising)
+    cells: list[Cell] = []
+    for name, value in zip(names, values, strict=True):
+        shown = PageTable((), (), "").shown(value)
+        is_best = best is not None and value == values[names.index(best)]
+        worse = best is not None and pairs.worse(metric, name, best)
+        mark = " best" if is_best and pairs.comparisons else " worse" if worse else ""
+        cells.append(Quoted(value, f"{shown}{mark}"))
+    return cells
 
 
-def _compared(
-    error: Metric, models: Mapping[str, Predictions], resamples: int, first: Subject
-) -> dict[tuple[str, tuple[str, str]], Comparison] | None:
-    """Every pair by ECE and log loss; None where they are not of the same rows."""
-    with np.errstate(invalid="ignore"):  # log losses may be infinite
-        errors = tried(lambda: compare_all(error, models, resamples, first.seed, groups=first.groups))
-        if errors is None:  # the truths that log losses are made of would not tell
-            return None
-        truths = tried(lambda: {name: _of_truth(model) for name, model in models.items()})
-        together = {"ECE": errors}
-        if truths is not None:
-            together["log loss"] = compare_all(recipes.LOG_LOSS, truths, resamples, first.seed, groups=first.groups)
-    return corrected_for_number(
-        {(name, pair): comparison for name, pairs in together.items() for pair, comparison in pairs.items()}
-    )
-
-
-def _row(name: str, pair: tuple[str, str], comparison: Comparison) -> tuple[Cell, ...]:
-    p = math.nan if comparison.adjusted_p_value is None else comparison.adjusted_p_value
-    ends = (comparison.interval.low, comparison.interval.high)
-    less = " less ".join(inert(part, 60) for part in pair)
-    words = comparison.verdict(*(inert(part, 40) for part in pair))
-    return (name, less, comparison.difference, *ends, quoted_p(p), words)
+def pairs_section(pairs: Pairs) -> Section:
+    """All paired differences."""
+    rows: list[tuple[Cell, ...]] = []
+    for metric, comparisons in pairs.comparisons.items():
+        for pair, comparison in comparisons.items():
+            p = math.nan if comparison.adjusted_p_value is None else comparison.adjusted_p_value
+            ends = (comparison.interval.low, comparison.interval.high)
+            less = " less ".join(inert(part, 60) for part in pair)
+            words = comparison.verdict(*(inert(part, 40) for part in pair))
+            rows.append((less, metric, comparison.difference, quoted_p(p), *ends, words))
+    header = ("pair", "metric", "difference", "p, corrected", "90% from", "90% to", "in words")
+    grids = [PageTable(header, rows, "Paired differences, first less second")] if rows else []
+    return Section("pairs", "Paired differences", (pairs.remark,), (), grids)
 
 
 def _some(subject: Subject) -> Ints | None:
@@ -161,11 +211,16 @@ def _some(subject: Subject) -> Ints | None:
     return np.sort(rng.choice(n, most, replace=False))
 
 
-def _of_truth(predictions: Predictions) -> Predictions:
-    """What the log loss needs of forecasts of many classes: the probability of the truth, as an event that happened."""
+def _of_truth(predictions: Predictions, other: Predictions) -> Predictions:
+    """What the log loss needs of predictions of many classes: the probability of the truth, as an event that happened.
+
+    Refused where the other model has other labels, which these events would not show.
+    """
     if predictions.forecasts.of_events or predictions.labels is None:
         return predictions
     predictions.forecasts.require(COLUMNS, "log loss")
+    if other.labels is None or not np.array_equal(predictions.labels, other.labels):
+        return predictions
     probabilities = predictions.probability_of(predictions.labels[:, None])[:, 0]
     happened = np.ones(len(probabilities), np.int64)
     truths = Predictions.from_confidence(happened, probabilities, sample_weight=predictions.weight, copy=False)

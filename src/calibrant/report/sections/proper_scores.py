@@ -16,8 +16,8 @@ from calibrant.report.subject import Subject, tried
 def scores_section(subject: Subject) -> Section:
     """Accuracy, log loss and Brier score with intervals; the decomposition of the main event's."""
     metrics: dict[str, tuple[MeanScore, str]] = {
-        "log loss": (recipes.LOG_LOSS, "Minus the logarithm of the probability given to the truth, on average."),
-        "Brier score": (recipes.BRIER, "Squared distance of the forecast from the truth, on average."),
+        "log loss": (recipes.LOG_LOSS, "Minus the logarithm of the probability of the outcome, on average."),
+        "Brier score": (recipes.BRIER, "Squared distance of the prediction from the outcome, on average."),
     }
     if subject.predictions.forecasts.answers:
         metrics["accuracy"] = (recipes.ACCURACY, "How often is the likeliest class right?")
@@ -29,9 +29,7 @@ def scores_section(subject: Subject) -> Section:
         ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
         rows.append((name, result.value, *ends, question))
     grids = [PageTable(("metric", "value", "90% from", "90% to", "what it asks"), rows, f"Scores, {subject.size}")]
-    paragraphs = [
-        "A proper score is lowest, in the long run, for the true probabilities: it rewards honesty and knowledge."
-    ]
+    paragraphs = ["A proper score is lowest on average for the true probabilities, so it counts every kind of error."]
     if subject.lacking:
         paragraphs.append(f"Left out: log loss and Brier score of all classes (each {subject.lacking}).")
     parts = _parts(subject)
@@ -41,17 +39,17 @@ def scores_section(subject: Subject) -> Section:
         title = f"What the scores are made of, for the event that {subject.happening}: {parts_of}"
         grids.append(PageTable(names, parts, title))
         paragraphs.append(
-            "Miscalibration is what the best rising function of the forecasts (an isotonic one, fitted on these very "
-            "rows) would take off the score, discrimination what that function gains over always saying the base rate, "
-            "uncertainty the score of the base rate itself."
+            "Miscalibration is by how much isotonic recalibration, fitted on these very rows, would lower the score "
+            "(CORP). Discrimination is what the recalibrated predictions gain over the base rate. Uncertainty is the "
+            "score of the base rate itself."
         )
         if subject.event.soft is not None:
             paragraphs.append(
-                "Labels are soft: the expected Brier score is what outcomes drawn at those rates give on average. "
-                "The Brier score above is the squared distance from the rates themselves, without their scatter."
+                "Labels are soft: the expected Brier score is the mean over outcomes drawn at those rates. "
+                "The Brier score above is the squared distance from the rates themselves."
             )
     if any(math.isinf(cell) for row in rows for cell in row if isinstance(cell, float)):
-        paragraphs.append("A log loss is infinite where something came true that was given probability 0.")
+        paragraphs.append("A log loss is infinite where an outcome had probability 0.")
     return Section("scores", "Proper scores", paragraphs, (), grids)
 
 

@@ -19,7 +19,7 @@ from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
 from calibrant.text import inert, p_value
 
-HEADER = ("from", "to", "samples", "mean forecast", "came true", "90% from", "90% to", "gap")
+HEADER = ("from", "to", "samples", "mean prediction", "observed", "90% from", "90% to", "gap")
 TOGETHER = 1.2
 """The design effect above which dependence is spoken of."""
 FEW = 10
@@ -29,13 +29,13 @@ FEW = 10
 def axis(subject: Subject) -> tuple[str, str]:
     """What forecasts and outcomes are called."""
     if subject.together:
-        return "forecast", "how often the label was true"
+        return "predicted probability", "how often the label was true"
     if subject.predictions.forecasts.answers:
         return "confidence", "how often it was right"
-    return "forecast", "how often it happened"
+    return "predicted probability", "how often it happened"
 
 
-def reliability_section(subject: Subject) -> Section:
+def reliability_figure(subject: Subject) -> PageFigure:
     """The reliability diagram that the reader can re-bin."""
     bars = bars_of(subject.ece, subject.event, subject.squares)
     words, (over, under) = axis(subject), sides(subject.predictions)
@@ -48,17 +48,19 @@ def reliability_section(subject: Subject) -> Section:
         "has every number.",
         sides=(over, under),
     )
+    pooled = f" All {len(subject.event):,} predictions are pooled, whatever the label is." if subject.together else ""
     caption = (
-        f"{subject.size}. Grey bars: {words[1]}; the black stroke is its 90% interval (Wilson). The hatched "
-        f"part is the gap to the mean {words[0]}: {over} where the {words[0]} is above what came true, {under} where "
-        "it is below. The dashed box is where the bar of a calibrated model would end in about 90 of 100 samples "
-        "(normal approximation, rough in bins of few samples). Below: how many samples each bin holds."
+        f"Reliability diagram of the predicted probability that {subject.happening}, {subject.size}.{pooled} Bars of a "
+        "calibrated model end in the dashed boxes, near the diagonal."
+    )
+    reading = (
+        f"Grey bars: {words[1]}. The black stroke is its 90% interval (Wilson). The hatched part is the gap to the "
+        f"mean {words[0]}: {over} where that is above the observed frequency, {under} where it is below. The "
+        "dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal approximation, "
+        f"rough in bins of few samples). Below: how many samples each bin holds.{_remark(subject)}"
     )
     grid = PageTable(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")
-    figure = PageFigure("reliability-figure", picture, f"{caption}{_remark(subject)}", grid, controls=True)
-    asked = f"Among forecasts of about 80%, do about 80% come true? Asked here of the chance that {subject.happening}."
-    pooled = f" All {len(subject.event):,} forecasts are pooled, whatever the label is." if subject.together else ""
-    return Section("reliability", "Reliability", (f"{asked}{pooled}",), (figure,))
+    return PageFigure("reliability-figure", picture, caption, grid, controls=True, reading=reading)
 
 
 def _remark(subject: Subject) -> str:
@@ -72,8 +74,8 @@ def _remark(subject: Subject) -> str:
         )
     if subject.event.weight is not None:
         remark += (
-            " Samples are weighted: counts are sums of weights, and uncertainty is that of as many equal samples as "
-            "would scatter as much (Kish's effective size)."
+            " Samples are weighted: counts are sums of weights, and intervals are those of Kish's effective number of "
+            "samples."
         )
     if subject.event.soft is not None:
         remark += (
@@ -102,16 +104,20 @@ def row(bar: Bar) -> tuple[Cell, ...]:
     return (bar.low, bar.high, samples, bar.forecast, bar.frequency, *bar.interval, bar.forecast - bar.frequency)
 
 
-def compared(events: Sequence[tuple[str, Predictions, Floats | None]], title: str) -> tuple[list[Line], PageTable]:
-    """Reliability of several forecasts in 15 bins each, as lines and as the table that they draw."""
+def compared(
+    events: Sequence[tuple[str, Predictions, Floats | None]], title: str, *, banded: bool = False
+) -> tuple[list[Line], PageTable]:
+    """Reliability of several models in 15 bins each, as lines, with intervals if wanted, and as a table."""
     series: list[Line] = []
     rows: list[tuple[Cell, ...]] = []
     for name, event, squares in events:
         bars = bars_of(by_blocks(ECE, event), event, squares)
         drawn = [bar for bar in bars if bar.effective >= FEW] or bars
-        series.append(Line(name, [bar.forecast for bar in drawn], [bar.frequency for bar in drawn], marks=True))
+        xs, ys = [bar.forecast for bar in drawn], [bar.frequency for bar in drawn]
+        low, high = ([bar.interval[end] for bar in drawn] if banded else None for end in (0, 1))
+        series.append(Line(name, xs, ys, low, high, marks=True))
         rows += [(name, *row(bar)) for bar in bars]
-    return series, PageTable(("forecasts", *HEADER), rows, title)
+    return series, PageTable(("model", *HEADER), rows, title)
 
 
 def noise_section(subject: Subject) -> Section:
@@ -119,12 +125,12 @@ def noise_section(subject: Subject) -> Section:
     title = "Noise floor"
     null = subject.null
     if null is None:
-        reason = "Labels are soft: forecasts do not say how soft labels scatter, so that there is no noise floor."
+        reason = "Labels are soft: predictions do not say how soft labels scatter, so there is no noise floor."
         return Section("noise", title, (reason,))
     value, drawn = subject.ece.value, redraws(subject.ece)
     where = "above" if null.excess >= 0 else "below"
     sentence = (
-        "A calibrated model does not show an ECE of 0, because outcomes are chance. If these forecasts were "
+        "A calibrated model does not show an ECE of 0, because outcomes are random. If these predictions were "
         f"calibrated, {subject.rows} would show an ECE of {null.mean:.4f} on average (the noise "
         f"floor) and at most {null.quantile(0.95):.4f} in 95 of 100 samples. Observed: {value:.4f}, which is "
         f"{abs(null.excess):.4f} {where} the floor ({p_value(null.p_value, drawn)}, from {len(null.values)} "
@@ -134,7 +140,7 @@ def noise_section(subject: Subject) -> Section:
         "noise-picture",
         null.values,
         value,
-        ("ECE if the forecasts were calibrated", "redraws"),
+        ("ECE if the predictions were calibrated", "redraws"),
         f"Noise floor of ECE, {subject.size}",
         f"Redraws between {null.values.min():.4f} and {null.values.max():.4f}; observed {value:.4f}.",
     )
@@ -145,9 +151,9 @@ def noise_section(subject: Subject) -> Section:
     caption = f"{subject.size}, {len(null.values)} redraws. Red: the ECE of the data."
     paragraphs = [sentence]
     if subject.whole.effect > TOGETHER:
-        what = f"Rows of one {inert(subject.groups, 60)}" if subject.groups else "Labels of one row"
+        what = f"rows of one {inert(subject.groups, 60)}" if subject.groups else "labels of one row"
         paragraphs.append(
-            f"{what} come true together: their sum varies {subject.whole.effect:.1f} times as much as if they were "
-            "independent. The floor and its p-value allow for that."
+            f"Outcomes of {what} depend on each other: their sum varies {subject.whole.effect:.1f} times as much as if "
+            "they were independent. The floor and its p-value allow for that."
         )
     return Section("noise", title, paragraphs, (PageFigure("noise-figure", picture, caption, grid),))

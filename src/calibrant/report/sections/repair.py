@@ -4,95 +4,118 @@ from __future__ import annotations
 
 import math
 
-from calibrant.recalibrate.choice import UNCHANGED, Choice
+from calibrant.recalibrate.choice import LEVEL, UNCHANGED, Choice
+from calibrant.recalibrate.methods import in_words
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.question import Question
-from calibrant.report.quoting import counted
+from calibrant.report.quoting import counted, ends_at_value, points
 from calibrant.report.sections.reliability_diagram import FEW, axis, compared
 from calibrant.report.subject import Subject
+from calibrant.result import Result
 from calibrant.text import p_value
 
 
 def repair_section(subject: Subject) -> Section:
     """Methods compared by cross-fitting, and reliability before and after the best of them."""
     title, choice = "Recalibration", subject.choice
-    if subject.lacking:
-        return Section("repair", title, (f"Recalibration {subject.lacking}: give them all to try it.",))
     if choice is None:
-        reason = (
-            "Recalibration is tried where labels are hard, and at least 20 rows of more than one outcome are there."
-        )
-        return Section("repair", title, (reason,))
+        return Section("repair", title, (_untried(subject),))
     n = len(subject.repaired_rows)
     some = "" if n == len(subject.predictions) else f" drawn at random from {len(subject.predictions):,}"
     paragraphs = [
-        gained(choice),
-        f"Every row was mapped by a method fitted on the other rows only (5 folds, n = {n:,}{some}): what is shown is "
-        f"what to expect on new data.{' Each label was mapped by itself.' if subject.together else ''}",
+        recommendation(subject),
+        *(gain(choice) if subject.is_changed else []),
+        f"Methods were cross-fitted in 5 folds (n = {n:,}{some}): each row is recalibrated by a fit on the other "
+        f"folds.{' Each label was recalibrated by itself.' if subject.together else ''}",
         *_infinite(choice),
-        *(f"{method} could not be fitted: {reason}" for method, reason in choice.failures.items()),
+        *ends_at_value(_results(choice)),
+        *(f"{method} could not be fitted: {reason}." for method, reason in choice.failures.items()),
     ]
     lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
     after = lowest if choice.best == UNCHANGED else choice.best
     shown = [UNCHANGED, *([] if after is None else [after])]
-    asked = [Question(choice.forecasts[name], name, groups=subject.groups) for name in shown]
+    asked = [Question(choice.forecasts[name], _worded(name), groups=subject.groups) for name in shown]
     series, drawn = compared(
         [(each.name, each.event, each.squares) for each in asked], "Reliability by bin, before and after"
     )
+    described = " and after ".join(map(_worded, shown))
     picture = lines(
         "repair-picture",
         series,
         axis(subject),
         f"Reliability before and after recalibration, n = {n:,}",
-        f"Reliability {' and after '.join(shown)}; a calibrated model is on the dashed diagonal.",
+        f"Reliability {described}; a calibrated model is on the dashed diagonal.",
         span=(0.0, 1.0),
         diagonal=True,
     )
     caption = (
-        f"n = {n:,}, cross-fitted, {' and after '.join(shown)}; dashed: calibrated. Bins of fewer than {FEW} samples "
-        "are in the table only."
+        f"n = {n:,}, cross-fitted, {described}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table "
+        "only."
     )
     figure = PageFigure("repair-figure", picture, caption, drawn)
     return Section("repair", title, paragraphs, (figure,), (_methods(choice, n),))
 
 
-def gained(choice: Choice) -> str:
-    """What the best method gains, and how sure that is."""
-    before = choice.table[UNCHANGED]["log loss"].value
-    if not choice.rejected:
-        p = p_value(choice.test.p_value, choice.test.redraws)
-        return f"The calibration test does not reject these forecasts ({p}): leave them alone."
+def recommendation(subject: Subject) -> str:
+    """The one thing to do next: recalibrate by the method of `choose`, or why the probabilities stay as they are."""
+    choice, test = subject.choice, subject.test
+    if choice is None:
+        return _untried(subject)
+    if test is None or test.p_value > LEVEL:
+        noise = "" if test is None else f" ({p_value(test.p_value, test.redraws)})"
+        return f"Keep the probabilities: the calibration test does not reject them{noise}."
+    before, after = (choice.table[name] for name in (UNCHANGED, choice.best))
     if choice.best == UNCHANGED:
-        return (
-            f"No method lowers the log loss ({_said(before)}) on rows it was not fitted on: leave the forecasts alone."
-        )
-    after, name = choice.table[choice.best]["log loss"].value, choice.best.replace("_", " ").capitalize()
+        loss = _loss(before["log loss"].value)
+        return f"Keep the probabilities: no method clearly lowers the log loss ({loss}) on rows it was not fitted on."
+    name = f"Recalibrate by {in_words(choice.best)}"
+    losses = " to ".join(_loss(results["log loss"].value) for results in (before, after))
+    if not after["ECE"].value < before["ECE"].value:
+        return f"{name}: on rows left out of the fit, the log loss goes from {losses}."
+    errors = f"{100 * before['ECE'].value:.1f} to {points(after['ECE'].value)}"
+    return f"{name}: on rows left out of the fit, ECE goes from {errors} and the log loss from {losses}."
+
+
+def gain(choice: Choice) -> list[str]:
+    """How sure the gain of the recommended method is, where there is an interval."""
     if choice.gain is None:
-        return (
-            f"{name} recalibration would bring the log loss from infinite (something happened that "
-            f"was given probability 0) to {after:.4f} on rows it was not fitted on."
-        )
+        return []
     between = choice.gain.interval
     least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
-    return (
-        f"{name} recalibration would lower the log loss from {before:.4f} to {after:.4f} on rows "
-        f"it was not fitted on (90% interval of the gain {least:.4f} to {most:.4f}, on rows left out of the choice)"
-        f"{'' if between.low > 0 else '; on new data the gain may be none'}."
-    )
+    doubt = "" if between.low > 0 else " On new data the gain may be none."
+    lower = f"the log loss falls by {choice.gain.value:.4f} (90% interval {least:.4f} to {most:.4f})"
+    return [f"On rows left out of the choice, {lower}.{doubt}"]
 
 
-def _said(loss: float) -> str:
+def _untried(subject: Subject) -> str:
+    """Why no recalibration was tried, and what it takes."""
+    if subject.lacking:
+        return f"No recalibration is recommended: it {subject.lacking}."
+    return "No recalibration is recommended: it needs hard labels, and 20 rows with more than one outcome."
+
+
+def _worded(method: str) -> str:
+    return "unchanged" if method == UNCHANGED else method.replace("_", " ")
+
+
+def _loss(loss: float) -> str:
     return f"{loss:.4f}" if math.isfinite(loss) else "infinite"
 
 
 def _infinite(choice: Choice) -> list[str]:
     """Methods that rule out what happens."""
     return [
-        f"{name.capitalize()}: the log loss is infinite. In {counted(count, 'row')}, something happened that was given "
+        f"{_worded(name).capitalize()}: the log loss is infinite, because the outcome of {counted(count, 'row')} had "
         "probability 0."
         for name, count in choice.infinite.items()
     ]
+
+
+def _results(choice: Choice) -> dict[str, Result]:
+    """All results of the table of methods, by metric and method."""
+    rows = {_worded(method): choice.table[method] for method in choice.ranking}
+    return {f"{name} ({method})": result for method, row in rows.items() for name, result in row.items()}
 
 
 def _methods(choice: Choice, n: int) -> PageTable:
@@ -104,5 +127,5 @@ def _methods(choice: Choice, n: int) -> PageTable:
         for result in choice.table[method].values():
             ends = (math.nan, math.nan) if result.interval is None else (result.interval.low, result.interval.high)
             cells += [result.value, *ends]
-        rows.append((method, *cells))
+        rows.append((_worded(method), *cells))
     return PageTable(header, rows, f"Methods, lowest cross-fitted log loss first, {counted(n, 'row')}")

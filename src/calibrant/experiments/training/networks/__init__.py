@@ -10,6 +10,6 @@
 
 from __future__ import annotations
 
-from calibrant.experiments.training.networks.building import INITIALISATIONS, NAMES, build, check_name
+from calibrant.experiments.training.networks.building import INITIALISATIONS, NAMES, build, check_name, check_sizes
 
-__all__ = ["INITIALISATIONS", "NAMES", "build", "check_name"]
+__all__ = ["INITIALISATIONS", "NAMES", "build", "check_name", "check_sizes"]

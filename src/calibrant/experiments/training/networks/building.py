@@ -21,6 +21,7 @@ _FAMILIES = {
     "linear": "perceptron",
     "mlp": "perceptron",
     "mobilenet_v2": "mobilenet",
+    "resnet": "resnet",
     "resnet18": "resnet",
     "resnet34": "resnet",
     "resnet50": "resnet",
@@ -30,13 +31,15 @@ _FAMILIES = {
 }
 NAMES = tuple(_FAMILIES)
 """The networks; each is a function of this name in the module of its family."""
+SIZES = {"cnn": ("width",), "resnet": ("depth", "width")}
+"""The networks that come in several sizes, and what can be chosen of them."""
 INITIALISATIONS = ("default", "glorot", "normal")
 _TABULAR = ("linear", "mlp")
 _SMALLEST = 8
 
 
 def build(
-    name: str, *, shape: tuple[int, ...], classes: int, seed: int = 0, initialisation: str = "default"
+    name: str, *, shape: tuple[int, ...], classes: int, seed: int = 0, initialisation: str = "default", **sizes: int
 ) -> nn.Module:
     """A network that maps inputs (n, *shape) to logits (n, classes), its weights drawn by the seed.
 
@@ -44,7 +47,7 @@ def build(
     that are multiples of 4; `linear` and `mlp` take any shape, so also (columns,). `initialisation` is the layers' own
     ("default"), Glorot's uniform with biases of 0 ("glorot", Glorot & Bengio 2010), or standard normal in weights and
     biases ("normal", a poor one on purpose, as Nixon et al. 2019 compare). Both act on convolutions and affine
-    layers and leave normalisations and the tokens of `vit` as they are.
+    layers and leave normalisations and the tokens of `vit` as they are. `sizes` are those of `SIZES`, such as width=64.
 
     The state of torch's generators is the same before and after, on all devices; the network is on the CPU.
 
@@ -61,6 +64,7 @@ def build(
     )
     """
     check_name(name)
+    check_sizes(name, **sizes)
     _check_shape(name, shape)
     whole(classes, "classes", 2)
     whole(seed, "seed", 0, 2**63 - 1)
@@ -68,7 +72,7 @@ def build(
     torch = _torch()
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would also reseed every GPU
-        network = _maker(name)(tuple(map(int, shape)), int(classes))
+        network = _maker(name)(tuple(map(int, shape)), int(classes), **sizes)
         _initialiser(initialisation)(network)
     return network
 
@@ -82,6 +86,25 @@ def check_name(name: Any) -> None:
     """
     if not isinstance(name, str) or name not in NAMES:
         raise CalibrationInputError("name", "must name a network", got=repr(name), hint=nearest(str(name), NAMES))
+
+
+def check_sizes(name: str, **sizes: int) -> None:
+    """Refuse sizes that a network does not come in.
+
+    >>> check_sizes("resnet", depth=21)
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: depth: must be 8, 14, 20, .. (6 n + 2) for resnet, got 21
+    """
+    for size, value in sizes.items():
+        whole(value, size, 1)
+        if size not in SIZES.get(name, ()):
+            hint = "; ".join(f"{network} has {', '.join(known)}" for network, known in SIZES.items())
+            raise CalibrationInputError(
+                size, f"must be a size of {name}, which has none such", got=str(value), hint=hint
+            )
+    depth = sizes.get("depth", 8)
+    if depth < 8 or depth % 6 != 2:
+        raise CalibrationInputError("depth", "must be 8, 14, 20, .. (6 n + 2) for resnet", got=str(depth))
 
 
 def _check_shape(name: str, shape: Any) -> None:
@@ -110,7 +133,7 @@ def _torch() -> Any:
         ) from error
 
 
-def _maker(name: str) -> Callable[[tuple[int, ...], int], nn.Module]:
+def _maker(name: str) -> Callable[..., nn.Module]:
     return getattr(import_module(f"calibrant.experiments.training.networks.{_FAMILIES[name]}"), name)
 
 

@@ -31,12 +31,22 @@ def resnet50(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     return _residual(shape[0], classes, _bottleneck, blocks=(3, 4, 6, 3), width=64, expansion=4)
 
 
-def resnet110(shape: tuple[int, ...], classes: int) -> nn.Sequential:
-    """Eighteen blocks in each of three stages of 16, 32 and 64 channels, with shortcuts that have no weights.
+def resnet(shape: tuple[int, ...], classes: int, depth: int = 20, width: int = 16) -> nn.Sequential:
+    """Three stages of (depth - 2) / 6 blocks each, of 16, 32 and 64 channels, with shortcuts that have no weights.
 
-    The network for small pictures of He et al. (2016), section 4.2: 1 + 108 convolutions and one affine layer.
+    The networks for small pictures of He et al. (2016), section 4.2: depths are 8, 14, 20, .., 110, ..; `width` is that
+    of the first stage.
+
+    >>> sum(parameter.numel() for parameter in resnet((3, 32, 32), 10).parameters())
+    269722
     """
-    return _residual(shape[0], classes, _light, blocks=(18, 18, 18), width=16)
+    blocks = (depth - 2) // 6
+    return _residual(shape[0], classes, _light, blocks=(blocks,) * 3, width=width)
+
+
+def resnet110(shape: tuple[int, ...], classes: int) -> nn.Sequential:
+    """The deepest of them that is usual: 1 + 108 convolutions and one affine layer."""
+    return resnet(shape, classes, depth=110)
 
 
 def _residual(

@@ -1,0 +1,47 @@
+"""Key numbers: the three numbers of the first screen, each with its interval and what to hold it against."""
+
+from __future__ import annotations
+
+import math
+
+from calibrant.recipes import ACCURACY, LOG_LOSS
+from calibrant.report.quoting import KeyNumber, sides
+from calibrant.report.subject import Subject
+from calibrant.result import Result
+
+
+def key_numbers(subject: Subject) -> list[KeyNumber]:
+    """ECE, the mean gap, and accuracy of answers or the slope of an event; log loss where there is neither.
+
+    >>> import calibrant as cal
+    >>> predictions = cal.Predictions.from_probs([0, 1] * 20, [[.9, .1], [.4, .6]] * 20)
+    >>> [(number.name, number.shown) for number in key_numbers(Subject(predictions, "model"))]
+    [('ECE', '25.0 points'), ('Confidence − accuracy', '−25.0 points'), ('Accuracy', '100.0%')]
+    """
+    answers, (over, under) = subject.predictions.forecasts.answers, sides(subject.predictions)
+    floor = subject.ece.details.get("noise_floor")
+    gap = "Confidence − accuracy" if answers else "Mean prediction − frequency"
+    held = "0 is calibrated" if floor is None else f"a calibrated model would show about {100 * floor:.1f}"
+    return [
+        _number("ECE", subject.ece, "points", f"Mean gap between prediction and frequency; {held}."),
+        _number(gap, subject.mcs, "points", f"0 is calibrated; above {over}, below {under}."),
+        _third(subject),
+    ]
+
+
+def _third(subject: Subject) -> KeyNumber:
+    if subject.predictions.forecasts.answers:
+        accuracy = subject.score(ACCURACY)
+        if accuracy is not None:
+            return _number("Accuracy", accuracy, "%", "How often the likeliest class is right.")
+    elif subject.line and math.isfinite(subject.line[1].value):
+        return _number(
+            "Calibration slope", subject.line[1], "", "1 is calibrated; below 1, predictions are too extreme."
+        )
+    return _number("Log loss", subject.score(LOG_LOSS), "", "Lower is better; it counts errors of every kind.")
+
+
+def _number(name: str, result: Result | None, unit: str, meaning: str) -> KeyNumber:
+    interval = None if result is None else result.interval
+    ends = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+    return KeyNumber(name, math.nan if result is None else result.value, *ends, unit, meaning)

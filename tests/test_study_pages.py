@@ -1,0 +1,119 @@
+"""Pages of studies: the rules about kinds of networks by hand, and a page that finds what its study has."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy")
+pytest.importorskip("pydantic")
+pytest.importorskip("yaml")
+
+import calibrant as cal
+from calibrant.experiments.design.checking import read
+from calibrant.experiments.findings.claims import UNDECIDED, Judgement, UntestableError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+try:
+    import cifar10_study
+    import network_claims
+    import recalibration_claims
+    from study_records import BASE, Records, is_retrained
+finally:
+    sys.path.pop(0)
+
+
+def records(values, **others):
+    return Records({key: np.array(each) for key, each in values.items()}, **others)
+
+
+def test_a_transformer_below_zero_is_under_confident():
+    values = {("vit", BASE, "mcs"): [-0.02, -0.04], ("vit", BASE, "accuracy"): [0.5, 0.5]}
+    (difference,) = network_claims.transformers_under(records(values, rows=10_000))
+    assert difference.mean == pytest.approx(3.0)
+    assert difference.error == pytest.approx(np.hypot(1.0, 0.5))  # of two seeds, and of 10,000 tosses of a coin
+    assert list(network_claims.others_over(records(values, rows=10_000))) == []
+    with pytest.raises(UntestableError, match="no transformer"):
+        list(network_claims.transformers_under(records({("cnn", BASE, "mcs"): [0.1]})))
+
+
+def test_slopes_are_those_of_straight_lines():
+    """Errors of 1, 2 and 3 points at widths of 8, 16 and 32 grow by a point a doubling; a second seed by two."""
+    values = {(f"cnn width {8 << place}", BASE, "ece"): [0.01 * (1 + place), 0.02 * (1 + place)] for place in range(3)}
+    rows = [{"networks": "cnn by width", "model": f"cnn width {size}", "size": str(size)} for size in (8, 16, 32)]
+    (difference,) = network_claims.larger_is_worse(records(values, sheets={"figure_sizes": rows}))
+    assert (difference.mean, difference.df) == (pytest.approx(1.5), 1)
+    assert difference.error == pytest.approx(0.5)
+    with pytest.raises(UntestableError, match="several sizes"):
+        list(network_claims.larger_is_worse(records(values)))
+
+
+def test_label_smoothing_must_lower_the_gap_and_leave_some_of_it():
+    named = {BASE: 0.05, "label_smoothing 0.05": -0.01}
+    values = {("net", method, "mcs"): [gap, gap] for method, gap in named.items()}
+    values |= {("net", method, "accuracy"): [0.9, 0.9] for method in named}
+    fall, left = network_claims.smoothing_stops_short(records(values, rows=10_000))
+    assert (fall.mean, left.mean) == (pytest.approx(6.0), pytest.approx(-1.0))
+
+
+def test_histogram_binning_that_leaves_half_of_the_error_improves_it():
+    values = {("net", BASE, "full_ece"): [0.1, 0.1], ("net", "histogram", "full_ece"): [0.05, 0.05]}
+    (difference,) = network_claims.histogram_not_full(records(values))
+    assert difference.mean == pytest.approx(5.0 - 9.0)
+    with pytest.raises(UntestableError, match="equal mass"):
+        list(network_claims.histogram_not_full(records(values, left_out=("histogram",))))
+
+
+def test_a_matrix_that_is_sure_of_itself_is_worse_than_one_temperature():
+    """Rows of which half are right: one method says so, the other says that all are."""
+    labels = np.arange(400) % 2
+    certain, sober = (np.full((400, recalibration_claims.MANY), -30.0) for _ in range(2))
+    certain[:, 0] = 30.0
+    sober[:, :2] = 30.0, 30.0 - 1e-6
+    methods = {
+        name: cal.Predictions.from_logits(labels, logits)
+        for name, logits in ((recalibration_claims.FREE, certain), ("temperature", sober))
+    }
+    (difference,) = recalibration_claims.matrix_overfits({"net": methods})
+    assert difference.mean == pytest.approx(50.0, abs=1e-3)
+    assert difference.p_above < 1e-6
+    few = {name: cal.Predictions.from_logits(labels, each.values[:, :4]) for name, each in methods.items()}
+    with pytest.raises(UntestableError, match="no model has 50 classes"):
+        list(recalibration_claims.matrix_overfits({"net": few}))
+
+
+@pytest.mark.parametrize(
+    ("method", "retrained"),
+    [("mixup 0.2", True), ("mixup 0.2, temperature", True), ("matrix(off_diagonal=0, intercept=0)", False)],
+)
+def test_options_of_a_method_are_no_strength(method, retrained):
+    assert is_retrained(method) == retrained
+
+
+def test_the_study_of_cifar_10_has_what_its_page_needs():
+    study = read("cifar10")
+    methods = set(study.post_processing.methods)
+    assert methods >= {*cifar10_study.LEFT_OUT, "temperature", "histogram", "vector", "matrix", "isotonic", "cwmcs"}
+    assert {*cifar10_study.KEPT, "vgg16"} == {model.title for model in study.models}
+    kinds = {intervention.title for intervention in study.interventions}
+    assert kinds == {"label_smoothing", "mixup", "focal", "flsd"}
+    assert {"accuracy", "ece", "mcs", "wsmcs", "wsece", "top5_ece", "full_ece", "sce", "ace"} <= set(study.metrics)
+    assert len(study.trials()) == len(study.all_trials()) == 45
+    words = [claim.words for claim in cifar10_study.ASKED]
+    assert len(set(words)) == len(words)
+
+
+def test_the_opening_tells_a_verdict_of_every_claim_that_it_names():
+    """Five sentences, each ending with a verdict but the first; a claim that is not asked would raise."""
+    values = {(model, BASE, metric): [0.5] for model in ("vit", "cnn") for metric in ("accuracy", "ece")}
+    undecided = {claim: Judgement(UNDECIDED) for claim in cifar10_study.ASKED}
+    text = " ".join(cifar10_study.answer(records(values), undecided))
+    assert text.count("stays undecided here") == 9
+    assert "vit 50.0 % of the rows right and an ECE of 50.0 points" in text
+
+
+def test_a_study_in_sizes_names_its_trainings():
+    study = read("fashion_mnist_series")
+    assert len(study.trials()) == 36
+    assert {trial.model_name for trial in study.trials()} >= {"cnn width 4", "resnet depth 56", "vit", "resnet18"}
