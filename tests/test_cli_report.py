@@ -368,3 +368,13 @@ def test_what_is_wrong_with_a_comparison_is_said(command, words, code, message):
     assert ended.code == code
     assert message in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_the_page_of_a_state_has_its_title_who_wrote_it_and_its_limits(command, tmp_path):
+    about = ("--title", "The week", "--author", "Ada", "--note", "n")
+    ended = command("report", "week.state", *about, "--fail-above", "ece=0.0001", "-o", "x.html")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert ended.code == 1
+    assert "<h1>The week</h1>" in page
+    assert "Ada" in page
+    assert "Fail: ECE is" in ended.out

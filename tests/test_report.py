@@ -336,6 +336,11 @@ def test_the_chosen_repair_is_named_with_what_it_does():
     assert verdict(subject).action.startswith(f"{expected}{after:.1f} points")
 
 
+def test_the_action_says_where_methods_were_tried_on_a_sample(monkeypatch):
+    monkeypatch.setattr(Subject, "repaired_rows", property(lambda self: self._some(2500, stage=1)))
+    assert ": on 2,500 sampled rows left out of the fit, ECE" in recommendation(Subject(classes(3000, sharp=2.0), "m"))
+
+
 def test_one_action_is_recommended_and_the_section_on_recalibration_says_the_same():
     for predictions in (classes(3000, sharp=2.0), classes(3000), drawn(19), drawn(2000, power=1.5)):
         subject = Subject(predictions, "m")
