@@ -248,14 +248,15 @@ def test_hostile_names_steer_no_terminal(command, tmp_path, style):
 
 
 @unix
-def test_progress_is_shown_on_a_terminal(folder, tmp_path):
+@pytest.mark.parametrize("options", [[], ["--quiet"]])
+def test_progress_is_shown_on_a_terminal_unless_it_is_not_wanted(options, tmp_path):
     import pty
 
     rng = np.random.default_rng(0)
     p = rng.random(30_000)
     np.savez(tmp_path / "many.npz", label=rng.random(30_000) < p, p=p)
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "calibrant", "report", "many.npz", "--quiet"]
+    words = [sys.executable, "-m", "calibrant", "report", "many.npz", *options]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs) as started:
         os.close(theirs)
         printed = b""
@@ -268,10 +269,10 @@ def test_progress_is_shown_on_a_terminal(folder, tmp_path):
                 break
             printed += read
         assert started.wait(60) == 0
-        assert started.stdout.read() == b""
+        assert (started.stdout.read() == b"") == bool(options)
     os.close(ours)
-    assert b"report: " in printed
-    assert printed.endswith(b"\r\x1b[K")
+    assert (b"report: " in printed) == (not options)
+    assert printed == b"" if options else printed.endswith(b"\r\x1b[K")
     assert (tmp_path / "report.html").exists()
 
 

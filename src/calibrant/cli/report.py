@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.group import usage
+from calibrant.cli.group import remember_quiet, usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
@@ -44,7 +44,7 @@ _ENDINGS = {
 @click.option("--note", default="", help="A line under the title, such as what the data are.")
 @click.option("--date", metavar="DATE", help="The date on the page [default: today].")
 @click.option("--json", "tables", type=click.Path(), metavar="FILE", help="Also write all that is on the page as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
+@click.option("-q", "--quiet", is_flag=True, callback=remember_quiet, help="Say nothing but what is wrong.")
 @click.option(
     "--format", "style", type=click.Choice(["text", "json", "markdown"]), help="What is printed [default: text]."
 )
