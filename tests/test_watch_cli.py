@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import json
 import math
+import os
 import re
 import shlex
 from pathlib import Path
@@ -24,6 +25,7 @@ from calibrant.watch.bets import CellCounts, middles
 from calibrant.watch.refitting import log_favour, refitted, repair
 from calibrant.watch.watch_page import watch_page
 from calibrant.watch.watch_status import gap_sentence
+from calibrant.watch.watch_store import WatchStore
 from typed import typed
 
 GUIDE = Path(__file__).parents[1] / "docs" / "watch.md"
@@ -82,6 +84,17 @@ def test_an_alarm_is_status_1_in_one_line(store):
         "Alarm: forecasts and outcomes do not agree, likely since day 10; raised by day 12, e-value "
     )
     assert line.endswith("(alarm at 20) after 24 windows with 4,800 rows.")
+
+
+def test_a_store_that_cannot_be_written_to_can_be_looked_at(store, monkeypatch):
+    expected = run(store).stdout
+
+    def refused(_):
+        raise AssertionError("a look writes nothing")
+
+    monkeypatch.setattr(os, "access", lambda place, mode, **_: mode != os.W_OK)
+    monkeypatch.setattr(WatchStore, "writing", refused)
+    assert run(store).stdout == expected
 
 
 def test_no_alarm_is_status_0(tmp_path):

@@ -111,7 +111,8 @@ def watch(
             read(file)
     for file in _files(states):
         watched.append(Path(file).name.removesuffix(".state"), named(file))
-    lines = _told(watched.close())
+    arrived = bool(predictions or labels or states)
+    lines = _told(watched.close()) if arrived or _is_writable(store) else []
     if forget is not None:
         watched.forget(forget)
     if restart:
@@ -130,6 +131,11 @@ def watch(
             show(sentence)
     if look.alarm is not None:
         sys.exit(FAILED)
+
+
+def _is_writable(store: str) -> bool:
+    """Whether windows can be closed; a store that cannot be written to can be looked at."""
+    return all(os.access(place, os.W_OK) for place in (store, os.path.dirname(os.path.abspath(store))))
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:
@@ -151,6 +157,8 @@ def _opened(store: str, options: dict[str, Any], joins: bool) -> Watch:
     rules = {name: value for name, value in options.items() if name not in _SETTINGS}
     try:
         known = Watch(store) if os.path.exists(store) else None
+        if known is not None and not options and not joins:
+            return known
         if known is None or (options and known.is_empty):
             return Watch(store, WatchSettings(**own), Joining(**rules) if joins or rules else None)
         settings, joining = dataclasses.replace(known.settings, **own), known.joining
