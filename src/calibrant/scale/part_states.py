@@ -46,7 +46,7 @@ class Reading:
         """The state of each batch of a part; what is wrong is said of the file and of where it is."""
         for place, arrays in self.batches(part):
             with _placed(part, place):
-                rows = self.predictions(part, Finder(arrays, self.drop))
+                rows = self.predictions(part, Finder(arrays, self.drop, self.keys.get("scale")))
                 if len(rows):
                     yield State.with_rows(rows, self.metrics, self.by)
 
@@ -61,7 +61,7 @@ class Reading:
 
     def predictions(self, part: Part, finder: Finder) -> Predictions:
         """The predictions of a batch, with the columns that folders tell."""
-        named = ("weight", "scale") if part.labels is not None else tuple(self.keys)
+        named = ("weight",) if part.labels is not None else tuple(name for name in self.keys if name != "scale")
         keys: dict[str, Any] = {name: self.keys.get(name) for name in named}
         rows = finder.predictions({**self.options}, **keys)  # type: ignore[typeddict-item]
         for name, _ in part.values:
@@ -190,7 +190,7 @@ def peeked(reading: Reading, part: Part) -> tuple[Predictions, list[str], set[st
     """The first rows of a part, the names of its columns, and those that tell labels, forecasts and weights."""
     for place, arrays in reading.batches(part):
         with _placed(part, place):
-            finder = Finder(arrays, reading.drop)
+            finder = Finder(arrays, reading.drop, reading.keys.get("scale"))
             return reading.predictions(part, finder), list(arrays), finder.used
     raise CalibrationInputError(part.path, "must have rows", got="none")
 
