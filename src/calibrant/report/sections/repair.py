@@ -73,7 +73,8 @@ def recommendation(subject: Subject) -> str:
     if not after["ECE"].value < before["ECE"].value:
         return f"{name}: on rows left out of the fit, the log loss goes from {losses}."
     errors = f"{100 * before['ECE'].value:.1f} to {points(after['ECE'].value)}"
-    return f"{name}: on rows left out of the fit, ECE goes from {errors} and the log loss from {losses}."
+    of_each = ", the mean over labels," if subject.together else ""
+    return f"{name}: on rows left out of the fit, ECE{of_each} goes from {errors} and the log loss from {losses}."
 
 
 def gain(choice: Choice) -> list[str]:
@@ -91,11 +92,13 @@ def _untried(subject: Subject) -> str:
     """Why no recalibration was tried, and what it takes."""
     if subject.lacking:
         return f"No recalibration is recommended: it {subject.lacking}."
+    if subject.predictions.soft is not None and subject.of_one_event:
+        return "No recalibration is recommended: it needs outcomes of 0 or 1. --ignore-index 0.5 leaves ties out."
     return "No recalibration is recommended: it needs hard labels, and 20 rows with more than one outcome."
 
 
 def _worded(method: str) -> str:
-    return "unchanged" if method == UNCHANGED else method.replace("_", " ")
+    return method.replace("_", " ")
 
 
 def _loss(loss: float) -> str:
