@@ -25,10 +25,11 @@ from calibrant.report.sections.classes_and_ranks import classes_section, ranks_s
 from calibrant.report.sections.data_and_methods import card_section, methods_section
 from calibrant.report.sections.failures import failures_section
 from calibrant.report.sections.family import family_section
+from calibrant.report.sections.groups_and_intervals import groups_section
 from calibrant.report.sections.models import models_table, pairs_of, pairs_section
 from calibrant.report.sections.proper_scores import scores_section
 from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_figure
-from calibrant.report.sections.repair import recommendation, repair_section
+from calibrant.report.sections.repair import gain, recommendation, repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
 from calibrant.text import p_value
@@ -253,6 +254,26 @@ def test_a_wrong_prediction_of_certainty_is_said_to_be_why_numbers_are_missing()
     number = report.page.key_numbers[-1]
     assert (number.shown, number.between) == ("infinite", "no interval of an infinite value")
     assert number.meaning.startswith("A prediction of exactly 0 or 1 was wrong.")
+
+
+def test_a_column_of_dependent_rows_alone_makes_no_groups_and_is_all_that_is_said():
+    predictions = dataclasses.replace(drawn(200), columns={"image": np.arange(200) // 10})
+    section = groups_section(Subject(predictions, "m", groups="image"))
+    assert section.paragraphs == ("Not looked at: image, whose rows may depend on each other.",)
+
+
+@pytest.mark.parametrize(("power", "stable"), [(3.0, True), (1.0, False)])
+def test_neighbouring_numbers_of_bins_are_compared_with_their_spread(power, stable):
+    section = choices_section(Subject(drawn(1000, power=power), "m"))
+    assert all(row[-1] == "yes" for row in section.figures[0].grid.rows[1:-1]) == stable
+    assert ("settings differ by less than one standard deviation" in section.paragraphs[0]) == stable
+    assert section.paragraphs[0].endswith("state the number of bins beside ECE.") == (not stable)
+
+
+def test_a_gain_of_nothing_has_no_sign():
+    choice = Subject(classes(600, sharp=3.0), "m").choice
+    none = dataclasses.replace(choice.gain, value=-0.00001)
+    assert "the log loss falls by 0.0000 (" in gain(dataclasses.replace(choice, gain=none))[0]
 
 
 def test_both_directions_are_named_where_the_mean_hides_them():

@@ -48,7 +48,7 @@ def _third(subject: Subject) -> KeyNumber:
             "Calibration slope", subject.line[1], "", "1 is calibrated; below 1, predictions are too extreme."
         )
     loss = _number("Log loss", subject.score(LOG_LOSS), "", "Lower is better; it counts errors of every kind.")
-    impossible = "A prediction of exactly 0 or 1 was wrong. Never predict 0 or 1, or recalibrate."
+    impossible = "A prediction of exactly 0 or 1 was wrong. Keep predictions away from 0 and 1, or recalibrate."
     return dataclasses.replace(loss, meaning=impossible) if math.isinf(loss.value) else loss
 
 
