@@ -9,6 +9,7 @@ collect_ignore = ["docs/gallery", "docs/examples", "docs/guides"]  # guides run 
 collect_ignore += ["src/calibrant/scale/spark.py"]  # its examples run with the session of tests/test_scan_spark.py
 if not find_spec("torch"):
     collect_ignore += ["src/calibrant/train", "src/calibrant/experiments/training/networks"]
+    collect_ignore += ["src/calibrant/experiments/training/given_weights.py"]
     collect_ignore += [
         f"src/calibrant/kernels/{name}.py" for name in ("order_statistics", "rowwise", "tensors", "torch")
     ]

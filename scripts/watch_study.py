@@ -441,7 +441,8 @@ given all windows closed before it. It does not hold
 - where outcomes take longer than a window: **neither choice of `--independent` holds if outcomes of a window are
   decided only after the next has begun**, as with defaults within 30 days and daily windows. Below, outcomes that
   depend on the 30 days after their own give false alarms in {decided} of runs with rows taken as independent, and in
-  {decided_windows} with windows. Labels that merely arrive late do no harm;
+  {decided_windows} with windows. Labels that merely arrive late do no harm, as long as windows are
+  closed in their order;
 - where rows are left out, or labels are wrong, **by their outcome**. Windows that are closed when positives have come
   and negatives have not, or while labels are provisional, give false alarms in {first} and {provisional} of runs. When
   all but {missing} of the negatives have come, it is still {few}. The level holds again once windows are closed after

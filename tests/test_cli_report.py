@@ -248,14 +248,15 @@ def test_hostile_names_steer_no_terminal(command, tmp_path, style):
 
 
 @unix
-def test_progress_is_shown_on_a_terminal(folder, tmp_path):
+@pytest.mark.parametrize("options", [[], ["--quiet"]])
+def test_progress_is_shown_on_a_terminal_unless_it_is_not_wanted(options, tmp_path):
     import pty
 
     rng = np.random.default_rng(0)
     p = rng.random(30_000)
     np.savez(tmp_path / "many.npz", label=rng.random(30_000) < p, p=p)
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "calibrant", "report", "many.npz", "--quiet"]
+    words = [sys.executable, "-m", "calibrant", "report", "many.npz", *options]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs) as started:
         os.close(theirs)
         printed = b""
@@ -268,14 +269,23 @@ def test_progress_is_shown_on_a_terminal(folder, tmp_path):
                 break
             printed += read
         assert started.wait(60) == 0
-        assert started.stdout.read() == b""
+        assert (started.stdout.read() == b"") == bool(options)
     os.close(ours)
-    assert b"report: " in printed
-    assert printed.endswith(b"\r\x1b[K")
+    assert (b"report: " in printed) == (not options)
+    assert printed == b"" if options else printed.endswith(b"\r\x1b[K")
     assert (tmp_path / "report.html").exists()
 
 
 # compare
+
+
+def test_a_difference_from_an_infinite_loss_is_not_written_as_a_number(command, tmp_path):
+    for name, first in {"never": "0", "seldom": "0.1"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"label,p\n1,{first}\n" + "1,0.8\n0,0.3\n" * 20)
+    ended = command("compare", tmp_path / "seldom.csv", tmp_path / "never.csv", "-m", "log_loss", "-n", "20")
+    assert "nan" not in ended.out
+    assert ended.out.count("–") == 2
+    assert "no difference: second is infinite" in ended.out
 
 
 @pytest.mark.parametrize("example", examples("compare"))
@@ -368,3 +378,13 @@ def test_what_is_wrong_with_a_comparison_is_said(command, words, code, message):
     assert ended.code == code
     assert message in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_the_page_of_a_state_has_its_title_who_wrote_it_and_its_limits(command, tmp_path):
+    about = ("--title", "The week", "--author", "Ada", "--note", "n")
+    ended = command("report", "week.state", *about, "--fail-above", "ece=0.0001", "-o", "x.html")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert ended.code == 1
+    assert "<h1>The week</h1>" in page
+    assert "Ada" in page
+    assert "Fail: ECE is" in ended.out

@@ -17,6 +17,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
+from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
@@ -276,6 +277,16 @@ def test_a_gain_of_nothing_has_no_sign():
     assert "the log loss falls by 0.0000 (" in gain(dataclasses.replace(choice, gain=none))[0]
 
 
+def test_the_error_of_several_labels_that_recalibration_lowers_is_said_to_be_their_mean():
+    rng = np.random.default_rng(0)
+    p = rng.random((400, 2))
+    y = (rng.random((400, 2)) < p**2).astype(int)
+    subject = Subject(Predictions.from_multilabel(y, p), "m")
+    before = 100 * subject.choice.table[UNCHANGED]["ECE"].value
+    assert f"ECE, the mean over labels, goes from {before:.1f} to" in recommendation(subject)
+    assert "the mean over labels" not in recommendation(Subject(drawn(800, power=2.0), "m"))
+
+
 def test_both_directions_are_named_where_the_mean_hides_them():
     rng = np.random.default_rng(0)
     truth = rng.random(4000)
@@ -322,9 +333,9 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
     size, shift = 100 * cal.MCS(predictions).value, -cal.INTERCEPT(predictions).value
     expected = f"Forecasts are too high by {size:.1f} points on average, by a shift of the log-odds of {shift:.2f}"
     assert conclusion.sentence.startswith(f"{expected}, more than noise (p ")
-    repair = subject.choice.best.replace("_", " ")
+    repair = in_words(subject.choice.best)
     before, after = re.search(
-        rf"Recalibrate with the {repair} method: .* ECE goes from (\S+) to (\S+) points", conclusion.action
+        rf"Recalibrate by {repair}: .* ECE goes from (\S+) to (\S+) points", conclusion.action
     ).groups()
     assert float(after) < float(before) / 2
     assert subject.choice.best != "temperature"
@@ -388,8 +399,13 @@ def test_the_chosen_repair_is_named_with_what_it_does():
     best = subject.choice.best
     before, after = (100 * subject.choice.table[name]["ECE"].value for name in (UNCHANGED, best))
     assert after < before / 2
-    expected = f"Recalibrate with the {best} method: on rows left out of the fit, ECE goes from {before:.1f} to "
+    expected = f"Recalibrate by {in_words(best)}: on rows left out of the fit, ECE goes from {before:.1f} to "
     assert verdict(subject).action.startswith(f"{expected}{after:.1f} points")
+
+
+def test_the_action_says_where_methods_were_tried_on_a_sample(monkeypatch):
+    monkeypatch.setattr(Subject, "repaired_rows", property(lambda self: self._some(2500, stage=1)))
+    assert ": on 2,500 sampled rows left out of the fit, ECE" in recommendation(Subject(classes(3000, sharp=2.0), "m"))
 
 
 def test_one_action_is_recommended_and_the_section_on_recalibration_says_the_same():
@@ -400,7 +416,7 @@ def test_one_action_is_recommended_and_the_section_on_recalibration_says_the_sam
         assert report.page.action in (recommendation(subject), "Collect more labelled rows; until then, keep the "
                                       "probabilities.")  # fmt: skip
         words = " ".join(text for section in report.page.sections for text in section.paragraphs)
-        assert words.count("Recalibrate with") == report.page.action.count("Recalibrate with") == subject.is_changed
+        assert words.count("Recalibrate by") == report.page.action.count("Recalibrate by") == subject.is_changed
 
 
 def test_the_first_screen_has_three_numbers_with_intervals_and_says_whether_limits_hold():

@@ -20,7 +20,7 @@ from calibrant.cli import commands
 from calibrant.door.logs import sigmoid
 from calibrant.files import SHIPPED
 from calibrant.watch import Watch, WatchSettings, cell_counts, watch_state
-from calibrant.watch.bets import CellCounts
+from calibrant.watch.bets import CellCounts, middles
 from calibrant.watch.refitting import log_favour, refitted, repair
 from calibrant.watch.watch_page import watch_page
 from calibrant.watch.watch_status import gap_sentence
@@ -145,6 +145,26 @@ def test_a_run_that_was_refused_may_be_typed_again_with_other_settings(tmp_path)
     result = run(tmp_path / "w", "--close-after", "3d")
     assert result.exit_code == 2
     assert "settings: --close-after = '2d' of" in result.stderr
+
+
+def test_too_many_groups_are_refused_before_anything_is_taken(tmp_path):
+    rows = [(row, f"2025-01-0{1 + row % 2}", 0.3, row // 2) for row in range(402)]
+    with open(tmp_path / "p.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("id", "time", "p", "customer"), *rows])
+    words = (tmp_path / "w", "--predictions", tmp_path / "p.csv", "--close-after", "1d")
+    result = run(*words, "--by", "customer")
+    assert "values of customer: must be at most 200 to be watched, got 201" in str(result.exception)
+    assert run(*words).exit_code == 0
+    assert Watch(tmp_path / "w").joining.by is None
+
+
+def test_too_many_classes_are_refused_before_anything_is_taken(tmp_path):
+    with open(tmp_path / "p.csv", "w", newline="") as file:
+        header = ("id", "time", *(f"p_{number}" for number in range(201)))
+        csv.writer(file).writerows([header, ("a", "2025-01-01", *[1 / 201] * 201)])
+    words = (tmp_path / "w", "--predictions", tmp_path / "p.csv", "--close-after", "1d")
+    assert "classes: must be at most 200 to be watched, got 201" in str(run(*words, "--classes").exception)
+    assert run(*words).exit_code == 0
 
 
 def test_a_share_of_labels_has_no_meaning_where_only_what_happened_is_reported(tmp_path):
@@ -303,13 +323,39 @@ def test_the_favour_of_a_map_is_at_most_that_of_rows_and_fair(name):
     for y in itertools.product([0, 1], repeat=9):
         counts = cell_counts(watch_state(cal.Predictions.from_probs(y, p)))["all", ""]
         assert len(counts.cell) < 9
-        means = dict(zip(counts.cell.tolist(), counts.mean, strict=True))
-        middle = np.array([means[cell] for cell in cells.numbers(p).tolist()])
+        middle = middles()[cells.numbers(p)]
         shift = logit(method.predict_proba(middle)) - logit(middle)
         rows = (np.array(y) * shift - np.log1p(p * np.expm1(shift))).sum()
         assert log_favour(method, counts) <= rows + 1e-12
         expected += math.prod(q if happened else 1 - q for q, happened in zip(p, y, strict=True)) * math.exp(rows)
     assert expected == pytest.approx(1)
+
+
+def test_forecasts_of_0_and_1_that_are_right_favour_no_map():
+    """A falling map, which takes 1 for 0 and 0 for 1: only wrong outcomes could pay for it."""
+    p, happened = np.repeat([0.2, 0.8], 50), np.tile(np.repeat([1, 0], [40, 10]), 2)
+    happened[50:] = 1 - happened[50:]
+    method = cal.PlattScaling("probabilities").fit(p, happened)
+    right = CellCounts(cells.numbers(np.array([0.0, 1.0])), np.full(2, 50.0), np.array([0.0, 50]), np.array([0.0, 50]))
+    assert method.predict_proba([0.0, 1.0]) == pytest.approx([1, 0], abs=1e-9)
+    assert log_favour(method, right) == 0.0
+
+
+def test_a_map_is_judged_fairly_also_if_forecasts_follow_earlier_outcomes():
+    """After four of eight outcomes, a forecast comes that moves the mean of the cell to where the map is higher."""
+    cell = int(cells.numbers(np.array([0.4512]))[0])
+    low, high = cells.firsts()[cell], cells.lasts()[cell]
+    means = np.array([cells.lasts()[cell - 1], low + 0.2 * (high - low)])
+    count, hits = np.array([100.0, 100.0]), np.array([30.0, 60.0])
+    method = refitted(CellCounts(np.array([cell - 1, cell]), count, hits, 100 * means))["isotonic"]
+    expected = 0.0
+    for y in itertools.product([0, 1], repeat=9):
+        p = np.array([low] * 8 + [high])
+        chance = math.prod(q if happened else 1 - q for q, happened in zip(p, y, strict=True))
+        rows = 9 if sum(y[:8]) >= 4 else 8
+        totals = (np.array([each]) for each in (float(rows), float(sum(y[:rows])), p[:rows].sum()))
+        expected += chance * math.exp(log_favour(method, CellCounts(np.array([cell]), *totals)))
+    assert expected <= 1 + 1e-12
 
 
 def test_maps_are_written_as_onnx(tmp_path):

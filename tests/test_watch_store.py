@@ -235,6 +235,13 @@ def test_times_of_the_future_are_times_as_others(tmp_path):
     assert [line.window for line in fed(tmp_path / "w", [file], [labels]).log()] == ["2998-01-01"]
 
 
+@pytest.mark.parametrize("moment", ["9999-12-31", "9999-12-31T23:00:00-05:00", "0001-01-01T00:00:00+05:00"])
+def test_times_whose_window_has_no_end_are_refused(tmp_path, moment):
+    file = write(tmp_path / "p" / "a.csv", ["id", "time", "p"], [("a", moment, 0.5)])
+    with pytest.raises(cal.CalibrationInputError, match="must have times such as 2026-01-05"):
+        fed(tmp_path / "w", [file], [])
+
+
 @pytest.mark.parametrize(
     ("rule", "got"),
     [
@@ -444,6 +451,13 @@ def test_states_may_come_from_elsewhere_and_twice(tmp_path):
     assert log_of(tmp_path / "w") == before
     watch.append("day 2", next(states(1, seed=9)))
     assert [line.what for line in watch.log()] == ["close"] * 5 + ["correction"]
+
+
+def test_a_state_without_rows_is_refused(tmp_path):
+    watch, predictions = Watch(tmp_path / "w"), cal.Predictions.from_probs([1, 0], [0.9, 0.2])
+    with pytest.raises(cal.CalibrationInputError, match="state: must have a row at least, got none"):
+        watch.append("monday", watch_state(predictions[np.zeros(2, bool)]))
+    assert watch.log() == []
 
 
 def test_a_state_of_other_metrics_is_refused(tmp_path):

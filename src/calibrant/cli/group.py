@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NoReturn
 
 import click
@@ -14,6 +15,7 @@ import click
 import calibrant
 from calibrant.cli import INTERRUPTED
 from calibrant.exceptions import CalibrationInputError
+from calibrant.kernels.progress import SILENT
 from calibrant.text import inert
 
 FAILED, USAGE, DATA, IO = 1, 2, 3, 4
@@ -91,7 +93,9 @@ def quiet_option(command: click.Command) -> None:
         for part in command.commands.values():
             quiet_option(part)
     elif all(option.name != QUIET for option in command.params):
-        click.option("-q", "--quiet", QUIET, is_flag=True, expose_value=False, callback=_remember, help=_QUIET)(command)
+        click.option("-q", "--quiet", QUIET, is_flag=True, expose_value=False, callback=remember_quiet, help=_QUIET)(
+            command
+        )
 
 
 def is_quiet() -> bool:
@@ -106,8 +110,12 @@ def say(message: str) -> None:
         click.echo(message, err=True)
 
 
-def _remember(context: click.Context, option: click.Parameter, value: bool) -> None:
+def remember_quiet(context: click.Context, option: click.Parameter, value: bool) -> bool:
+    """Keep for the command that is running whether it is quiet; then no progress is shown either."""
     context.meta[QUIET] = value
+    if value:
+        context.call_on_close(partial(SILENT.reset, SILENT.set(True)))
+    return value
 
 
 def stop(message: str, code: int) -> NoReturn:

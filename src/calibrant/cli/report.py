@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.group import usage
+from calibrant.cli.group import remember_quiet, usage
 from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
@@ -44,7 +44,7 @@ _ENDINGS = {
 @click.option("--note", default="", help="A line under the title, such as what the data are.")
 @click.option("--date", metavar="DATE", help="The date on the page [default: today].")
 @click.option("--json", "tables", type=click.Path(), metavar="FILE", help="Also write all that is on the page as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is wrong.")
+@click.option("-q", "--quiet", is_flag=True, callback=remember_quiet, help="Say nothing but what is wrong.")
 @click.option(
     "--format", "style", type=click.Choice(["text", "json", "markdown"]), help="What is printed [default: text]."
 )
@@ -110,14 +110,15 @@ def report(
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
     command = shlex.join(["calibrant", *sys.argv[1:]])
+    held = {metrics[name]: limit for name, limit in thresholds.items()}
     if are_states(files) or (len(files) == 1 and are_many(files)):
         if groups is not None or confident or by:
             raise click.UsageError("--groups, --by and --confident need files of predictions, read whole")
         state = _kept(files, keys)
-        page_report, what = state_report(state, ", ".join(files), command), f"{state.n:,} rows, a state"
+        page_report = state_report(state, ", ".join(files), command, limits=held, title=title, about=about)
+        what = f"{state.n:,} rows, a state"
     else:
         options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
-        held = {metrics[name]: limit for name, limit in thresholds.items()}
         models = {name: read(file, **keys) for name, file in _named(files).items()}
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
         what, state = described(next(iter(models.values()))), None

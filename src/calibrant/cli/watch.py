@@ -19,6 +19,7 @@ from calibrant.cli.scans import named
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
+from calibrant.report.quoting import counted
 from calibrant.scale.part_files import parts
 from calibrant.text import inert
 from calibrant.watch.closed_windows import BETTING, WatchSettings
@@ -182,5 +183,5 @@ def _told(lines: Sequence[LogLine]) -> list[str]:
         if windows:
             names = [inert(line.window, 60) for line in windows]
             span = names[0] if len(names) == 1 else f"{len(names)} windows, {names[0]} to {names[-1]}"
-            sentences.append(f"{words} {span}: {sum(line.document['n'] for line in windows):,} rows.")
+            sentences.append(f"{words} {span}: {counted(sum(line.document['n'] for line in windows), 'row')}.")
     return sentences

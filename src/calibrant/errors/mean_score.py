@@ -170,7 +170,10 @@ class MeanScore(OfScores[Scores]):
         classes = dict(about.reads).get(CLASSES)
         if note is None or coordinates is None or classes is None or about.names or about.question != str(self.lens):
             return ()
-        names = ast.literal_eval(f"({classes},)")
+        try:
+            names = ast.literal_eval(f"({classes},)")
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # a file may say anything
+            return ()
         return (note,) if len(names) == 2 and coordinates(names) == names else ()
 
     def within(self, table: Forecasts) -> Result:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
+SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+"""Whether nothing is shown on a terminal either."""
 
 
 def shown(items: Iterable[T], total: int, what: str) -> Iterator[T]:
@@ -17,7 +20,7 @@ def shown(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     [0, 1, 2]
     """
     started = spoken = time.monotonic()
-    wanted = sys.stderr is not None and sys.stderr.isatty()
+    wanted = sys.stderr is not None and sys.stderr.isatty() and not SILENT.get()
     for done, item in enumerate(items, start=1):
         yield item
         now = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.predictions import Predictions
@@ -29,6 +30,16 @@ def named(name: str) -> type[Recalibrator]:
     if method is None:
         raise CalibrationInputError("method", "is unknown", got=repr(name), hint=nearest(name, [*SHORT, *ELSEWHERE]))
     return method
+
+
+def in_words(name: str) -> str:
+    """What a method of a short name is called in a sentence.
+
+    >>> in_words("bcts"), in_words("platt"), in_words("gp")
+    ('bias corrected temperature scaling', 'Platt scaling', 'GP calibration')
+    """
+    words = re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", named(name).__name__)
+    return " ".join(word if word.isupper() or word in ("Dirichlet", "Platt") else word.lower() for word in words)
 
 
 def spelled(text: str) -> Recalibrator:

@@ -7,6 +7,7 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +177,10 @@ def _models(predictions: object, name: str) -> dict[str, Predictions]:
 
 def _page(subject: Subject, command: str) -> tuple[Page, Verdict]:
     """The page of one model."""
+    steps = [partial(getattr, subject, "test"), partial(getattr, subject, "choice")]  # what takes longest
+    steps += [partial(section, subject) for section in _SECTIONS]
+    _, _, *drafts = [step() for step in shown(steps, len(steps), "report")]
     conclusion = verdict(subject)
-    drafts = [section(subject) for section in shown(_SECTIONS, len(_SECTIONS), "report")]
     page = Page(
         title=f"Calibration of {inert(subject.name, 120)}",
         verdict=conclusion.sentence,

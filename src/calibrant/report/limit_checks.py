@@ -43,8 +43,10 @@ class LimitCheck:
     @property
     def sentence(self) -> str:
         """The value with its interval, and the limit."""
-        interval = self.result.interval
+        interval, bounds = self.result.interval, self.result.bounds
         between = "" if interval is None else f" (90% interval {interval.low:.4f} to {interval.high:.4f})"
+        if bounds is not None and bounds[0] < bounds[1]:
+            between = f" (surely {bounds[0]:.4f} to {bounds[1]:.4f})"
         model = f" of {self.model}" if self.model else ""
         return f"{self.result.name}{model} is {self.result.value:.4f}{between}, limit {self.limit:g}."
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 import calibrant
 from calibrant.errors.bounding import APPROXIMATE, UNDETERMINED
 from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import Metric
 from calibrant.report import Report
 from calibrant.report.charts import Bar, planes, reliability
+from calibrant.report.limit_checks import LimitCheck
 from calibrant.report.page import Cell, Page, PageFigure, PageTable, Section
 from calibrant.report.quoting import counted
 from calibrant.report.sections.reliability_diagram import HEADER, row
@@ -26,8 +28,16 @@ _CANNOT = (
 )
 
 
-def state_report(state: State, name: str, command: str) -> Report:
-    """The report of a state under a name; `command` is how it was made.
+def state_report(
+    state: State,
+    name: str,
+    command: str,
+    *,
+    limits: Mapping[Metric, float] | None = None,
+    title: str = "",
+    about: Sequence[str] = (),
+) -> Report:
+    """The report of a state under a name; `command` is how it was made. Other options are those of `Report.of`.
 
     >>> import calibrant as cal
     >>> state = cal.scale.State.of(cal.Predictions.from_probs([1, 0], [.9, .2]), {"ece": cal.ECE})
@@ -47,13 +57,17 @@ def state_report(state: State, name: str, command: str) -> Report:
         "unsure",
     )
     page = Page(
-        title=f"Calibration of {inert(name, 120)}",
+        title=f"Calibration of {inert(name, 120)}" if not title else inert(title, 200),
         verdict=verdict.sentence,
         supporting=verdict.supporting,
         tone=verdict.tone,
         sections=[*sections, Section("limits", "What a state cannot show", (_CANNOT,)), _methods(command)],
         footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"planes": planes()},
+        about=[inert(line, 400) for line in about if line],
+        checks=[
+            LimitCheck.of(state.result(metric), limit, confident=False) for metric, limit in (limits or {}).items()
+        ],
     )
     return Report(page, verdict)
 

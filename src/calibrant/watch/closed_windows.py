@@ -179,16 +179,20 @@ def cell_counts(state: State) -> dict[Question, CellCounts]:
     counts: dict[Question, CellCounts] = {OVERALL: CellCounts.of(_cells(state, ADAPTIVE_ECE))[0]}
     if BY_CLASS in state.metrics:
         table = _cells(state, state.metrics[BY_CLASS])
-        _require_few(len(table.about.names), "classes")
+        require_few(len(table.about.names), "classes")
         counts |= {("class", name): each for name, each in zip(table.about.names, CellCounts.of(table), strict=True)}
     if state.by is not None:
-        _require_few(len(state.groups), f"values of {state.by}")
+        require_few(len(state.groups), f"values of {state.by}")
         for name in sorted(state.groups):
             counts["group", name] = CellCounts.of(_cells(state, ADAPTIVE_ECE, name))[0]
     return counts
 
 
-def _require_few(count: int, what: str) -> None:
+def require_few(count: int, what: str) -> None:
+    """Refuse more classes or groups than are watched.
+
+    >>> require_few(MOST_QUESTIONS, "classes")
+    """
     if count > MOST_QUESTIONS:
         hint = "leave them out, or put them in larger groups"
         raise CalibrationInputError(what, f"must be at most {MOST_QUESTIONS} to be watched", got=count, hint=hint)

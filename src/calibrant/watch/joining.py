@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.watch.closed_windows import require_few
 
 EVERY = ("hour", "day", "week", "month")
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
@@ -156,6 +158,11 @@ def forecast_rows(path: str | Path, joining: Joining) -> ForecastRows:
         windows = texts(arrays, joining.window, "window")
         ends, latest = [math.nan] * len(ids), -math.inf
     _require_once(ids, joining.id, arrays.source)
+    if joining.by is not None:
+        groups_of_windows = Counter(window for window, _ in set(zip(windows, groups, strict=True)))
+        require_few(max(groups_of_windows.values()), f"values of {joining.by}")
+    if joining.classes and scores.ndim == 2:
+        require_few(scores.shape[1], "classes")
     return ForecastRows(ids, windows, ends, latest, scores, logits, names, groups)
 
 
@@ -238,10 +245,12 @@ def _moment(text: str, source: InputFile) -> datetime:
         if re.fullmatch(r"[0-9]{9,11}(\.[0-9]*)?", text):
             return datetime.fromtimestamp(float(text), UTC)
         moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment + timedelta(days=32)  # its window must end before the year 10000
     except (ValueError, OverflowError):
         expected = "must have times such as 2026-01-05T13:00:00, or seconds since 1970"
         raise CalibrationInputError(str(source), expected, got=text) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment
 
 
 def _require_once(ids: Sequence[str], name: str, source: InputFile) -> None:

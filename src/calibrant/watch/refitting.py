@@ -17,7 +17,7 @@ from calibrant.recalibrate import BetaCalibration, IsotonicCalibration, PlattSca
 from calibrant.recalibrate.export import to_onnx
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.scale import State
-from calibrant.watch.bets import CellCounts
+from calibrant.watch.bets import CellCounts, middles
 from calibrant.watch.closed_windows import OVERALL, cell_counts
 from calibrant.watch.looks import Look
 
@@ -94,24 +94,28 @@ def log_favour(method: Recalibrator, counts: CellCounts) -> float:
     r"""The logarithm of an e-value for a map g against the forecasts themselves, on windows that it was not fitted to.
 
     .. math:: \sum_c y_c \delta_c - n_c \ln(1 + m_c (e^{\delta_c} - 1)), \quad
-              \delta_c = \ln \frac{g(m_c)}{1 - g(m_c)} - \ln \frac{m_c}{1 - m_c}
+              \delta_c = \ln \frac{g(x_c)}{1 - g(x_c)} - \ln \frac{x_c}{1 - x_c}
 
-    over the cells: the map is taken as the shift of log-odds that it is at the mean forecast m of a cell. That is a bet
-    on rows, of any map, so that the value is at most that of the rows (`RowBets.paid`). If outcomes happen with the
-    probabilities of the forecasts, independently of each other, it is at least 20 with a chance of at most 1 / 20. No
-    tolerance enters, and rows must be independent also in a watch of independent windows.
+    over the cells: n forecasts of mean m, y of which came true. The map is taken as the shift of log-odds that it is at
+    the middle x of a cell. That is a bet on rows, of any map, which is fixed before rows come. So the value is at most
+    that of the rows (`RowBets.paid`), which may be looked at after each window. If the outcomes of each window happen
+    with the probabilities of its forecasts, independently of each other, given all of these and the windows before, the
+    chance that the value is ever at least 20 is at most 1 / 20. No tolerance enters, and rows must be independent also
+    in a watch of independent windows.
     """
-    p = np.clip(counts.mean, LEAST, 1 - LEAST)
-    mapped = np.clip(method.predict_proba(p), LEAST, 1 - LEAST)
-    shift = np.log(mapped / (1 - mapped)) - np.log(p / (1 - p))
-    return float((counts.hits * shift - counts.count * np.log1p(counts.mean * np.expm1(shift))).sum())
+    x = np.clip(middles()[counts.cell], LEAST, 1 - LEAST)
+    mapped = np.clip(method.predict_proba(x), LEAST, 1 - LEAST)
+    shift = np.log(mapped / (1 - mapped)) - np.log(x / (1 - x))
+    with np.errstate(divide="ignore"):  # forecasts of 0 and 1
+        price = np.logaddexp(np.log1p(-counts.mean), np.log(counts.mean) + shift)
+    return float((counts.hits * shift - counts.count * price).sum())
 
 
 def repair(fitted_to: State, later: State, level: float) -> Repair:
     """The best of four maps fitted to one state, judged on a later one; favoured if its e-value is at least 4 / level.
 
-    Four maps are tried, so that the chance to use one where forecasts are right is at most the level. Rows must be
-    independent, and no tolerance enters (`log_favour`).
+    Four maps are tried, so that the chance to ever use one where forecasts are right is at most the level, however
+    often the later state grows. Rows must be independent, and no tolerance enters (`log_favour`).
     """
     methods = refitted(cell_counts(fitted_to)[OVERALL])
     counts = cell_counts(later)[OVERALL]

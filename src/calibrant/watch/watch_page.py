@@ -22,7 +22,7 @@ from calibrant.watch.watch_status import gap_sentence, headline, quoted, remarks
 NOT_GUARANTEED = (
     "The level holds if each outcome happens with the probability of its forecast, given all windows closed before it. "
     "Neither choice (rows or windows independent) holds if outcomes of a window are decided only after the next has "
-    "begun; labels that merely arrive late do no harm.",
+    "begun; labels that merely arrive late do no harm, as long as windows are closed in their order.",
     "It does not hold where rows are left out by their outcome: windows that are closed while labels of one outcome "
     "are still missing, or while labels are provisional.",
     "With rows taken as independent, it does not hold where rows of a window move together. With windows taken as "

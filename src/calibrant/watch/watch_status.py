@@ -30,7 +30,7 @@ def headline(look: Look) -> str:
     if not look.windows:
         return "No window is closed yet: there is no evidence."
     rows = sum(window.n for window in look.windows)
-    after = f"after {counted(len(look.windows), 'window')} with {rows:,} rows"
+    after = f"after {counted(len(look.windows), 'window')} with {counted(rows, 'row')}"
     limit = f"alarm at {quoted(-math.log(look.settings.level))}"
     now = quoted(float(look.log_e[-1]))
     if look.alarm is None or look.since is None:

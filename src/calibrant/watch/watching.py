@@ -195,6 +195,8 @@ class Watch:
 
     def _put(self, connection: Connection, name: str, state: State) -> LogLine | None:
         """A window, or a correction of it, in the store and in the log; None where it is as it was."""
+        if not state.n:
+            raise CalibrationInputError("state", "must have a row at least", got="none", where=f"window {name}")
         self._refresh(connection)
         names, data = self.store.names(connection), state.to_bytes()
         is_new = name not in names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from calibrant.recalibrate.choice import LEVEL, UNCHANGED, Choice
+from calibrant.recalibrate.methods import in_words
 from calibrant.report.charts import lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.question import Question
@@ -68,13 +69,15 @@ def recommendation(subject: Subject) -> str:
     if choice.best == UNCHANGED:
         loss = _loss(before["log loss"].value)
         return f"Keep the probabilities: no method clearly lowers the log loss ({loss}) on rows it was not fitted on."
-    name = f"Recalibrate with the {_worded(choice.best)} method"
+    n = len(subject.repaired_rows)
+    sampled = "" if n == len(subject.predictions) else f"{n:,} sampled "
+    name = f"Recalibrate by {in_words(choice.best)}: on {sampled}rows left out of the fit,"
     losses = " to ".join(_loss(results["log loss"].value) for results in (before, after))
     if not after["ECE"].value < before["ECE"].value:
-        return f"{name}: on rows left out of the fit, the log loss goes from {losses}."
+        return f"{name} the log loss goes from {losses}."
     errors = f"{100 * before['ECE'].value:.1f} to {points(after['ECE'].value)}"
     of_each = ", the mean over labels," if subject.together else ""
-    return f"{name}: on rows left out of the fit, ECE{of_each} goes from {errors} and the log loss from {losses}."
+    return f"{name} ECE{of_each} goes from {errors} and the log loss from {losses}."
 
 
 def gain(choice: Choice) -> list[str]:
