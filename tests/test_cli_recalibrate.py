@@ -104,6 +104,22 @@ def test_confidences_stay_confidences(run, tmp_path, ending):
     assert predictions.labels.tolist() == [row["correct"] for row in rows]
 
 
+def test_percentages_are_scaled_where_a_map_is_applied(run, tmp_path):
+    shares = np.linspace(0.05, 0.95, 60)
+    happened = (np.arange(60) % 7 > 3).astype(int)
+    io.write(tmp_path / "shares.csv", shares, ["0", "1"], {"label": happened})
+    io.write(tmp_path / "percent.npz", 100 * shares, ["0", "1"], {})
+    assert run("recalibrate", "fit", tmp_path / "shares.csv", "-m", "platt", "-o", tmp_path / "map.json")[0] == 0
+    apply = ("recalibrate", "apply", tmp_path / "map.json", tmp_path / "percent.npz", "-o", tmp_path / "after.npz")
+    code, _, err = run(*apply)
+    assert code == 3
+    assert "add --scale 100" in err
+    assert run(*apply, "--scale", "100")[0] == 0
+    fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
+    written = np.load(tmp_path / "after.npz")["p"]
+    assert np.array_equal(written, fitted.predict_proba(100 * shares / 100))
+
+
 def test_labels_are_not_needed_to_apply(run, small, tmp_path):
     assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
     lines = small.read_text().splitlines()
@@ -135,14 +151,14 @@ def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     code, out, err = run(*words, "--groups", "patient", "-o", tmp_path / "map.json")
     assert (code, err) == (0, "")
     assert "lowest cross-fitted log loss" in out
-    assert "as it is" in out
+    assert "unchanged" in out
     assert (tmp_path / "map.json").exists()
     code, out, _ = run(*words, "--format", "json")
     document = json.loads(out)
     assert code == 0
     assert document["ranking"][0] == document["best"]
     assert document["test"]["p_value"] <= 0.05
-    assert set(document["methods"]) == {"temperature", "platt", "as it is"}
+    assert set(document["methods"]) == {"temperature", "platt", "unchanged"}
 
 
 def test_choose_ends_with_one_where_the_choice_is_still_off(run, small):
@@ -200,7 +216,8 @@ def test_choose_compares_every_method_that_fits(run, small):
         (("recalibrate", "fit", "nowhere.npz", "-o", "x.json"), 3, "nowhere.npz: No such file"),
         (("recalibrate", "fit", TEST, "-o", "/nowhere/x.json"), 4, "/nowhere: is no folder; make it first"),
         (("recalibrate", "choose", TEST, "--cv", "1"), 3, "folds: must be a whole number"),
-        (("recalibrate", "apply", TEST, TEST, "-o", "x.npz"), 3, "must be"),
+        (("recalibrate", "apply", TEST, TEST, "-o", "x.npz"), 3, "must be UTF-8 text"),
+        (("recalibrate", "apply", TEST, TEST, "-o", "x.npz"), 3, "the map comes first, then the file of predictions"),
         (("simulate", "like", "nowhere.npz"), 3, "No such file"),
         (
             ("simulate", "like", TEST, "-o", "x.zzz"),

@@ -279,6 +279,15 @@ def test_progress_is_shown_on_a_terminal_unless_it_is_not_wanted(options, tmp_pa
 # compare
 
 
+def test_a_difference_from_an_infinite_loss_is_not_written_as_a_number(command, tmp_path):
+    for name, first in {"never": "0", "seldom": "0.1"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"label,p\n1,{first}\n" + "1,0.8\n0,0.3\n" * 20)
+    ended = command("compare", tmp_path / "seldom.csv", tmp_path / "never.csv", "-m", "log_loss", "-n", "20")
+    assert "nan" not in ended.out
+    assert ended.out.count("–") == 2
+    assert "no difference: second is infinite" in ended.out
+
+
 @pytest.mark.parametrize("example", examples("compare"))
 def test_every_example_in_the_help_of_compare_runs(command, example):
     ended = command(*shlex.split(example)[1:], "-n", "30")

@@ -270,6 +270,18 @@ def test_rows_of_percentages_are_recognised(door):
     assert error.hint == "these look like percentages: divide by 100"
 
 
+def test_percentages_of_labels_are_recognised():
+    error = refusal(
+        r"must lie in \[0, 1\], got 90", Predictions.from_multilabel, [[0, 1], [1, 0]], [[20.0, 90], [0, 60]]
+    )
+    assert error.hint == "if these are percentages, divide by 100; if they are logits of labels, pass logits=True"
+
+
+def test_rows_of_several_labels_are_told_of_their_constructor():
+    error = refusal("rows must sum to 1, got 1.7", cal.ECE, [[0, 1], [1, 1]], [[0.1, 0.9], [0.8, 0.9]])
+    assert "Predictions.from_multilabel" in error.hint
+
+
 def test_a_row_of_zeros_is_not_told_to_normalise():
     error = refusal("rows must sum to 1, got 0 at row 1", cal.ECE, [0, 1], [[0.5, 0.5], [0, 0]])
     assert "normalize" not in (error.hint or "")

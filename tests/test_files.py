@@ -714,6 +714,7 @@ def test_an_array_that_stands_twice_in_npz_is_refused(tmp_path, second):
 
 def test_a_zip_file_of_something_else_is_refused(tmp_path):
     refused(archive(tmp_path / "a.npz", [("a.csv", "label,p\n1,0.9\n")]), "has a broken array 'a.csv'")
+    refused(archive(tmp_path / "a.pt", [("a/data.pkl", "")]), r"got a file of torch.save; save arrays .*numpy.savez")
     refused(archive(tmp_path / "b.npz", []), "must have one of the columns")
 
 

@@ -358,7 +358,7 @@ def test_the_best_method_is_found_and_held_against_noise():
     methods = {"t": cal.TemperatureScaling(), "platt": cal.PlattScaling()}
     choice = choose(cal.Predictions.from_logits(labels, x), methods, seed=0)
     assert choice.best == "t"
-    assert choice.ranking[-1] == "as it is"
+    assert choice.ranking[-1] == "unchanged"
     assert choice.gain.interval.low > 0
     assert choice.verdict.startswith("The forecasts are not calibrated (p < 0.006). t has the lowest")
     assert choice.to_dict()["methods"]["t"]["log loss"]["value"] == choice.table["t"]["log loss"].value
@@ -370,8 +370,8 @@ def test_forecasts_that_the_test_does_not_reject_are_left_as_they_are():
     predictions = cal.Predictions.from_logits(labels, x / 2)
     choice = choose(predictions, {"t": cal.TemperatureScaling(), "shift": cal.PriorShift()}, seed=0)
     assert choice.test.p_value == cal.calibration_test(predictions, n=199, seed=0).p_value > 0.05
-    assert choice.ranking[0] != "as it is"
-    assert (choice.best, choice.gain) == ("as it is", None)
+    assert choice.ranking[0] != "unchanged"
+    assert (choice.best, choice.gain) == ("unchanged", None)
     assert choice.verdict.startswith("The calibration test finds nothing wrong (p = ")
 
 
@@ -453,7 +453,7 @@ def test_forecasts_with_infinite_losses_are_changed_without_a_made_up_gain():
     p = np.where(np.arange(60) == 17, 0.0, np.repeat([0.2, 0.8], 30))
     choice = choose(cal.Predictions.from_probs(labels, p), {"platt": cal.PlattScaling()})
     assert (choice.best, choice.gain) == ("platt", None)
-    assert "as it is: the log loss of 1 row is infinite" in choice.verdict
+    assert "unchanged: the log loss of 1 row is infinite" in choice.verdict
 
 
 @pytest.mark.parametrize("event", [True, False])
@@ -471,7 +471,7 @@ def test_a_method_that_cannot_be_fitted_is_listed_with_its_reason():
     labels = np.where(labels == 2, 1, labels)
     choice = choose(cal.Predictions.from_logits(labels, x), {"bcts": cal.BiasCorrectedTemperatureScaling()})
     assert list(choice.failures) == ["bcts"]
-    assert choice.best == "as it is"
+    assert choice.best == "unchanged"
 
 
 def test_soft_labels_cannot_be_chosen_on():
@@ -570,9 +570,9 @@ def test_the_best_of_many_that_do_nothing_is_worth_nothing():
         z = rng.normal(size=400)
         happened = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
         copies = {str(k): cal.Predictions.from_logits(happened, z + 0.15 * rng.normal(size=400)) for k in range(20)}
-        forecasts = {"as it is": cal.Predictions.from_logits(happened, z), **copies}
+        forecasts = {"unchanged": cal.Predictions.from_logits(happened, z), **copies}
         losses = {name: cal.LOG_LOSS(predictions).value for name, predictions in forecasts.items()}
-        looks.append(losses["as it is"] - min(losses.values()))
+        looks.append(losses["unchanged"] - min(losses.values()))
         gains.append(gain_of_choosing(forecasts, np.arange(400) % 5))
     assert np.mean(looks) > 0.003
     assert np.mean([gain.value for gain in gains]) < np.mean(looks) / 4
@@ -636,7 +636,7 @@ def test_what_choosing_is_worth_is_that_of_a_loop():
     happened = (rng.random(30) < 1 / (1 + np.exp(-z))).astype(int)
     forecasts = {
         name: cal.Predictions.from_logits(happened, scale * z)
-        for name, scale in (("as it is", 3), ("a", 1), ("b", 0.5))
+        for name, scale in (("unchanged", 3), ("a", 1), ("b", 0.5))
     }
     fold = rng.integers(0, 4, 30)
     weight = rng.integers(0, 3, 30)
@@ -652,7 +652,7 @@ def test_what_choosing_is_worth_is_that_of_a_loop():
     for j in range(4):
         inside, outside = ([i for i in range(30) if (fold[i] == j) == wanted] for wanted in (True, False))
         place = plainest_by_loop([losses(name, outside) for name in rows], [weight[i] for i in outside])
-        before, after = (losses(name, inside) for name in ("as it is", list(rows)[place]))
+        before, after = (losses(name, inside) for name in ("unchanged", list(rows)[place]))
         by_row |= {i: a - b for i, a, b in zip(inside, before, after, strict=True)}
         gains.append(sum(weight[i] * by_row[i] for i in inside) / sum(weight[i] for i in inside))
 
@@ -691,7 +691,7 @@ def test_calibrated_models_are_kept_and_over_confident_ones_changed_with_an_hone
     kept, changed, held = 0, 0, 0
     for seed in range(100):
         rng = np.random.default_rng([seed, classes])
-        kept += choose(rows(rng, 1000, 1.0), methods, intervals=False).best == "as it is"
+        kept += choose(rows(rng, 1000, 1.0), methods, intervals=False).best == "unchanged"
         off, new = rows(rng, 1000, 0.7), rows(rng, 20_000, 0.7)
         choice = choose(off, methods, intervals=False)
         if choice.gain is not None:
@@ -710,7 +710,7 @@ def test_a_method_that_rules_out_one_row_is_never_chosen_in_a_fold():
     rows = {
         name: cal.Predictions.from_probs(happened, np.where(happened, p, 1 - p))
         for name, p in (
-            ("as it is", 0.5),
+            ("unchanged", 0.5),
             ("better", 0.7),
             ("best but for one", np.where(np.arange(40) == 3, 0.0, 0.9)),
         )

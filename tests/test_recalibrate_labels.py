@@ -426,12 +426,12 @@ def test_choosing_lowers_the_log_loss_of_labels_on_new_rows():
     rows, new = labelled(n=400), labelled(n=5000, seed=1)
     methods = {"temperature": cal.TemperatureScaling(), "platt": cal.PlattScaling(), "vector": cal.VectorScaling()}
     choice = choose(rows, methods, seed=0)
-    assert list(choice.table["as it is"]) == ["log loss", "Brier", "ECE"]
+    assert list(choice.table["unchanged"]) == ["log loss", "Brier", "ECE"]
     assert "needs classes of which one is true" in choice.failures["vector"]
     assert choice.best in ("temperature", "platt")
     assert choice.gain.interval.low < 0.03 < choice.gain.interval.high
     assert choice.verdict.startswith("The forecasts are not calibrated")
-    assert choice.table["as it is"]["log loss"].value == cal.LOG_LOSS(rows).value
+    assert choice.table["unchanged"]["log loss"].value == cal.LOG_LOSS(rows).value
     after = methods[choice.best].fit(rows).recalibrate(new)
     assert cal.LOG_LOSS(after).value < cal.LOG_LOSS(new).value - 0.02
     parts = [cal.LOG_LOSS(cal.Predictions.from_logits(new.labels[:, k], after.values[:, k].copy())) for k in range(3)]
@@ -444,7 +444,7 @@ def test_what_choosing_is_worth_counts_every_label():
     z[:, 0] *= 0.6
     rows = cal.Predictions.from_multilabel(truth, z, logits=True, patient=np.arange(600) // 2)
     choice = choose(rows, {"t": cal.TemperatureScaling()}, groups="patient")
-    before, after = (cal.LOG_LOSS(choice.forecasts[name]).value for name in ("as it is", "t"))
+    before, after = (cal.LOG_LOSS(choice.forecasts[name]).value for name in ("unchanged", "t"))
     assert choice.gain.value == pytest.approx(before - after, abs=0.02)
 
 

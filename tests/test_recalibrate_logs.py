@@ -178,7 +178,7 @@ def test_left_out_rows_that_are_sure_and_wrong_make_no_loss_infinite():
     assert mapped.logits
     assert 1000 < ModelScores.of(mapped).log_losses(happened).max() < 6001
     mended = cross_fit(cal.PlattScaling(), z, happened)
-    gain = gain_of_choosing({"as it is": cal.Predictions.from_logits(happened, z), "platt": mended}, np.arange(60) % 5)
+    gain = gain_of_choosing({"unchanged": cal.Predictions.from_logits(happened, z), "platt": mended}, np.arange(60) % 5)
     assert math.isfinite(gain.value)
 
 

@@ -19,16 +19,18 @@ from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
+from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
 from calibrant.report.sections.failures import failures_section
 from calibrant.report.sections.family import family_section
+from calibrant.report.sections.groups_and_intervals import groups_section
 from calibrant.report.sections.models import models_table, pairs_of, pairs_section
 from calibrant.report.sections.proper_scores import scores_section
 from calibrant.report.sections.reliability_diagram import bars_of, noise_section, reliability_figure
-from calibrant.report.sections.repair import recommendation, repair_section
+from calibrant.report.sections.repair import gain, recommendation, repair_section
 from calibrant.report.subject import Subject
 from calibrant.report.verdict import verdict
 from calibrant.text import p_value
@@ -223,6 +225,68 @@ def test_the_direction_is_named_with_its_size(power, word):
     assert conclusion.sentence.startswith(f"{word} by {size:.1f} points, more than noise (p < 0.002)")
 
 
+def test_probabilities_of_the_other_class_are_suspected():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 4, 800)
+    happened = (rng.random(800) < p).astype(int)
+    suspicion = "Check that they are probabilities of the event, not of the other class."
+    assert any(line.endswith(suspicion) for line in said(Predictions.from_probs(happened, 1 - p)).supporting)
+    assert not any(line.endswith(suspicion) for line in said(Predictions.from_probs(happened, p)).supporting)
+
+
+def test_ties_among_outcomes_are_said_to_be_left_out_and_the_mean_keeps_its_interval():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 600)
+    happened = np.where(np.arange(600) < 5, 0.5, rng.random(600) < p - 0.08)
+    subject = Subject(Predictions.from_probs(happened, p), "model")
+    assert verdict(subject).action.endswith("--ignore-index 0.5 leaves ties out.")
+    number = key_numbers(subject)[1]
+    assert f"90% interval {100 * subject.whole.low:.1f} to {100 * subject.whole.high:.1f}" == number.between
+    assert number.low < number.value < number.high
+    assert number.between.removeprefix("90% interval ") in verdict(subject).sentence
+
+
+def test_a_wrong_prediction_of_certainty_is_said_to_be_why_numbers_are_missing():
+    p = np.array([0.0, 0.4, 1.0, 0.3, 0.6, 0.7] * 20)
+    happened = np.array([1, 1, 1, 0, 1, 0] * 20)
+    report = Report.of(Predictions.from_probs(happened, p))
+    text = report.to_html()
+    assert "Not defined: calibration slope and calibration intercept (a forecast of exactly 0 or 1 was wrong" in text
+    number = report.page.key_numbers[-1]
+    assert (number.shown, number.between) == ("infinite", "no interval of an infinite value")
+    assert number.meaning.startswith("A prediction of exactly 0 or 1 was wrong.")
+
+
+def test_a_column_of_dependent_rows_alone_makes_no_groups_and_is_all_that_is_said():
+    predictions = dataclasses.replace(drawn(200), columns={"image": np.arange(200) // 10})
+    section = groups_section(Subject(predictions, "m", groups="image"))
+    assert section.paragraphs == ("Not looked at: image, whose rows may depend on each other.",)
+
+
+@pytest.mark.parametrize(("power", "stable"), [(3.0, True), (1.0, False)])
+def test_neighbouring_numbers_of_bins_are_compared_with_their_spread(power, stable):
+    section = choices_section(Subject(drawn(1000, power=power), "m"))
+    assert all(row[-1] == "yes" for row in section.figures[0].grid.rows[1:-1]) == stable
+    assert ("settings differ by less than one standard deviation" in section.paragraphs[0]) == stable
+    assert section.paragraphs[0].endswith("state the number of bins beside ECE.") == (not stable)
+
+
+def test_a_gain_of_nothing_has_no_sign():
+    choice = Subject(classes(600, sharp=3.0), "m").choice
+    none = dataclasses.replace(choice.gain, value=-0.00001)
+    assert "the log loss falls by 0.0000 (" in gain(dataclasses.replace(choice, gain=none))[0]
+
+
+def test_the_error_of_several_labels_that_recalibration_lowers_is_said_to_be_their_mean():
+    rng = np.random.default_rng(0)
+    p = rng.random((400, 2))
+    y = (rng.random((400, 2)) < p**2).astype(int)
+    subject = Subject(Predictions.from_multilabel(y, p), "m")
+    before = 100 * subject.choice.table[UNCHANGED]["ECE"].value
+    assert f"ECE, the mean over labels, goes from {before:.1f} to" in recommendation(subject)
+    assert "the mean over labels" not in recommendation(Subject(drawn(800, power=2.0), "m"))
+
+
 def test_both_directions_are_named_where_the_mean_hides_them():
     rng = np.random.default_rng(0)
     truth = rng.random(4000)
@@ -230,10 +294,13 @@ def test_both_directions_are_named_where_the_mean_hides_them():
     predictions = Predictions.from_probs((rng.random(4000) < truth).astype(int), sharp)
     conclusion = said(predictions)
     bins = cal.ECE(predictions).bins
-    parts = bins.share[0] * np.nan_to_num(bins.gap[0, :, 0])
-    assert conclusion.sentence.startswith("Miscalibrated both ways: too high by")
-    assert f"by {100 * parts[parts > 0].sum():.1f} points in some ranges" in conclusion.sentence
-    assert f"by {-100 * parts[parts < 0].sum():.1f} points in others" in conclusion.sentence
+    gap, share = np.nan_to_num(bins.gap[0, :, 0]), bins.share[0]
+    high, low = (100 * np.average(gap[side], weights=share[side]) for side in (gap > 0, gap < 0))
+    assert conclusion.sentence.startswith(f"Miscalibrated both ways: too high by {high:.1f} points on average")
+    assert (
+        f"for {100 * share[gap > 0].sum():.1f}% of the predictions, and too low by {-low:.1f} points"
+        in conclusion.sentence
+    )
 
 
 def shifted(n, slope=1.0, shift=0.0, centre=0.0, seed=0):
@@ -670,7 +737,7 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     subject = Subject(classes(600, sharp=3.0), "m")
     section = repair_section(subject)
     best = subject.choice.best
-    before, after = (subject.choice.table[name]["log loss"].value for name in ("as it is", best))
+    before, after = (subject.choice.table[name]["log loss"].value for name in ("unchanged", best))
     assert f"from {before:.4f} to {after:.4f}" in section.paragraphs[0]
     assert re.match(
         r"On rows left out of the choice, the log loss falls by \d\.\d{4} \(90% interval ", section.paragraphs[1]
@@ -685,7 +752,7 @@ def test_forecasts_that_need_no_help_are_left_alone(monkeypatch):
     assert recommendation(subject).startswith("Keep the probabilities: the calibration test does not reject them (p = ")
     rejected = dataclasses.replace(subject.test, p_value=0.01)
     monkeypatch.setattr(Subject, "test", rejected)
-    alone = dataclasses.replace(subject.choice, test=rejected, preferred="as it is")
+    alone = dataclasses.replace(subject.choice, test=rejected, preferred="unchanged")
     monkeypatch.setattr(Subject, "choice", alone)
     assert recommendation(Subject(drawn(2000), "m")).startswith(
         "Keep the probabilities: no method clearly lowers the log loss"

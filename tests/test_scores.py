@@ -199,7 +199,7 @@ def test_intervals_and_choices_of_logits_are_finite():
     interval = cal.LOG_LOSS(predictions, interval=cal.Bootstrap(50, seed=0)).interval
     assert np.isfinite([interval.low, interval.high]).all()
     halved = dataclasses.replace(predictions, forecasts=dataclasses.replace(predictions.forecasts, values=z / 2))
-    assert np.isfinite(gain_of_choosing({"as it is": predictions, "halved": halved}, np.arange(20) % 5).value)
+    assert np.isfinite(gain_of_choosing({"unchanged": predictions, "halved": halved}, np.arange(20) % 5).value)
 
 
 def test_certain_events_are_ranked_by_their_logits():

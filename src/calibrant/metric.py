@@ -85,7 +85,9 @@ class Metric(ABC, Generic[S]):
         self._refuse(others, options)
         predictions = checked(y_true, y_proba, options, self.__call__)
         if interval is not None and not callable(interval):
-            raise CalibrationInputError("interval", "must be a method", got=repr(interval), hint="Confidence()")
+            raise CalibrationInputError(
+                "interval", "must be a method", got=repr(interval), hint="pass interval=Confidence()"
+            )
         result = self.at_once(predictions)
         return result if interval is None else interval(self, predictions, result)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from calibrant.checks import word
+from calibrant.door.arrays import TIES
 from calibrant.door.options import DoorOptions
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric, checked
@@ -175,7 +176,7 @@ def table(
         raise CalibrationInputError("metrics", expected, got=repr(metrics), hint='such as {"ece": ECE}')
     samples = checked(predictions, y_proba, options, table)
     if null is not None and samples.soft is not None:
-        raise CalibrationInputError("null", "redraws hard labels", got="soft labels")
+        raise CalibrationInputError("null", "redraws hard labels", got="soft labels", hint=TIES)
 
     def measured(rows: Predictions) -> dict[str, Result]:
         results_of = {name: metric(rows, interval=interval) for name, metric in metrics.items()}

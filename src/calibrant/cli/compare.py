@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.measure import metrics_named, usual
-from calibrant.cli.showing import drawn
+from calibrant.cli.showing import UNKNOWN, drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.comparison import Comparison, compare, corrected_for_number
 from calibrant.inference.draws import check_seed
@@ -109,10 +110,13 @@ def _check_comparison(resamples: int, seed: int, level: float, margin: float | N
 
 def _row(name: str, comparison: Comparison) -> list[str]:
     values = [f"{number:.4f}" for number in (comparison.a.value, comparison.b.value)]
-    between = f"{comparison.interval.low:+.4f} to {comparison.interval.high:+.4f}"
+    between = comparison.interval
+    shown = [f"{comparison.difference:+.4f}", f"{between.low:+.4f} to {between.high:+.4f}"]
     p = comparison.p_value if comparison.adjusted_p_value is None else comparison.adjusted_p_value
     quoted = p_value(p).removeprefix("p ").removeprefix("= ")
-    return [name, *values, f"{comparison.difference:+.4f}", between, quoted, comparison.verdict()]
+    if math.isnan(comparison.difference):
+        shown = [UNKNOWN, UNKNOWN]
+    return [name, *values, *shown, quoted, comparison.verdict()]
 
 
 def _plain(comparison: Comparison) -> dict[str, Any]:

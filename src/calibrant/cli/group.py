@@ -126,6 +126,7 @@ def stop(message: str, code: int) -> NoReturn:
 
 _OPTIONS = {
     "Predictions.from_logits": "--logits KEY",
+    "Predictions.from_multilabel": "columns y_<label> and p_<label>",
     "y_proba": "the forecasts (--probs)",
     "y_true": "the labels (--label)",
     "sample_weight": "the weights (--weight)",
@@ -135,6 +136,7 @@ _OPTIONS = {
     "class_axis=...": "--class-axis AXIS",
     "class_axis=": "--class-axis ",
     'missing="drop"': "--missing drop",
+    "divide by 100": "add --scale 100",
     "pass np.column_stack([1 - p, p])": "give columns p_0 and p_1",
     "label=...": "--label KEY",
     "probs=...": "--probs KEY",
@@ -149,7 +151,7 @@ _OPTIONS = {
 def _in_options(message: str) -> str:
     """What an error advises, in the words of the command; what is quoted is the user's own."""
     for python, option in _OPTIONS.items():
-        message = re.sub(rf"(?<!['\w]){re.escape(python)}(?!['\w])", option, message)
+        message = re.sub(rf"(?<!['\w]){re.escape(python)}(?!(?<=\w)['\w])", option, message)
     return re.sub(r"\b(label|probs|logits|weight)='([^']*)'", r"--\1 \2", message)
 
 

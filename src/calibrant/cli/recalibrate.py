@@ -106,10 +106,9 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
 )
 @click.option("--probs", metavar="KEY", help="The column of probabilities, if not p, p_<class> or probs.")
 @click.option("--logits", metavar="KEY", help="The column of logits, if not logits.")
+@click.option("--scale", type=float, metavar="N", help="Divide predictions by N: 100 for percentages.")
 @click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning)
-def apply_map(
-    map_file: str, file: str, output: str, form: str | None, probs: str | None, logits: str | None, normalize: bool
-) -> None:
+def apply_map(map_file: str, file: str, output: str, form: str | None, normalize: bool, **keys: Any) -> None:
     """Apply MAP to the predictions in FILE, and write the recalibrated probabilities.
 
     FILE needs no labels. Its other columns are kept.
@@ -122,7 +121,7 @@ def apply_map(
     form = form or ("csv" if is_standard(output) else usage(io.format_named, output))
     fitted = _saved(map_file)
     with reading():
-        scores, are_logits, names, columns = io.read_scores(file, probs=probs, logits=logits)
+        scores, are_logits, names, columns = io.read_scores(file, **keys)
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
     classes = [str(name) for name in fitted.classes_]
@@ -213,7 +212,8 @@ def _saved(path: str) -> Recalibrator:
         with reading():
             return Recalibrator.from_json(InputFile.of(path).text())
     except CalibrationInputError as error:
-        raise CalibrationInputError(path, error.expected, got=error.got, where=error.where, hint=error.hint) from None
+        hint = error.hint or "the map comes first, then the file of predictions"
+        raise CalibrationInputError(path, error.expected, got=error.got, where=error.where, hint=hint) from None
 
 
 def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str) -> Any:

@@ -120,6 +120,10 @@ def words(result: Result) -> str:
     return ", ".join(word for word in (result.question, result.choices) if word)
 
 
+UNKNOWN = "–"
+"""What stands in a table where there is no number."""
+
+
 def drawn(header: list[str], rows: list[list[str]], title: str) -> str:
     """A table for the terminal, every cell inert."""
     from rich import box, console, table, text
@@ -162,7 +166,7 @@ def _blocks(header: list[str], rows: list[list[str]], width: int) -> Iterator[li
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        float("nan" if text == UNKNOWN else text)
     except ValueError:
         return False
     return True

@@ -21,6 +21,8 @@ _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None), *np.sct
 """Types of entries that hide no mask."""
 DROP = 'pass missing="drop" to leave such rows out'
 """What to do about missing values."""
+TIES = "of one event, ties can be left out: ignore_index=0.5"
+"""What to do about soft labels where hard ones are needed."""
 MISSING = "\0missing"
 """What stands for a missing value among text; among numbers nan does."""
 

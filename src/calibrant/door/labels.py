@@ -19,6 +19,8 @@ LIFTED = 1000
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row of probabilities may sum, unless its precision is coarser still."""
 
+SEVERAL = "where several labels of a row may be true, use Predictions.from_multilabel"
+
 IN_FLOAT32 = "exponentiated in float32: probabilities are within 1e-6 of those computed in float64"
 """What is said of rows of logits on a device."""
 
@@ -32,7 +34,7 @@ def event_labels(
             parameter,
             "must be 0 or 1",
             got=repr(str(labels[0])),
-            hint="pass classes=(name when it did not happen, name when it did)",
+            hint="write 0 and 1, or pass classes=(name when it did not happen, name when it did)",
         )
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
@@ -114,7 +116,7 @@ def check_probabilities(
             "rows must sum to 1",
             got=f"{totals[row]:.6g}",
             where=layout.place(row),
-            hint="pass normalize=True if that is intended" if forecasts and totals[row] > 0 else None,
+            hint=f"pass normalize=True if that is intended; {SEVERAL}" if forecasts and totals[row] > 0 else None,
         )
     return bool(low < 0 or high > 1), leaders
 
@@ -224,6 +226,8 @@ def _what_are_these(values: Array, whole: bool) -> str | None:
         return "these look like percentages: divide by 100"
     if values.ndim == 1 and low >= 0 and 1 < high <= 100 and np.any(values > 2):
         return "if these are percentages, divide by 100; if they are logits, use Predictions.from_logits"
+    if not whole and low >= 0 and 2 < high <= 100:
+        return "if these are percentages, divide by 100; if they are logits of labels, pass logits=True"
     if (low < -0.5 or high > 1.5) and not whole:
         return "logits of labels are taken with logits=True; logits of some classes must become probabilities first"
     if low < -0.5 or high > 1.5:
@@ -241,8 +245,7 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
     several = np.flatnonzero(soft.sum(axis=1) > 1) if np.isin(soft, (0.0, 1.0)).all() else np.zeros(0, np.int64)
     if several.size:
         got, where = shown(soft[several[0]].sum()), layout.place(several[0])
-        hint = "where several labels of a row may be true, use Predictions.from_multilabel"
-        raise CalibrationInputError(parameter, "rows must sum to 1", got=got, where=where, hint=hint)
+        raise CalibrationInputError(parameter, "rows must sum to 1", got=got, where=where, hint=SEVERAL)
     check_probabilities(soft, parameter, layout, forecasts=False)
     soft = np.clip(soft, 0.0, 1.0)
     return (soft.argmax(axis=1), None) if np.all((soft == 0) | (soft == 1)) else (None, soft)

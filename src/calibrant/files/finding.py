@@ -30,11 +30,13 @@ _RESERVED = {
 class Finder:
     """Finds truth, forecasts and columns among the arrays of a file."""
 
-    def __init__(self, arrays: Columns, drop: bool = False) -> None:
+    def __init__(self, arrays: Columns, drop: bool = False, scale: float | None = None) -> None:
         long = is_long(arrays)
         self.source, self.arrays, self.drop = arrays.source, widened(arrays) if long else arrays, drop
         self.used: set[str] = set(LONG) if long else set()
-        self.scale = 1.0
+        if scale is not None:
+            number(scale, "scale", "must be positive", lambda value: 0 < value < np.inf)
+        self.scale = 1.0 if scale is None else float(scale)
         """What forecasts are divided by."""
         self.origin: dict[str, str] = {} if arrays.groups is None else {"groups": arrays.groups}
         """Which columns labels, forecasts and rows that belong together were read from."""
@@ -49,11 +51,7 @@ class Finder:
         weight: str | None = None,
         confidence: str | None = None,
         correct: str | None = None,
-        scale: float | None = None,
     ) -> Predictions:
-        if scale is not None:
-            number(scale, "scale", "must be positive", lambda value: 0 < value < np.inf)
-            self.scale = float(scale)
         if probs is not None and logits is not None:
             raise CalibrationInputError("probs", "and logits exclude each other", got="both")
         if (confidence is None) != (correct is None) or (confidence is not None and (label or probs or logits)):

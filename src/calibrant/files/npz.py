@@ -43,6 +43,9 @@ class Archive(Columns):
         if comment.startswith(SEAL) and comment != _seal(members):
             got = "contents that do not match the checksum"
             raise CalibrationInputError(str(source), "must be as it was written", got=got)
+        if any(member.filename.endswith("data.pkl") for member in members):
+            hint = "save arrays instead: numpy.savez(path, labels=labels, logits=logits)"
+            raise CalibrationInputError(str(source), "must be a NPZ file", got="a file of torch.save", hint=hint)
         refuse_bomb(str(source), source.size, sum(member.file_size for member in members))
         names = [member.filename.removesuffix(".npy") for member in members]
         refuse_twice(names, source)

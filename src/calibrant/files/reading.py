@@ -80,13 +80,15 @@ def read(
     keys = {"label": label, "probs": probs, "logits": logits, "weight": weight}
     if not any((*keys.values(), confidence, correct)) and is_harness_log(arrays):
         arrays = answers(arrays)
-    return Finder(arrays, drop).predictions(options, **keys, confidence=confidence, correct=correct, scale=scale)
+    return Finder(arrays, drop, scale).predictions(options, **keys, confidence=confidence, correct=correct)
 
 
 def read_scores(
-    path: str | Path, *, probs: str | None = None, logits: str | None = None
+    path: str | Path, *, probs: str | None = None, logits: str | None = None, scale: float | None = None
 ) -> tuple[Array, bool, tuple[str, ...] | None, dict[str, Array]]:
     """The forecasts of a file whose labels may be missing, whether they are logits, class names, all other columns.
+
+    `scale` divides forecasts, as in `read`.
 
     >>> from calibrant.files.reading import SHIPPED, read_scores
     >>> scores, are_logits, names, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
@@ -96,7 +98,7 @@ def read_scores(
     arrays = read_arrays(path)
     if set(arrays) == {"array"}:
         return arrays["array"], logits is not None, None, {}
-    finder = Finder(arrays)
+    finder = Finder(arrays, scale=scale)
     if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
         probs = "confidence"
     if probs is None and logits is None and finder._shortlist() is not None:

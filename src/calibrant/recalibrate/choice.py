@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.door.arrays import TIES
 from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.confidence import Confidence
@@ -31,7 +32,7 @@ from calibrant.selections import Mask
 from calibrant.table import Table
 from calibrant.text import p_value
 
-UNCHANGED = "as it is"
+UNCHANGED = "unchanged"
 """The name of the identity, which every method is held against."""
 LEVEL = 0.05
 """The forecasts are changed only where the calibration test rejects at this level."""
@@ -188,7 +189,7 @@ def choose(
     """
     require_predictions(predictions)
     if predictions.labels is None:
-        raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
+        raise CalibrationInputError("predictions", "need one true class per row", got="soft labels", hint=TIES)
     if len(np.unique(predictions.labels)) < 2:
         raise CalibrationInputError("predictions", "need at least two classes that occur", got="one")
     input = ModelScores.of(predictions).input
@@ -275,7 +276,7 @@ def gain_of_choosing(
 
     >>> even = Predictions.from_probs([0, 1, 0, 1] * 9, [.5] * 36)
     >>> sure = Predictions.from_probs([0, 1, 0, 1] * 9, [.25, .75, .25, .75] * 9)
-    >>> round(gain_of_choosing({"as it is": even, "sharper": sure}, np.arange(36) % 3).value, 4)  # ln 0.75 - ln 0.5
+    >>> round(gain_of_choosing({"unchanged": even, "sharper": sure}, np.arange(36) % 3).value, 4)  # ln 0.75 - ln 0.5
     0.4055
     """
     losses, weight, counted = _compared(forecasts)

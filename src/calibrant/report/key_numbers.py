@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from calibrant.recipes import ACCURACY, LOG_LOSS
@@ -24,9 +25,17 @@ def key_numbers(subject: Subject) -> list[KeyNumber]:
     held = "0 is calibrated" if floor is None else f"a calibrated model would show about {100 * floor:.1f}"
     return [
         _number("ECE", subject.ece, "points", f"Mean gap between prediction and frequency; {held}."),
-        _number(gap, subject.mcs, "points", f"0 is calibrated; above {over}, below {under}."),
+        _mean_gap(gap, subject, f"0 is calibrated; above {over}, below {under}."),
         _third(subject),
     ]
+
+
+def _mean_gap(name: str, subject: Subject, meaning: str) -> KeyNumber:
+    """The mean gap; the interval of a mean holds under soft labels too."""
+    number, whole = _number(name, subject.mcs, "points", meaning), subject.whole
+    return (
+        dataclasses.replace(number, low=whole.low, high=whole.high) if subject.predictions.soft is not None else number
+    )
 
 
 def _third(subject: Subject) -> KeyNumber:
@@ -38,7 +47,9 @@ def _third(subject: Subject) -> KeyNumber:
         return _number(
             "Calibration slope", subject.line[1], "", "1 is calibrated; below 1, predictions are too extreme."
         )
-    return _number("Log loss", subject.score(LOG_LOSS), "", "Lower is better; it counts errors of every kind.")
+    loss = _number("Log loss", subject.score(LOG_LOSS), "", "Lower is better; it counts errors of every kind.")
+    impossible = "A prediction of exactly 0 or 1 was wrong. Keep predictions away from 0 and 1, or recalibrate."
+    return dataclasses.replace(loss, meaning=impossible) if math.isinf(loss.value) else loss
 
 
 def _number(name: str, result: Result | None, unit: str, meaning: str) -> KeyNumber:

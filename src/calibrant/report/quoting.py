@@ -47,6 +47,8 @@ class KeyNumber:
     @property
     def between(self) -> str:
         """The interval; why there is none is said where all numbers are."""
+        if math.isinf(self.value):
+            return "no interval of an infinite value"
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return "no 90% interval is known to cover"
         return f"90% interval {self._digits(self.low)} to {self._digits(self.high)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.recalibrate.choice import LEVEL
+from calibrant.recipes import AUROC
 from calibrant.report.quoting import percent, points, sides
 from calibrant.report.sections.repair import gain, recommendation
 from calibrant.report.subject import Subject
@@ -45,7 +46,7 @@ def verdict(subject: Subject) -> Verdict:
     """
     test, action = subject.test, recommendation(subject)
     sure = gain(subject.choice) if subject.choice is not None and subject.is_changed else []
-    supporting = (_on_average(subject), *sure)
+    supporting = (_on_average(subject), *_reversed(subject), *sure)
     if test is None:
         return Verdict(_without_noise_floor(subject), supporting, "unsure", action)
     noise = p_value(test.p_value, test.redraws)
@@ -55,6 +56,17 @@ def verdict(subject: Subject) -> Verdict:
         sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
         return Verdict(sentence, supporting, "unsure", action)
     return Verdict(f"{_direction(subject)}, more than noise ({noise}).", supporting, "poor", action)
+
+
+def _reversed(subject: Subject) -> list[str]:
+    """A warning where the event is clearly rarer at higher predictions: mostly those of the other class."""
+    ranking = subject.statistic(AUROC) if subject.of_one_event else None
+    if ranking is None or ranking.interval is None or ranking.interval.high >= 0.5:
+        return []
+    return [
+        f"The event is rarer where predictions are higher (AUROC {ranking.value:.2f}). "
+        "Check that they are probabilities of the event, not of the other class."
+    ]
 
 
 def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...], action: str) -> Verdict:
@@ -93,8 +105,10 @@ def _direction(subject: Subject) -> str:
         return _off(subject) + _shift(subject)
     if min(over, under) > floor:
         high, low = sides(subject.predictions)
+        above, below = float(bins.share[0][parts > 0].sum()), float(bins.share[0][parts < 0].sum())
         return (
-            f"Miscalibrated both ways: {high} by {points(over)} in some ranges and {low} by {points(under)} in others"
+            f"Miscalibrated both ways: {high} by {points(over / above)} on average for {percent(above)} of the "
+            f"predictions, and {low} by {points(under / below)} for {percent(below)}"
         )
     slope = subject.line[1] if subject.line else None
     if slope is not None and _excludes(slope, 1.0):

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
+from calibrant.files.columns import Columns
 from calibrant.files.finding import Finder
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -46,7 +47,7 @@ class Reading:
         """The state of each batch of a part; what is wrong is said of the file and of where it is."""
         for place, arrays in self.batches(part):
             with _placed(part, place):
-                rows = self.predictions(part, Finder(arrays, self.drop))
+                rows = self.predictions(part, self.finder(arrays))
                 if len(rows):
                     yield State.with_rows(rows, self.metrics, self.by)
 
@@ -59,9 +60,14 @@ class Reading:
         """Whether rows with missing values are left out."""
         return self.options.get("missing") in ("drop", "wrong")
 
+    def finder(self, arrays: Columns) -> Finder:
+        """What finds labels and forecasts in a batch."""
+        scale: Any = self.keys.get("scale")
+        return Finder(arrays, self.drop, scale)
+
     def predictions(self, part: Part, finder: Finder) -> Predictions:
         """The predictions of a batch, with the columns that folders tell."""
-        named = ("weight", "scale") if part.labels is not None else tuple(self.keys)
+        named = ("weight",) if part.labels is not None else tuple(name for name in self.keys if name != "scale")
         keys: dict[str, Any] = {name: self.keys.get(name) for name in named}
         rows = finder.predictions({**self.options}, **keys)  # type: ignore[typeddict-item]
         for name, _ in part.values:
@@ -190,7 +196,7 @@ def peeked(reading: Reading, part: Part) -> tuple[Predictions, list[str], set[st
     """The first rows of a part, the names of its columns, and those that tell labels, forecasts and weights."""
     for place, arrays in reading.batches(part):
         with _placed(part, place):
-            finder = Finder(arrays, reading.drop)
+            finder = reading.finder(arrays)
             return reading.predictions(part, finder), list(arrays), finder.used
     raise CalibrationInputError(part.path, "must have rows", got="none")
 

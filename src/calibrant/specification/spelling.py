@@ -27,6 +27,9 @@ _COMBINE = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 _FILE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|@([^\s,()\[\]'"]+)""")
 
 
+_SYNONYMS = {"auc": "auroc", "rocauc": "auroc", "nll": "log_loss", "crossentropy": "log_loss", "oe": "oe_ratio"}
+"""What other libraries call metrics, to be named in errors."""
+
 _MARK = "_"
 
 
@@ -239,5 +242,5 @@ def snake(name: str) -> str:
 
 def _intended(name: str, spelled: Iterable[str]) -> str:
     """The likeliest intended name, or where the names are listed."""
-    hint = nearest(name, spelled)
-    return hint if hint.startswith("did you mean") else "`calibrant info` lists the recipes"
+    hint = nearest(_SYNONYMS.get(_plain(name), name), spelled)
+    return hint if hint.startswith("did you mean") else "`calibrant info` lists the metrics"

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.checks import is_whole
-from calibrant.door.arrays import Array, Layout, absent, as_array
+from calibrant.door.arrays import TIES, Array, Layout, absent, as_array
 from calibrant.door.kinds import COLUMNS
 from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.logs import sigmoid
@@ -167,7 +167,7 @@ class Lesson:
         scores = ModelScores.of(predictions, input)
         weight = np.ones(len(predictions)) if predictions.weight is None else predictions.weight
         if predictions.labels is None:
-            raise CalibrationInputError("predictions", "need one true class per row", got="soft labels")
+            raise CalibrationInputError("predictions", "need one true class per row", got="soft labels", hint=TIES)
         if not weight.sum() > 0:
             raise CalibrationInputError("predictions", "must have rows to learn from", got=f"{len(predictions)} rows")
         return cls(scores, predictions.labels, weight, _names_of(predictions, classes))

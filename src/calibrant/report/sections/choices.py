@@ -73,8 +73,10 @@ def _said(values: list[float], dependence: Sensitivity) -> str:
     """How far apart the settings are, and whether that matters."""
     low, high = min(values), max(values)
     tried = ", ".join(str(setting) for setting in SETTINGS)
-    apart = "no farther apart" if dependence.stable[1:-1].all() else "in part farther apart"
+    stable = dependence.stable[1:-1].all()
+    apart = "Neighbouring settings differ by less" if stable else "Some neighbouring settings differ by more"
+    advice = "the number of bins matters little" if stable else "state the number of bins beside ECE"
     return (
         f"How much does ECE depend on the number of bins? With {tried} bins it lies between {low:.4f} and {high:.4f}. "
-        f"Neighbouring settings are {apart} than resampling spreads them."
+        f"{apart} than one standard deviation over resamples: {advice}."
     )

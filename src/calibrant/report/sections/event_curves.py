@@ -78,7 +78,11 @@ def _numbers(subject: Subject) -> tuple[list[str], list[PageTable]]:
     known = {name: result for name, result in results.items() if result is not None}
     rows: list[tuple[Cell, ...]] = [(name, *_cells(result), NUMBERS[name][1]) for name, result in known.items()]
     paragraphs = ["Does the event happen as often as predicted, at every predicted probability?"]
-    bare = [name for name, result in known.items() if result.interval is None]
+    undefined = {name: result for name, result in known.items() if math.isnan(result.value)}
+    if undefined:
+        notes = dict.fromkeys(note for result in undefined.values() for note in result.notes)
+        paragraphs.append(f"Not defined: {listed(list(undefined), most=9)} ({'; '.join(notes)}).")
+    bare = [name for name, result in known.items() if result.interval is None and name not in undefined]
     if bare:
         paragraphs.append(f"No interval is known to cover for: {listed(bare, most=9)}.")
     missing = [name for name in NUMBERS if name not in known]

@@ -39,7 +39,9 @@ def groups_section(subject: Subject) -> Section | None:
         return None
     groups, remarks = _groups(subject)
     if not groups:
-        return Section("groups", "Groups", (f"No group of these columns has {LEAST_ROWS} {_units(subject)}.", *remarks))
+        small = f"No group of these columns has {LEAST_ROWS} {_units(subject)}."
+        seen = [name for name in subject.predictions.columns if name != subject.groups]
+        return Section("groups", "Groups", (*([small] if seen else []), *remarks))
     flagged = [gap for gap, _ in groups if gap.flag]
     sentence = (
         f"{len(flagged)} of {counted(len(groups), 'group')} {'is' if len(flagged) == 1 else 'are'} off by more than "

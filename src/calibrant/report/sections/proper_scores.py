@@ -36,7 +36,7 @@ def scores_section(subject: Subject) -> Section:
     if parts:
         names = ("score", "in all", "miscalibration", "discrimination", "uncertainty")
         parts_of = "miscalibration - discrimination + uncertainty"
-        title = f"What the scores are made of, for the event that {subject.happening}: {parts_of}"
+        title = f"What the scores are made of, for the prediction that {subject.happening}: {parts_of}"
         grids.append(PageTable(names, parts, title))
         paragraphs.append(
             "Miscalibration is by how much isotonic recalibration, fitted on these very rows, would lower the score "

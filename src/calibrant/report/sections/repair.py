@@ -76,7 +76,8 @@ def recommendation(subject: Subject) -> str:
     if not after["ECE"].value < before["ECE"].value:
         return f"{name} the log loss goes from {losses}."
     errors = f"{100 * before['ECE'].value:.1f} to {points(after['ECE'].value)}"
-    return f"{name} ECE goes from {errors} and the log loss from {losses}."
+    of_each = ", the mean over labels," if subject.together else ""
+    return f"{name} ECE{of_each} goes from {errors} and the log loss from {losses}."
 
 
 def gain(choice: Choice) -> list[str]:
@@ -84,9 +85,10 @@ def gain(choice: Choice) -> list[str]:
     if choice.gain is None:
         return []
     between = choice.gain.interval
-    least, most = (round(end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
+    ends = (choice.gain.value, between.low, between.high)
+    value, least, most = (round(end, 4) + 0.0 for end in ends)  # 0.0000, never -0.0000
     doubt = "" if between.low > 0 else " On new data the gain may be none."
-    lower = f"the log loss falls by {choice.gain.value:.4f} (90% interval {least:.4f} to {most:.4f})"
+    lower = f"the log loss falls by {value:.4f} (90% interval {least:.4f} to {most:.4f})"
     return [f"On rows left out of the choice, {lower}.{doubt}"]
 
 
@@ -94,11 +96,13 @@ def _untried(subject: Subject) -> str:
     """Why no recalibration was tried, and what it takes."""
     if subject.lacking:
         return f"No recalibration is recommended: it {subject.lacking}."
+    if subject.predictions.soft is not None and subject.of_one_event:
+        return "No recalibration is recommended: it needs outcomes of 0 or 1. --ignore-index 0.5 leaves ties out."
     return "No recalibration is recommended: it needs hard labels, and 20 rows with more than one outcome."
 
 
 def _worded(method: str) -> str:
-    return "unchanged" if method == UNCHANGED else method.replace("_", " ")
+    return method.replace("_", " ")
 
 
 def _loss(loss: float) -> str:
