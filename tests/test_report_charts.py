@@ -231,7 +231,8 @@ def test_key_numbers_are_quoted_in_their_unit():
     )]  # fmt: skip
     assert [number.shown for number in shown] == ["0.0 points", "99.0%", "1.234", "infinite", "unknown"]
     assert shown[0].between == "90% interval −1.2 to 3.4"
-    assert shown[3].between == "no 90% interval is known to cover"
+    assert shown[3].between == "no interval of an infinite value"
+    assert shown[4].between == "no 90% interval is known to cover"
 
 
 def test_words_for_numbers():
