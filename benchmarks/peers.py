@@ -53,6 +53,8 @@ def page(options):
     """The text of RESULTS.md."""
     from competitors import tasks
 
+    import calibrant
+
     for module in MODULES:  # so that no first call waits for an import
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
@@ -71,7 +73,7 @@ def page(options):
         "matrix": f"{options.rows:,} x {options.classes:,} float32",
         "event": f"{options.events:,} float32, one event",
     }
-    lines = [HEAD, f"calibrant {version('calibrant')}; " + ", ".join(versions()), ""]
+    lines = [HEAD, f"calibrant {calibrant.__version__}; " + ", ".join(versions()), ""]
     for data, size in sizes.items():
         lines += [f"## {size}; one read takes {1e3 * floors[data]:.1f} ms", "", *COLUMNS]
         for task in (task for task in asked if task.data == data):
