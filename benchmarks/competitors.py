@@ -190,7 +190,7 @@ def temperature(y, logits):
 
     calls = {"calibrant": lambda: cal.TemperatureScaling().fit(logits, y).temperature_}
     calls |= {"scikit-learn": scikit_learn, "netcal": netcal, "probmetrics": probmetrics}
-    return Task("temperature", "matrix", calls)
+    return Task("temperature", "matrix", calls, {"scikit-learn": "ends beside the minimum"})
 
 
 def of_an_event(y, p):
@@ -248,7 +248,7 @@ def of_an_event(y, p):
                 "scikit-learn": lambda: scikit_learn("uniform"),
                 "netcal": netcal,
             },
-            alike,
+            alike | {"torchmetrics": "float32 totals"},
         ),
         Task(
             "ECE, bins of equal mass",
