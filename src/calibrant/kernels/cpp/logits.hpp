@@ -13,71 +13,38 @@ template <class T> inline Doubles eight_of(const T* row, Whole j, Whole width) {
     return Doubles::at(rest);
 }
 
-// The sums of exp(z - top) and of its square over all classes but the top one.
-template <class T>
-void sums_beside_top(const T* row, Whole width, Whole top, bool near, double& rest, double& squares) {
-    constexpr int count = 8;
-    constexpr Whole step = 8 * count;
-    const Doubles largest = double(row[top]);
-    Doubles sum[2] = {0.0, 0.0}, square[2] = {0.0, 0.0};
-    T last[step];
-    for (Whole j = 0; j < width; j += step) {
-        const T* from = row + j;
-        Whole end = std::min(step, width - j), left_out = top - j;
-        if (end < step) {
-            std::fill(std::copy(from, row + width, last), last + step, row[top]);
-            from = last;
-        }
-        Doubles e[count];
-        ALONGSIDE(e[i] = eight(from + 8 * i) - largest)
-        if (!near)
-            ALONGSIDE(e[i] = raised(e[i]))
-        else if (sizeof(T) == sizeof(float))
-            raise_inside(e, BRIEF);  // its logits are rounded more
-        else
-            raise_inside(e, LONG);
-        bool inside = left_out >= 0 && left_out < step;
-        if (inside || end < step) {
-            double each[step];
-            ALONGSIDE(e[i].store(each + 8 * i))
-            if (inside) each[left_out] = 0.0;
-            std::fill(each + end, each + step, 0.0);
-            ALONGSIDE(e[i] = Doubles::at(each + 8 * i))
-        }
-        ALONGSIDE(sum[i % 2] += e[i])
-        ALONGSIDE(square[i % 2] = fused(e[i], e[i], square[i % 2]))
-    }
-    rest = added(sum[0] + sum[1]);
-    squares = added(square[0] + square[1]);
-}
+inline Floats loaded(const float* from, Floats) { return Floats::at(from); }
+template <class T> inline Doubles loaded(const T* from, Doubles) { return eight(from); }
 
-// The same in float32, to some 1e-7; every 1,024 terms the sums are added up as doubles.
-inline void sums_in_floats(const float* row, Whole width, Whole top, double& rest, double& squares) {
-    constexpr int count = 4;
-    constexpr Whole step = 16 * count, stretch = 1024;
-    const Floats largest = row[top], least = -87.0f, scale = 1.44269504f;
-    float last[step];
+// The sums of exp(z - top) and of its square over all classes but the top one, in packs P; they are added up as doubles
+// after every stretch.
+template <class P, class T, class Raise>
+void sums_beside_top(const T* row, Whole width, Whole top, Whole stretch, Raise raise, double& rest, double& squares) {
+    typedef decltype(P{}[0]) E;
+    constexpr Whole step = 64;
+    constexpr int count = step / P::count;
+    const P largest = E(row[top]);
+    T last[step];
     rest = squares = 0.0;
     for (Whole begin = 0; begin < width; begin += stretch) {
-        Floats sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
+        P sum[2] = {E(0), E(0)}, square[2] = {E(0), E(0)};
         for (Whole j = begin; j < std::min(begin + stretch, width); j += step) {
-            const float* from = row + j;
+            const T* from = row + j;
             Whole end = std::min(step, width - j), left_out = top - j;
             if (end < step) {
                 std::fill(std::copy(from, row + width, last), last + step, row[top]);
                 from = last;
             }
-            Floats e[count];
-            ALONGSIDE(e[i] = Floats::at(from + 16 * i) - largest)
-            ALONGSIDE(e[i] = chosen(e[i] > least, e[i], least))
-            raise_inside(e, scale);
+            P e[count];
+            ALONGSIDE(e[i] = loaded(from + i * P::count, P()) - largest)
+            raise(e);
             bool inside = left_out >= 0 && left_out < step;
             if (inside || end < step) {
-                float each[step];
-                ALONGSIDE(e[i].store(each + 16 * i))
-                if (inside) each[left_out] = 0.0f;
-                std::fill(each + end, each + step, 0.0f);
-                ALONGSIDE(e[i] = Floats::at(each + 16 * i))
+                E each[step];
+                ALONGSIDE(e[i].store(each + i * P::count))
+                if (inside) each[left_out] = E(0);
+                std::fill(each + end, each + step, E(0));
+                ALONGSIDE(e[i] = P::at(each + i * P::count))
             }
             ALONGSIDE(sum[i % 2] += e[i])
             ALONGSIDE(square[i % 2] = fused(e[i], e[i], square[i % 2]))
@@ -87,14 +54,40 @@ inline void sums_in_floats(const float* row, Whole width, Whole top, double& res
     }
 }
 
+template <class T>
+void sums_in_doubles(const T* row, Whole width, Whole top, double least, double& rest, double& squares) {
+    const bool near = least - double(row[top]) > LEAST;
+    auto raise = [near](Doubles(&e)[8]) {
+        constexpr int count = 8;
+        if (!near)
+            ALONGSIDE(e[i] = raised(e[i]))
+        else if (sizeof(T) == sizeof(float))
+            raise_inside(e, BRIEF);  // its logits are rounded more
+        else
+            raise_inside(e, LONG);
+    };
+    sums_beside_top<Doubles>(row, width, top, width, raise, rest, squares);
+}
+
+// In float32 to some 1e-7.
+inline void sums_in_floats(const float* row, Whole width, Whole top, double& rest, double& squares) {
+    auto raise = [](Floats(&e)[4]) {
+        constexpr int count = 4;
+        const Floats least = -87.0f;
+        ALONGSIDE(e[i] = chosen(e[i] > least, e[i], least))
+        raise_inside(e, Floats(1.44269504f));
+    };
+    sums_beside_top<Floats>(row, width, top, 1024, raise, rest, squares);
+}
+
 inline void sums_of(const float* row, Whole width, Whole top, double least, bool narrow, double& rest, double& squares) {
     if (narrow)
         sums_in_floats(row, width, top, rest, squares);
     else
-        sums_beside_top(row, width, top, least - double(row[top]) > LEAST, rest, squares);
+        sums_in_doubles(row, width, top, least, rest, squares);
 }
 inline void sums_of(const double* row, Whole width, Whole top, double least, bool, double& rest, double& squares) {
-    sums_beside_top(row, width, top, least - row[top] > LEAST, rest, squares);
+    sums_in_doubles(row, width, top, least, rest, squares);
 }
 
 template <class T>
@@ -152,9 +145,6 @@ template <class T> inline T largest_of(const T* row, Whole width) {
 struct Moments {
     double logarithm, mean, square;
 };
-
-inline Floats loaded(const float* from, Floats) { return Floats::at(from); }
-template <class T> inline Doubles loaded(const T* from, Doubles) { return eight(from); }
 
 template <int count> inline void raise(Floats (&x)[count], float inverse) {
     raise_inside(x, Floats(inverse * 1.44269504f));
