@@ -144,5 +144,5 @@ def ends_at_value(results: Mapping[str, Result]) -> list[str]:
         return []
     return [
         f"The interval of {listed(names, most=20)} ends at the value itself. Chance alone raises a calibration error, "
-        "so the error of infinitely many rows lies below what is measured."
+        "so the error of infinitely many rows is mostly lower than what is measured."
     ]
