@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -149,17 +148,19 @@ def executors(session):
                 yield int(folder.name)
 
 
-def kill_when_busy(session, stages, seconds=60):
-    """Kill an executor while both have work and some of it is done; keep which stage that was."""
-    tracker, end = session.sparkContext.statusTracker(), time.monotonic() + seconds
-    while time.monotonic() < end:
-        for stage in tracker.getActiveStageIds():
-            told = tracker.getStageInfo(stage)
-            if told and told.numTasks > 10 and told.numActiveTasks == 2 and told.numCompletedTasks >= 2:
-                os.kill(next(executors(session)), signal.SIGKILL)
-                stages.append(stage)
-                return
-        time.sleep(0.01)
+def killing(flag):
+    """Batches as they come, but that the sixth task kills the executor it runs on when it is first tried."""
+
+    def passed(batches):
+        if pyspark.TaskContext.get().partitionId() == 5 and not flag.exists():
+            workers = Path(f"/proc/{os.getppid()}/stat").read_text()  # of the process that makes Python's workers
+            executor = int(workers.rpartition(")")[2].split()[1])
+            flag.write_text(str(executor))
+            os.kill(executor, signal.SIGKILL)
+            time.sleep(60)  # the executor ends this process
+        yield from batches
+
+    return passed
 
 
 def test_memory_files_and_a_cluster_whose_executor_is_killed_give_one_digest(session, tmp_path):
@@ -173,19 +174,15 @@ def test_memory_files_and_a_cluster_whose_executor_is_killed_give_one_digest(ses
         every.append(cal.Predictions.from_probs(table["label"].to_numpy(), table["p"].to_numpy()))
     memory = sum(State.of(rows, METRICS) for rows in every)
     assert scan(tmp_path, METRICS).state.to_bytes() == memory.to_bytes()
+    flag, before = tmp_path / "killed", set(executors(session))
     frames = [session.read.parquet(str(tmp_path / kind)) for kind in ("double", "float")]
-    stages, before = [], set(executors(session))
-    killer = threading.Thread(target=kill_when_busy, args=(session, stages))
-    killer.start()
-    spread = summarise(frames, METRICS)
-    killer.join()
+    spread = summarise([frame.mapInArrow(killing(flag), frame.schema) for frame in frames], METRICS)
     assert spread.state.to_bytes() == memory.to_bytes()
     for name, metric in METRICS.items():
         assert spread[name].value == metric.conclude(sum(map(metric.summarise, every))).value
     assert spread["ece"].n == 2_000_000
     assert len(before) == 2
-    assert before - set(executors(session))
-    assert session.sparkContext.statusTracker().getStageInfo(*stages).numFailedTasks >= 1
+    assert before - set(executors(session)) == {int(flag.read_text())}
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,8 @@ def _tile(values, rows, start, width, block: tl.constexpr, whole: tl.constexpr):
 @triton.jit
 def _top(values, rows, start, width, least, most, first, total, block: tl.constexpr, whole: tl.constexpr):
     value, columns, inside = _tile(values, rows, start, width, block, whole)
-    total += tl.sum(tl.where(inside, value, 0.0), axis=1)
-    least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
+    total += tl.where(inside, value, 0.0)
+    least = tl.minimum(least, tl.where(inside, value, float("inf")))
     highest = tl.max(value, axis=1)
     if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
         first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
@@ -58,25 +58,25 @@ def _tops(values, numbers, place, n, parts, aligned: tl.constexpr, tile_rows: tl
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
     places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
     rows = tl.minimum(places, n - 1)
-    least = tl.full((tile_rows,), float("inf"), tl.float32)
+    least = tl.full((tile_rows, block), float("inf"), tl.float32)
     most = tl.full((tile_rows,), float("-inf"), tl.float32)
-    total = tl.zeros((tile_rows,), tl.float32)
+    total = tl.zeros((tile_rows, block), tl.float32)
     first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
     for start in range(0, width - block + 1, block):
         least, most, first, total = _top(values, rows, start, width, least, most, first, total, block, True)
     if width % block > 0:
         start = width - width % block
         least, most, first, total = _top(values, rows, start, width, least, most, first, total, block, False)
-    tl.store(numbers + places, least, mask=places < n)
+    tl.store(numbers + places, tl.min(least, axis=1), mask=places < n)
     tl.store(numbers + n + places, most, mask=places < n)
-    tl.store(numbers + 2 * n + places, total, mask=places < n)
+    tl.store(numbers + 2 * n + places, tl.sum(total, axis=1), mask=places < n)
     tl.store(place + places, first.to(tl.int64), mask=places < n)
 
 
 @triton.jit
 def _raise(logits, rows, start, width, least, most, first, sums, pairs, block: tl.constexpr, whole: tl.constexpr):
     value, columns, inside = _tile(logits, rows, start, width, block, whole)
-    least = tl.minimum(least, tl.min(tl.where(inside, value, float("inf")), axis=1))
+    least = tl.minimum(least, tl.where(inside, value, float("inf")))
     highest = tl.max(value, axis=1)
     if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
         first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
@@ -98,7 +98,7 @@ def _exponentials(
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
     places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
     rows = tl.minimum(places, n - 1)
-    least = tl.full((tile_rows,), float("inf"), tl.float32)
+    least = tl.full((tile_rows, block), float("inf"), tl.float32)
     most = tl.full((tile_rows,), float("-inf"), tl.float32)
     sums = tl.zeros((tile_rows,), tl.float64)  # over the others than the largest so far, relative to it
     pairs = tl.zeros((tile_rows,), tl.float64)
@@ -112,7 +112,7 @@ def _exponentials(
         least, most, first, sums, pairs = _raise(
             logits, rows, start, width, least, most, first, sums, pairs, block, False
         )
-    tl.store(numbers + places, least.to(tl.float64), mask=places < n)
+    tl.store(numbers + places, tl.min(least, axis=1).to(tl.float64), mask=places < n)
     tl.store(numbers + n + places, most.to(tl.float64), mask=places < n)
     tl.store(numbers + 2 * n + places, sums, mask=places < n)
     tl.store(numbers + 3 * n + places, pairs, mask=places < n)
