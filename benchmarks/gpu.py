@@ -1,6 +1,7 @@
 """Metrics of tensors on a GPU: the same totals as on the host, and how long they take beside one read of the matrix.
 
     python benchmarks/gpu.py [--rows 50000] [--classes 1000] [--tokens 4096] [--vocabulary 128000] [--json results.json]
+        [--times-only]
 
 First every lens is compared with the host, in all types; then tasks are timed. `stream` is the sum of the durations of
 all kernels and copies of a call as the GPU's own clock has them (torch's profiler, the mean of ten calls): the time in
@@ -202,14 +203,18 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json")
+    parser.add_argument("--times-only", action="store_true", help="no comparison with the host, which takes minutes")
     options = parser.parse_args()
     device = options.device
     if device == "cpu":
         foreign.stays = lambda tensor: True
     name = torch.cuda.get_device_name() if device == "cuda" else "the host"
     print(f"calibrant {cal.__version__}, torch {torch.__version__}, Python {platform.python_version()}, {name}")
-    wrong = [*differences(device), *in_plain_operations(lambda: list(differences(device)))()]
-    print(*wrong, f"{len(wrong)} differences from the host\n", sep="\n")
+    wrong = None
+    if not options.times_only:
+        wrong = [*differences(device), *in_plain_operations(lambda: list(differences(device)))()]
+        print(*wrong, f"{len(wrong)} differences from the host", sep="\n")
+    print()
 
     y, z = logits_of(options.rows, options.classes, device)
     p = torch.softmax(z, dim=1)

@@ -135,13 +135,23 @@ def lowest(rows):
     return ["", "## The cells that cover least", *table(header, *body)]
 
 
+def is_fair(cell):
+    """Whether widths were compared where the basic bootstrap covers."""
+    return cell["compared"] > 0 and cell["held by basic"] >= LEAST * cell["compared"]
+
+
+def is_wide(cell):
+    """Whether the basic bootstrap covers and is narrower by more than is allowed."""
+    return is_fair(cell) and cell["width there"] > WIDEST * cell["width of basic"]
+
+
 def widths(rows, compared):
     """Widths against those of the basic bootstrap."""
     resamples, datasets = compared
     body = []
     for name in unique(rows, 0):
         cells = [counts(row) for row in rows if row[0] == name and counts(row)["compared"]]
-        fair = [cell for cell in cells if cell["held by basic"] >= LEAST * cell["compared"]]
+        fair = [cell for cell in cells if is_fair(cell)]
         ratios = [cell["width there"] / cell["width of basic"] for cell in fair]
         if ratios:
             above = sum(ratio > WIDEST for ratio in ratios)
@@ -151,7 +161,8 @@ def widths(rows, compared):
     lines += [
         f"Mean width over that of the basic bootstrap ({resamples} resamples, {datasets} data sets a cell), in the"
     ]
-    lines += [f"cells in which the bootstrap itself covers at least {LEAST:.0%}."]
+    lines += [f"cells in which the bootstrap itself covers at least {LEAST:.0%}. Cells above {WIDEST} there were compared"]
+    lines += ["again on all of their data sets."]
     return [*lines, *table(header, *body)]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from calibration_laws import ALARMS, CALIBRATED, OFF, TESTS, rejections
-from inference_page import COLUMNS, page
+from inference_page import COLUMNS, counts, is_wide, page
 from interval_laws import LAWS, limit
 
 import calibrant as cal
@@ -63,24 +63,38 @@ def covered(task):
 
     Of the first data sets also how often the basic bootstrap holds the limit, and the widths of both.
     """
-    data, regime, n, indices, compared, seed = task
+    data, regime, n, indices, first, seed = task
     tallies = {name: np.zeros(len(COLUMNS)) for name in recipes(data)}
     for index in indices:
-        rng = np.random.default_rng([seed, index, n, *map(ord, data + regime)])
-        sample = LAWS[data, regime](rng, n)
-        predictions, groups = sample.predictions(rng), None if sample.group is None else "group"
+        predictions, groups = drawn(data, regime, n, index, seed)
         for name in list(tallies):
             try:
-                tallies[name] += tally(name, data, regime, predictions, groups, index < compared)
+                tallies[name] += tally(name, data, regime, predictions, groups, index < first)
             except CalibrationInputError:  # bins of equal mass refuse fractional weights
                 del tallies[name]
     return [[name, data, regime, n, *map(float, counts)] for name, counts in tallies.items()]
 
 
+def drawn(data, regime, n, index, seed):
+    """The predictions of a data set, and the name of their groups."""
+    rng = np.random.default_rng([seed, index, n, *map(ord, data + regime)])
+    sample = LAWS[data, regime](rng, n)
+    return sample.predictions(rng), None if sample.group is None else "group"
+
+
+def compared(task):
+    """A recipe's cell once more, with the basic bootstrap on all of its data sets."""
+    name, data, regime, n, datasets, seed = task
+    total = np.zeros(len(COLUMNS))
+    for index in range(datasets):
+        total += tally(name, data, regime, *drawn(data, regime, n, index, seed), True)
+    return [[name, data, regime, n, *total.tolist()]]
+
+
 def chunks(datasets, n):
     """Data sets of a cell in parts for several processes, and up to which one the bootstrap is compared."""
-    compared = datasets // 10 if n in COMPARED else 0
-    return [(range(start, min(start + CHUNK, datasets)), compared) for start in range(0, datasets, CHUNK)]
+    first = datasets // 10 if n in COMPARED else 0
+    return [(range(start, min(start + CHUNK, datasets)), first) for start in range(0, datasets, CHUNK)]
 
 
 def added(rows):
@@ -91,7 +105,7 @@ def added(rows):
     return [[*cell, *counts.tolist()] for cell, counts in totals.items()]
 
 
-def tally(name, data, regime, predictions, groups, compared):
+def tally(name, data, regime, predictions, groups, beside):
     """What one data set adds to the counts of a recipe, in the order of `COLUMNS`."""
     metric = cal.RECIPES[name]
     result = metric(predictions, interval=cal.Confidence(LEVEL, groups=groups))
@@ -99,7 +113,7 @@ def tally(name, data, regime, predictions, groups, compared):
     if result.interval is None:
         return np.array([1, 1, 0, 0, 0, 0, 0, 0])
     held, width = holds(result.interval, target), result.interval.high - result.interval.low
-    if not compared:
+    if not beside:
         return np.array([1, 0, held, width, 0, 0, 0, 0])
     basic = metric(predictions, interval=cal.Bootstrap(RESAMPLES, level=LEVEL, groups=groups)).interval
     return np.array([1, 0, held, width, 1, holds(basic, target), width, basic.high - basic.low])
@@ -137,27 +151,41 @@ def main():
     known = dict(json.loads(line) for line in kept.read_text("utf-8").splitlines()) if kept.exists() else {}
     tasks = [(covered, (*cell, *some, options.seed)) for cell in cells() for some in chunks(options.datasets, cell[2])]
     tasks = {str(task[1]): task for task in [*tasks, *((tested, test) for test in tests(options.datasets))]}
-    waiting = sorted((name for name in tasks if name not in known), key=lambda name: -effort(*tasks[name]))
     with ProcessPoolExecutor(options.jobs) as pool, kept.open("a", encoding="utf-8") as file:
-        running = {pool.submit(run, tasks[name]): name for name in waiting}
-        for future in as_completed(running):
-            known[running[future]] = future.result()
-            file.write(json.dumps([running[future], future.result()]) + "\n")
-            file.flush()
-    write(options, tasks, known)
+        finish(tasks, known, pool, file)
+        wide = [row for row in found(covered, tasks, known) if is_wide(counts(row))]
+        again = {f"again {row[:4]}": (compared, (*row[:4], options.datasets, options.seed)) for row in wide}
+        finish(again, known, pool, file)
+    write(options, tasks | again, known)
     kept.unlink()
+
+
+def finish(tasks, known, pool, file):
+    """Run what is not known yet, long tasks first; each result is kept at once."""
+    waiting = sorted((name for name in tasks if name not in known), key=lambda name: -effort(*tasks[name]))
+    running = {pool.submit(run, tasks[name]): name for name in waiting}
+    for future in as_completed(running):
+        known[running[future]] = future.result()
+        file.write(json.dumps([running[future], future.result()]) + "\n")
+        file.flush()
+
+
+def found(kind, tasks, known):
+    """What all tasks of a kind found, in the order of the tasks; the counts of a cell added over its parts."""
+    results = [known[name][0] for name, task in tasks.items() if task[0] is kind]
+    return results if kind is tested else added(row for part in results for row in part)
 
 
 def write(options, tasks, known):
     """The page and the table of cells from what all tasks found."""
-    found_by = {kind: [known[name][0] for name, task in tasks.items() if task[0] is kind] for kind in (covered, tested)}
-    rows = sorted(added(row for part in found_by[covered] for row in part), key=lambda row: tuple(row[:4]))
+    rows = {tuple(row[:4]): row for kind in (covered, compared) for row in found(kind, tasks, known)}
+    rows = [rows[cell] for cell in sorted(rows)]
     with (options.out / "inference_study.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["recipe", "data", "regime", "n", *COLUMNS])
         writer.writerows(rows)
     order = {task[:3]: place for place, task in enumerate(tests(1))}
-    tested_rows = sorted(found_by[tested], key=lambda row: order[tuple(row[:3])])
+    tested_rows = sorted(found(tested, tasks, known), key=lambda row: order[tuple(row[:3])])
     minutes = sum(seconds for _, seconds in known.values()) / 60
     text = page(rows, tested_rows, options.datasets, minutes, compared=(RESAMPLES, options.datasets // 10))
     (options.out / "inference_study.md").write_text(text, encoding="utf-8")
@@ -172,6 +200,8 @@ def run(task):
 
 def effort(function, arguments):
     """About how long a task takes: long ones first."""
+    if function is compared:
+        return arguments[3]
     if function is tested:
         return (
             arguments[3]
