@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from calibration_laws import ALARMS, CALIBRATED, OFF, TESTS, rejections
-from inference_page import COLUMNS, counts, is_wide, page
+from inference_page import COLUMNS, counts, is_near_limit, page
 from interval_laws import LAWS, limit
 
 import calibrant as cal
@@ -100,9 +100,9 @@ def chunks(datasets, n):
 def added(rows):
     """The counts of a recipe's cell, over its parts."""
     totals = {}
-    for *cell, counts in ((*row[:4], np.array(row[4:])) for row in rows):
-        totals[tuple(cell)] = totals.get(tuple(cell), 0.0) + counts
-    return [[*cell, *counts.tolist()] for cell, counts in totals.items()]
+    for *cell, part in ((*row[:4], np.array(row[4:])) for row in rows):
+        totals[tuple(cell)] = totals.get(tuple(cell), 0.0) + part
+    return [[*cell, *total.tolist()] for cell, total in totals.items()]
 
 
 def tally(name, data, regime, predictions, groups, beside):
@@ -153,8 +153,8 @@ def main():
     tasks = {str(task[1]): task for task in [*tasks, *((tested, test) for test in tests(options.datasets))]}
     with ProcessPoolExecutor(options.jobs) as pool, kept.open("a", encoding="utf-8") as file:
         finish(tasks, known, pool, file)
-        wide = [row for row in found(covered, tasks, known) if is_wide(counts(row))]
-        again = {f"again {row[:4]}": (compared, (*row[:4], options.datasets, options.seed)) for row in wide}
+        near = [row for row in found(covered, tasks, known) if is_near_limit(counts(row))]
+        again = {f"again {row[:4]}": (compared, (*row[:4], options.datasets, options.seed)) for row in near}
         finish(again, known, pool, file)
     write(options, tasks | again, known)
     kept.unlink()

@@ -223,14 +223,13 @@ def pytest(tree: Path, files: list[str], *before: str, timeout: float = 1200) ->
 
 
 def copy(folder: Path) -> Path:
+    """The project with sources of its own; the rest is linked, since tests read it."""
     tree = folder / "tree"
-    for part in ("src", "tests", "conftest.py", "pyproject.toml", "README.md"):
-        source = ROOT / part
-        if source.is_dir():
-            shutil.copytree(source, tree / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        else:
-            tree.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, tree / part)
+    for part in ("src", "tests"):
+        shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for part in ROOT.iterdir():
+        if not (tree / part.name).exists() and part.name not in (".git", "build"):
+            (tree / part.name).symlink_to(part)
     return tree
 
 
