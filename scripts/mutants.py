@@ -59,6 +59,10 @@ COMBINED = {
 SWAPPED = {"min": "max", "minimum": "maximum", "floor": "ceil", "any": "all", "argmin": "argmax", "zeros": "ones"}
 SWAPPED |= {other: name for name, other in SWAPPED.items()}
 SIDES = {"left": "right", "right": "left"}
+NO_TEST = {2: "does not import", 3: "does not import", 124: "no end"}
+"""What an exit status says of a mutant that no single test noticed; another status is a fault of this script."""
+STEP = 15.0
+"""Seconds of tests after which a mutant that is still unnoticed gets the next ones."""
 COLUMNS = ("mutant", "outcome", "by")
 
 
@@ -193,28 +197,12 @@ def suite(tree: Path) -> list[str]:
     return [str(path.relative_to(tree)) for path in (*tests, *modules)]
 
 
-def pytest(tree: Path, files: list[str], *before: str, timeout: float = 1200) -> tuple[int, str]:
-    command = [
-        sys.executable,
-        *before,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-m",
-        "not slow",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-    ]
-    command += ["--hypothesis-seed=0", "--override-ini", "filterwarnings=", "--tb=no", "-ra", *files]
+def pytest(tree: Path, tests: list[str], *before: str, timeout: float = 1200) -> tuple[int, str]:
+    """Run tests in a tree until one fails: the exit status, and what was printed."""
+    command = [sys.executable, *before, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    command += ["-p", "no:randomly", "--hypothesis-seed=0", "--override-ini", "filterwarnings=", "--tb=no", "-ra", *tests]
     environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    environment |= {
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "COVERAGE_CORE": environment.get("COVERAGE_CORE", "ctrace"),
-    }
+    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "COVERAGE_CORE": "ctrace"}
     try:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -233,49 +221,68 @@ def copy(folder: Path) -> Path:
     return tree
 
 
-def covered(file: str) -> tuple[str, float, dict[str, list[int]]]:
-    """The lines that a test file runs, and how long it takes."""
+def covered(file: str) -> tuple[str, float, dict[str, dict[str, list[str]]]]:
+    """How long a test file takes, and of each line that it runs, which of its tests do."""
     with tempfile.TemporaryDirectory() as folder:
         tree = copy(Path(folder))
+        (tree / "contexts").write_text("[run]\ndynamic_context = test_function\n")
         begin = time.perf_counter()
-        status, output = pytest(tree, [file])
+        before = ("-m", "coverage", "run", "--rcfile=contexts", "--source=src/calibrant", "--data-file=.lines")
+        status, output = pytest(tree, [file], *before)
         seconds = time.perf_counter() - begin
         if status not in (0, 5):
             print(f"{file} fails unchanged and is left out:\n{output[-800:]}", flush=True)
             return file, seconds, {}
-        pytest(tree, [file], "-m", "coverage", "run", "--source", "src/calibrant", "--data-file", ".lines")
-        command = [sys.executable, "-m", "coverage", "json", "--data-file", ".lines", "-o", "lines.json", "-q"]
-        subprocess.run(command, cwd=tree, capture_output=True)
+        command = [sys.executable, "-m", "coverage", "json", "--rcfile=contexts", "--data-file=.lines", "-q"]
+        subprocess.run([*command, "--show-contexts", "-o", "lines.json"], cwd=tree, capture_output=True)
         if not (tree / "lines.json").exists():
             return file, seconds, {}
         files = json.loads((tree / "lines.json").read_text())["files"]
-        return file, seconds, {path: lines["executed_lines"] for path, lines in files.items()}
+        return file, seconds, {path: tests_by_line(file, lines["contexts"]) for path, lines in files.items()}
+
+
+def tests_by_line(file: str, contexts: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The tests that run each line: the whole file where it is run outside of a test function."""
+    functions = {line: {name.rpartition(".")[2] for name in names} for line, names in contexts.items()}
+    return {
+        line: [file] if "" in names or file.startswith("src") else sorted(f"{file}::{name}" for name in names)
+        for line, names in functions.items()
+    }
 
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """What each test file runs, and how long it takes."""
+    """How long each test file takes, and which of its tests run which lines."""
 
     seconds: dict[str, float]
-    lines: dict[str, dict[str, list[int]]]
+    lines: dict[str, dict[str, dict[str, list[str]]]]
 
-    def of(self, mutant: Mutant) -> list[str]:
-        files = [file for file, lines in self.lines.items() if mutant.line in lines.get(mutant.path, ())]
-        return sorted(files, key=self.seconds.__getitem__)
+    def of(self, mutant: Mutant) -> list[tuple[list[str], float]]:
+        """The tests that run the line of a mutant, quick files first, in steps, with the seconds of each step."""
+        steps: list[tuple[list[str], float]] = []
+        for file in sorted(self.lines, key=self.seconds.__getitem__):
+            tests = self.lines[file].get(mutant.path, {}).get(str(mutant.line), [])
+            if tests and (not steps or steps[-1][1] > STEP):
+                steps.append(([], 0.0))
+            if tests:
+                steps[-1] = (steps[-1][0] + tests, steps[-1][1] + self.seconds[file])
+        return steps
 
 
-def outcome(mutant: Mutant, files: list[str], seconds: float) -> tuple[Mutant, str, str]:
-    if not files:
+def outcome(mutant: Mutant, steps: list[tuple[list[str], float]]) -> tuple[Mutant, str, str]:
+    """Whether a test notices a mutant, and which."""
+    if not steps:
         return mutant, "survived", "no test runs it"
     with tempfile.TemporaryDirectory() as folder:
         tree = copy(Path(folder))
         path = tree / mutant.path
         path.write_text(mutant.applied(path.read_text()))
-        status, output = pytest(tree, files, timeout=60 + 4 * seconds)
-    if status == 0:
-        return mutant, "survived", ""
-    killer = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-    return mutant, "killed", killer[1] if killer else "no end" if status == 124 else "does not import"
+        for tests, seconds in steps:
+            status, output = pytest(tree, tests, timeout=60 + 4 * seconds)
+            if status not in (0, 5):
+                killer = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+                return mutant, "killed", killer[1] if killer else NO_TEST[status]
+    return mutant, "survived", ""
 
 
 def measured(options: argparse.Namespace, pool: concurrent.futures.Executor) -> Suite:
@@ -310,9 +317,7 @@ def run(options: argparse.Namespace, mutants: list[Mutant]) -> None:
             writer.writerow(COLUMNS)
         tests = measured(options, pool)
         waiting = [
-            pool.submit(outcome, mutant, files := tests.of(mutant), sum(map(tests.seconds.__getitem__, files)))
-            for mutant in mutants
-            if mutant.name not in known
+            pool.submit(outcome, mutant, tests.of(mutant)) for mutant in mutants if mutant.name not in known
         ]
         for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
             mutant, ending, note = future.result()

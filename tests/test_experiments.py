@@ -552,14 +552,16 @@ def test_killed_ten_times_at_random_moments_a_study_ends_as_if_nothing_had_happe
         return states, float(ended.split()[2])
 
     _, seconds = run("left alone", 0, 0.0)
-    states, _ = run("killed", 10, seconds / 6)
-    # the kills met trials that were being trained, at different places
-    assert sum("running" in state for state in states) >= 5, states
-    assert len(set(states)) >= 4, states
-    assert_same_results(results(tmp_path / "killed"), results(tmp_path / "left alone"))
-    store = Store(tmp_path / "killed")
-    assert sum(row.attempts - 1 for row in store.rows()) >= 5
-    assert list(store.checkpoints.glob("*.npz")) == []
+    for share in (6, 12, 24):  # a machine that was busy meanwhile was killed too late to show anything
+        states, _ = run(f"killed {share}", 10, seconds / share)
+        assert_same_results(results(tmp_path / f"killed {share}"), results(tmp_path / "left alone"))
+        store = Store(tmp_path / f"killed {share}")
+        assert list(store.checkpoints.glob("*.npz")) == []
+        # the kills met trials that were being trained, at different places
+        met = sum("running" in state for state in states) >= 5 and len(set(states)) >= 4
+        if met and sum(row.attempts - 1 for row in store.rows()) >= 5:
+            return
+    pytest.fail(f"too few kills met a training: {states}")
 
 
 def change_trials(store, **values):
