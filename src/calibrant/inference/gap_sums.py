@@ -22,8 +22,8 @@ SOFTENED = 2.0
 off, the others show nothing but noise."""
 STEEPEST = 2.0
 """Skewness beyond this is not believed: its expansion would turn back."""
-STEPS = 40
-"""Bisections: the ends are found to 1e-12 of their range."""
+CLOSE = 1e-10
+"""The ends are found to this part of their range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class GapSum:
 
     def _reached(self, shape: Floats, z: float) -> float:
         """The summed gaps at which a quantile of T, along a shape of gaps, reaches the T that was seen."""
-        far = first(lambda scale: self._quantile(scale * shape, z) >= self.value, float(1 / np.abs(shape).max()))
+        far = first(lambda scale: self._quantile(scale * shape, z) - self.value, float(1 / np.abs(shape).max()))
         chance = np.clip(self.forecast + far * shape, 0.0, 1.0)
         return float(self.share @ np.abs(chance - self.forecast))
 
@@ -141,25 +141,35 @@ class GapSum:
         def deviation(t: float) -> float:
             return float(np.sqrt(4 * t * mean / self.n + least + max(kurtosis - 1, 0.0) * t * t / self.n))
 
-        high = first(lambda t: t - z * deviation(t) >= unbiased, 1e-4)
-        low = first(lambda t: t + z * deviation(t) >= unbiased, 1e-4)
+        high = first(lambda t: t - z * deviation(t) - unbiased, 1e-4)
+        low = first(lambda t: t + z * deviation(t) - unbiased, 1e-4)
         return float(np.sqrt(low)), float(np.sqrt(high))
 
 
-def first(holds: Callable[[float], bool], start: float, most: float = 1e12) -> float:
-    """The smallest number from which on a rising condition holds: doubled until it does, then halved.
+def first(excess: Callable[[float], float], start: float, most: float = 1e12) -> float:
+    """The smallest number from which on a rising function is not negative: doubled until it is, then closed in upon.
 
-    >>> round(first(lambda x: x >= 5, 1.0), 6)
+    By interpolation that takes at most one step more than bisection (Oliveira & Takahashi, 2020); here about ten.
+
+    >>> round(first(lambda x: x**3 - 125, 1.0), 6)
     5.0
     """
-    if holds(0.0):
+    low, below, high = 0.0, excess(0.0), start
+    if below >= 0:
         return 0.0
-    low, high = 0.0, start
-    while not holds(high) and high < most:
-        low, high = high, 2 * high
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+    while not (above := excess(high)) >= 0:
+        if high >= most:
+            return high
+        low, below, high = high, above, 2 * high
+    width = radius = high - low
+    while high - low > 2 * CLOSE * width:
+        middle, falsi = (low + high) / 2, (low * above - high * below) / (above - below)
+        side = 1.0 if middle > falsi else -1.0
+        truncated = falsi + side * min(0.2 / width * (high - low) ** 2, abs(middle - falsi))
+        projected = middle - side * min(radius - (high - low) / 2, abs(truncated - middle))
+        value = excess(projected)
+        low, below, high, above = (low, below, projected, value) if value >= 0 else (projected, value, high, above)
+        radius /= 2
     return high
 
 
@@ -171,8 +181,7 @@ def distances(counts: Ints, chance: Floats, from_: Floats) -> tuple[Floats, Floa
     >>> [float(moment[0]) for moment in distances(np.array([1]), np.array([0.5]), np.array([0.25]))]  # .25 or .75
     [0.5, 0.0625, 0.0]
     """
-    below = np.floor(from_)
-    part = [_falling(counts, chance, below, order) for order in range(4)]
+    part = _falling(counts, chance, np.floor(from_))
     first_, second, third = part[1], part[2] + part[1], part[3] + 3 * part[2] + part[1]
     short = from_ * part[0] - first_
     cubed = from_**3 * part[0] - 3 * from_**2 * first_ + 3 * from_ * second - third
@@ -182,12 +191,13 @@ def distances(counts: Ints, chance: Floats, from_: Floats) -> tuple[Floats, Floa
     return mean, np.maximum(square - mean**2, 0.0), cube - 3 * mean * square + 2 * mean**3
 
 
-def _falling(counts: Ints, chance: Floats, below: Floats, order: int) -> Floats:
-    """E[X (X - 1) .. (X - order + 1)] over X <= below."""
+def _falling(counts: Ints, chance: Floats, below: Floats) -> Floats:
+    """E[X (X - 1) .. (X - k + 1)] over X <= below, (4, m) for k = 0 to 3."""
     from scipy.special import bdtr  # type: ignore[import-untyped]
 
+    order = np.arange(4)[:, None]
     left, most = counts - order, below - order
     share = bdtr(np.clip(most, 0, np.maximum(left, 0)), np.maximum(left, 1), chance)
-    share = np.where(most >= left, 1.0, share)  # also where one outcome is left
-    factor = np.prod([counts - step for step in range(order)], axis=0, dtype=np.float64) if order else 1.0
-    return np.where((most >= 0) & (left >= 0), factor * chance**order * share, 0.0)
+    share[most >= left] = 1.0  # also where one outcome is left
+    factor = np.cumprod(np.vstack([np.ones_like(chance), left[:3] * chance]), axis=0)
+    return np.where((most >= 0) & (left >= 0), factor * share, 0.0)
