@@ -200,7 +200,8 @@ def suite(tree: Path) -> list[str]:
 def pytest(tree: Path, tests: list[str], *before: str, timeout: float = 1200) -> tuple[int, str]:
     """Run tests in a tree until one fails: the exit status, and what was printed."""
     command = [sys.executable, *before, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
-    command += ["-p", "no:randomly", "--hypothesis-seed=0", "--override-ini", "filterwarnings=", "--tb=no", "-ra", *tests]
+    command += ["-p", "no:randomly", "--hypothesis-seed=0", "--override-ini", "filterwarnings=", "--tb=no", "-ra"]
+    command += tests
     environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "COVERAGE_CORE": "ctrace"}
     try:
@@ -316,9 +317,7 @@ def run(options: argparse.Namespace, mutants: list[Mutant]) -> None:
         if not known:
             writer.writerow(COLUMNS)
         tests = measured(options, pool)
-        waiting = [
-            pool.submit(outcome, mutant, tests.of(mutant)) for mutant in mutants if mutant.name not in known
-        ]
+        waiting = [pool.submit(outcome, mutant, tests.of(mutant)) for mutant in mutants if mutant.name not in known]
         for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
             mutant, ending, note = future.result()
             if ending == "survived":
