@@ -476,6 +476,17 @@ def test_progress_is_silent_where_there_is_no_terminal(capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_a_bootstrap_interval_that_misses_what_is_known_has_a_note():
+    """Calibrated classes: the limit of every error is 0. Seeds 0 to 9; no interval above 0 goes without a note."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.full(4, 0.4), 300)
+        y = (p.cumsum(axis=1) < rng.random(300)[:, None]).sum(axis=1)
+        for metric in (cal.ECE, cal.SCE, cal.MCE):
+            result = metric(y, p, interval=cal.Bootstrap(60, seed=0))
+            assert result.notes or result.interval.low == 0
+
+
 def test_an_error_that_is_mostly_noise_says_so():
     noisy = cal.ECE(calibrated(300), interval=cal.Bootstrap(100, seed=0))
     assert any("noise" in note for note in noisy.notes)
