@@ -487,6 +487,12 @@ def test_a_bootstrap_interval_that_misses_what_is_known_has_a_note():
             assert result.notes or result.interval.low == 0
 
 
+def test_a_bootstrap_without_an_interval_says_so():
+    result = cal.SLOPE([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], interval=cal.Bootstrap(20))
+    assert np.isnan(result.interval.low)
+    assert result.notes[-1] == "no interval: the value, or that of the resamples, is not finite"
+
+
 def test_an_error_that_is_mostly_noise_says_so():
     noisy = cal.ECE(calibrated(300), interval=cal.Bootstrap(100, seed=0))
     assert any("noise" in note for note in noisy.notes)

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.confidence import target_of
 from calibrant.inference.draws import BLOCK, RowDraws, Work, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, RowsInCells, exact
 from calibrant.inference.pivots import pivot
@@ -28,6 +29,7 @@ NOISE = (
 )
 UNSHOWN = "bootstrap intervals of this metric are not known to cover: compare it with its noise floor"
 ALONE = "no interval: a single row cannot be resampled"
+NOWHERE = "no interval: the value, or that of the resamples, is not finite"
 POINT = (
     "the bootstrap interval is a single point and does not cover: resamples show no error beyond noise, or all agree"
 )
@@ -98,15 +100,17 @@ class Bootstrap:
         if self.kind == "bca":
             without = left_out(exact(pivoted.metric, predictions), len(predictions), self._clusters(predictions))
         intervals: list[Interval] = []
+        target = target_of(metric)
         for drawn, estimate, shift, jackknife in zip(replicates.T, estimates, shifts, without.T, strict=True):
             ends = KINDS[self.kind](drawn + shift, estimate, self.level, jackknife)
             known = metric.part_facts if intervals else facts  # the metric first, then its questions
             low, high = np.clip(pivoted.back(np.array(ends)), known.low, known.high)  # nan stays nan
-            intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n))
+            intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n, target))
         plug_in = facts.tends_to is None and facts.sides == 1 and facts.lower_is_better
         noisy = bool(plug_in) and is_noisy(replicates[:, 0], result.value)
         unshown = bool(plug_in) and facts.order is None and not noisy
-        reasons = {NOISE: noisy, UNSHOWN: unshown, POINT: intervals[0].low == intervals[0].high}
+        low, high = intervals[0].low, intervals[0].high
+        reasons = {NOISE: noisy, UNSHOWN: unshown, POINT: low == high, NOWHERE: bool(np.isnan(low) or np.isnan(high))}
         notes = (*result.notes, *(reason for reason, holds in reasons.items() if holds))
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
