@@ -334,8 +334,9 @@ def _interval_to_dict(interval: Interval) -> dict[str, Any]:
 
 def _interval_from_dict(document: dict[str, Any]) -> Interval:
     ends = (int, float, str)
-    known = {"low": ends, "high": ends, "level": float, "kind": str, "engine": str, "n": int}
-    require_keys(document, known, ("target",))
+    require_keys(
+        document, {"low": ends, "high": ends, "level": float, "kind": str, "engine": str, "n": int}, ("target",)
+    )
     if not isinstance(document.get("target", ""), str):
         raise ValueError(f"an interval of {document['target']!r}")
     interval = Interval(

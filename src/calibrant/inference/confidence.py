@@ -172,7 +172,7 @@ def _sharing(
 def _freedom(view: View, rows: Ints, owner: Ints | None) -> float:
     """The degrees of freedom of a variance over rows or owners of unequal weight (Satterthwaite)."""
     weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
-    return freedom_of(weight if owner is None else np.bincount(owner[rows], weight))
+    return freedom_of(weight if owner is None else np.bincount(owner[rows], weight).astype(np.float64))
 
 
 def freedom_of(weight: Floats) -> float:
