@@ -353,6 +353,7 @@ def test_intervals_are_those_that_cover_unless_a_bootstrap_is_asked_for(command,
     out = command(*asked).out
     assert f"{known.low:.4f} to {known.high:.4f}" in out
     assert "note: no interval is known to cover for this metric: compare it with its noise floor (mce)" in out
+    assert "note: intervals are of the metric's own limit with these bins" in out
     drawn = cal.ECE(read(tmp_path / "rows.npz"), interval=cal.Bootstrap(50, seed=0)).interval
     for spelled in ("bootstrap=50", "50"):
         assert f"{drawn.low:.4f} to {drawn.high:.4f}" in command(*asked, spelled).out

@@ -285,7 +285,7 @@ def test_a_difference_from_an_infinite_loss_is_not_written_as_a_number(command, 
     ended = command("compare", tmp_path / "seldom.csv", tmp_path / "never.csv", "-m", "log_loss", "-n", "20")
     assert "nan" not in ended.out
     assert ended.out.count("–") == 2
-    assert "no difference: second is infinite" in ended.out
+    assert "first is better: second is infinite" in ended.out
 
 
 @pytest.mark.parametrize("example", examples("compare"))

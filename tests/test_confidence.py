@@ -78,6 +78,7 @@ def test_without_skewness_it_is_student_and_with_it_the_longer_end_is_on_the_ske
         (cal.ECE_SWEEP, rows(150), "fewer than 200 rows choose"),
         (cal.ECE_DEBIASED, rows(140), "fewer than 10 rows each"),
         (cal.ECE, ([1], [0.9]), "fewer than 2 rows"),
+        (cal.RMSCE, ([1] * 30, [0.99] * 30), "one outcome was seen fewer than 2 times"),
     ],
     ids=lambda part: getattr(part, "name", ""),
 )
@@ -85,6 +86,24 @@ def test_where_nothing_covers_there_is_no_interval_but_a_reason(metric, data, re
     result = metric(*data, interval=cal.Confidence())
     assert result.interval is None
     assert reason in result.notes[-1]
+
+
+@pytest.mark.parametrize("forecast", [0.99, 0.999999, 1.0])
+def test_what_was_never_seen_may_still_happen(forecast):
+    """Thirty forecasts that all came true: a true frequency of .92 shows that in 8 % of samples."""
+    between = cal.ECE([1] * 30, [forecast] * 30, interval=cal.Confidence()).interval
+    assert between.low == 0
+    assert between.high == pytest.approx(1 - 0.05 ** (1 / 30), rel=0.1)  # Student's quantile is farther out
+    opposite = cal.ECE([0] * 30, [1 - forecast] * 30, interval=cal.Confidence()).interval
+    assert opposite.high == pytest.approx(between.high)
+
+
+def test_an_interval_says_what_it_is_an_interval_of():
+    result = cal.ECE(*rows(), interval=cal.Confidence())
+    assert result.interval.target == "the metric's own limit with these bins"
+    assert cal.Result.from_json(result.to_json()).interval == result.interval
+    assert cal.BRIER(*rows(), interval=cal.Confidence()).interval.target == "the metric's own limit"
+    assert cal.ECE(*rows(), interval=cal.Bootstrap(20)).interval.target == result.interval.target
 
 
 def test_groups_are_one_row_each_for_means_and_bins_alike():

@@ -189,6 +189,31 @@ def test_calibrated_forecasts_are_rejected_as_often_as_the_level_says(statistic)
 
 
 @pytest.mark.parametrize("statistic", [ks, kuiper])
+def test_a_weighted_row_is_one_row_in_the_p_value(statistic):
+    """200 samples of 200, weights 1 to 5, seed 4, level 5 %: at most 22 rejections, one false alarm in 10,000.
+
+    As repeated rows, almost half of them would be rejected."""
+    rng = np.random.default_rng(4)
+    metric = CumulativeError(statistic=statistic)
+    rejected = 0
+    for _ in range(200):
+        p, weight = rng.random(200), rng.integers(1, 6, 200)
+        rejected += metric((rng.random(200) < p).astype(int), p, sample_weight=weight).details["p_value"] <= 0.05
+    assert rejected <= 22
+
+
+def test_weighted_rows_are_redrawn_as_rows():
+    """100 samples of 100, weights 1 to 5, seed 6, level 5 %: at most 15 rejections, one false alarm in 20,000."""
+    rng = np.random.default_rng(6)
+    rejected = 0
+    for _ in range(100):
+        p, weight = rng.random(100), rng.integers(1, 6, 100)
+        predictions = cal.Predictions.from_probs((rng.random(100) < p).astype(int), p, sample_weight=weight)
+        rejected += cal.consistency(cal.ECCE_MAD, predictions, n=59).p_value <= 0.05
+    assert rejected <= 15
+
+
+@pytest.mark.parametrize("statistic", [ks, kuiper])
 def test_overconfident_forecasts_are_rejected(statistic):
     """40 samples of 1000 whose true rate is p^1.5, seed 5: the power is above 0.99."""
     rng = np.random.default_rng(5)

@@ -367,6 +367,28 @@ def test_the_direction_of_a_metric_says_which_model_is_worse():
     opposite = cal.compare(cal.MCS, low, high, n=100)
     assert opposite.p_value < 0.001
     assert opposite.worse is None  # as far off, on the other side
+    assert opposite.verdict() == "different, but neither is clearly better"
+
+
+def test_a_worse_model_is_a_different_one():
+    p = cal.Predictions.from_probs([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.8])
+    comparison = dataclasses.replace(cal.compare(cal.MCS, p, p, n=50), worse_by=0.1, worse_p_value=0.001)
+    assert [dataclasses.replace(comparison, p_value=of).worse for of in (0.04, 0.3)] == [True, None]
+    corrected = dataclasses.replace(comparison, p_value=0.04, adjusted_p_value=0.08, adjusted_worse_p_value=0.002)
+    assert (corrected.worse, corrected.verdict()) == (None, "no clear difference")
+
+
+def test_models_are_called_unequal_only_where_the_interval_says_so():
+    p = cal.Predictions.from_probs([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.8])
+    comparison = cal.compare(cal.MCS, p, p, n=50, margin=0.1)
+
+    def words(low: float, high: float) -> str:
+        interval = dataclasses.replace(comparison.interval, low=low, high=high)
+        return dataclasses.replace(comparison, interval=interval).verdict().removeprefix("no clear difference, ")
+
+    assert words(-0.09, 0.05) == "equivalent within 0.1"
+    assert words(-0.3, 0.4) == words(0.05, 0.4) == "not shown to be equivalent within 0.1"
+    assert words(0.1, 0.4) == words(-0.4, -0.2) == "not equivalent within 0.1"
 
 
 def test_infinite_losses_have_no_difference_and_say_so():
@@ -374,7 +396,7 @@ def test_infinite_losses_have_no_difference_and_say_so():
     finite, infinite = (cal.Predictions.from_probs(y, [p, 0.2, 0.6, 0.7]) for p in (0.9, 0.0))
     both, first = (cal.compare(cal.LOG_LOSS, infinite, other, n=20) for other in (infinite, finite))
     assert (both.worse, both.verdict()) == (None, "no difference: first and second are infinite")
-    assert (first.worse, first.verdict()) == (True, "no difference: first is infinite")
+    assert (first.worse, first.verdict()) == (True, "second is better: first is infinite")
     assert all(np.isnan([pair.difference, pair.p_value, pair.interval.low]).all() for pair in (both, first))
 
 
@@ -452,6 +474,23 @@ def test_sensitivity_knows_what_can_be_varied():
 def test_progress_is_silent_where_there_is_no_terminal(capfd):
     cal.Bootstrap(40, seed=0).replicates(cal.FULL_ECE, classes(500))
     assert capfd.readouterr().err == ""
+
+
+def test_a_bootstrap_interval_that_misses_what_is_known_has_a_note():
+    """Calibrated classes: the limit of every error is 0. Seeds 0 to 9; no interval above 0 goes without a note."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.full(4, 0.4), 300)
+        y = (p.cumsum(axis=1) < rng.random(300)[:, None]).sum(axis=1)
+        for metric in (cal.ECE, cal.SCE, cal.MCE):
+            result = metric(y, p, interval=cal.Bootstrap(60, seed=0))
+            assert result.notes or result.interval.low == 0
+
+
+def test_a_bootstrap_without_an_interval_says_so():
+    result = cal.SLOPE([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], interval=cal.Bootstrap(20))
+    assert np.isnan(result.interval.low)
+    assert result.notes[-1] == "no interval: the value, or that of the resamples, is not finite"
 
 
 def test_an_error_that_is_mostly_noise_says_so():

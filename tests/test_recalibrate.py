@@ -307,6 +307,13 @@ def test_folds_that_cannot_be_are_refused(folds):
 # ---- leaks -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_identity_flatters_nothing():
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.7, 0.9, 0.4, 0.6])
+    same = cal.recalibrate.Identity("probabilities").fit(p, y).predict_proba(p)
+    assert not leaks.is_marked(same)
+    assert cal.ECE(y, same).notes == cal.ECE(y, p).notes
+
+
 def test_measuring_the_fitting_rows_is_warned_of():
     x, labels = drawn()
     recalibrator = cal.TemperatureScaling().fit(x, labels)

@@ -271,6 +271,35 @@ def test_neighbouring_numbers_of_bins_are_compared_with_their_spread(power, stab
     assert section.paragraphs[0].endswith("state the number of bins beside ECE.") == (not stable)
 
 
+def test_mean_scores_on_the_page_have_the_intervals_of_the_command():
+    rng = np.random.default_rng(4)
+    weighted, patients = rng.uniform(0.5, 2, 300), rng.integers(0, 60, 300)
+    p = rng.dirichlet(np.ones(3), 300)
+    y = (p.cumsum(axis=1) < rng.random(300)[:, None]).sum(axis=1)
+    predictions = Predictions.from_probs(y, p, sample_weight=weighted, patient=patients)
+    for groups in (None, "patient"):
+        for metric in (cal.LOG_LOSS, cal.BRIER, cal.ACCURACY):
+            page = Subject(predictions, "m", groups=groups).score(metric).interval
+            command = metric(predictions, interval=cal.Confidence(groups=groups)).interval
+            assert (page.low, page.high) == pytest.approx((command.low, command.high), abs=1e-12)
+    assert Subject(Predictions.from_probs([1] * 30, [0.9] * 30), "m").score(cal.BRIER).interval is None
+
+
+def test_the_page_has_one_test_behind_its_verdict_and_its_recommendation():
+    """With redraws of its own the choice could keep what the verdict calls miscalibrated, for a reason that is none."""
+    subject = Subject(drawn(300, power=1.5), "m")
+    assert subject.choice.test is subject.test
+
+
+def test_a_gain_below_nothing_is_a_loss():
+    choice = Subject(classes(600, sharp=3.0), "m").choice
+    between = dataclasses.replace(choice.gain.interval, low=-0.03, high=-0.01)
+    worse = dataclasses.replace(choice, gain=dataclasses.replace(choice.gain, value=-0.02, interval=between))
+    assert "the log loss rises by 0.0200 (90% interval of the gain -0.0300 to -0.0100)" in gain(worse)[0]
+    assert gain(worse)[0].endswith("The whole interval is below 0: on new data the log loss rises.")
+    assert "Choosing so raises it by 0.0200 on rows left out of the choice" in worse.verdict
+
+
 def test_a_gain_of_nothing_has_no_sign():
     choice = Subject(classes(600, sharp=3.0), "m").choice
     none = dataclasses.replace(choice.gain, value=-0.00001)

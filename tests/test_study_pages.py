@@ -1,5 +1,6 @@
 """Pages of studies: the rules about kinds of networks by hand, and a page that finds what its study has."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ try:
     import cifar10_study
     import network_claims
     import recalibration_claims
+    import recalibration_study
     from study_records import BASE, Records, is_retrained
 finally:
     sys.path.pop(0)
@@ -26,6 +28,18 @@ finally:
 
 def records(values, **others):
     return Records({key: np.array(each) for key, each in values.items()}, **others)
+
+
+def test_rankings_with_infinite_losses_are_compared():
+    losses = np.array([0.5, np.inf, 0.7, np.inf])
+    assert recalibration_study.kendall(losses, losses) == pytest.approx(5 / 6)  # two infinite losses tie
+    assert recalibration_study.kendall(losses, np.array([0.5, 1.0, 0.7, 2.0])) == pytest.approx(5 / 6)
+
+
+@pytest.mark.parametrize("page", ["recalibration", "choosing", "bands", "inference", "simulation", "watch", "bracket"])
+def test_a_study_of_numbers_prints_nothing_that_is_none(page):
+    text = (Path(__file__).parents[1] / "docs" / f"{page}_study.md").read_text()
+    assert re.findall(r"(?i)\bnan\b", text) == []
 
 
 def test_a_transformer_below_zero_is_under_confident():

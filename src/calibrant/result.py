@@ -42,6 +42,8 @@ class Interval:
     kind: str
     engine: str
     n: int
+    target: str = ""
+    """What it is an interval of, in words."""
 
     def __str__(self) -> str:
         return f"[{self.low:.4f}, {self.high:.4f}] at {100 * self.level:g}%"
@@ -326,12 +328,17 @@ def _named(metric: Metric, name: str) -> Metric:
 
 
 def _interval_to_dict(interval: Interval) -> dict[str, Any]:
-    return {name: number(value) if isinstance(value, float) else value for name, value in vars(interval).items()}
+    plain = {name: number(value) if isinstance(value, float) else value for name, value in vars(interval).items()}
+    return {name: value for name, value in plain.items() if name != "target" or value}
 
 
 def _interval_from_dict(document: dict[str, Any]) -> Interval:
     ends = (int, float, str)
-    require_keys(document, {"low": ends, "high": ends, "level": float, "kind": str, "engine": str, "n": int})
+    require_keys(
+        document, {"low": ends, "high": ends, "level": float, "kind": str, "engine": str, "n": int}, ("target",)
+    )
+    if not isinstance(document.get("target", ""), str):
+        raise ValueError(f"an interval of {document['target']!r}")
     interval = Interval(
         **{**document, "low": float(_decoded(document["low"])), "high": float(_decoded(document["high"]))}
     )

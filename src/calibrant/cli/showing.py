@@ -32,7 +32,7 @@ def show(
         click.echo(_text(table, title))
         if parts:
             click.echo(_parts(table))
-        click.echo(_correction(table), nl=False)
+        click.echo(_correction(table) + _targets(table), nl=False)
         for note, names in _notes(table).items():
             click.echo(f"note: {inert(note, 200)} ({inert(', '.join(names), 80)})")
 
@@ -103,6 +103,13 @@ def _correction(table: Table) -> str:
         return ""
     more = "" if tests <= LEVEL * (redraws + 1) else f"; to see any below {LEVEL:g}, use --null {tests / LEVEL:.0f}"
     return f"note: p-values are corrected for their number, {tests:.0f} (Holm){more}\n"
+
+
+def _targets(table: Table) -> str:
+    """What the intervals are intervals of."""
+    every = (result.interval for results in table.results.values() for result in results.values())
+    targets = dict.fromkeys(interval.target for interval in every if interval is not None and interval.target)
+    return f"note: intervals are of {' or '.join(targets)}\n" if targets else ""
 
 
 def _notes(table: Table) -> dict[str, list[str]]:

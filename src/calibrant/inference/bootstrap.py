@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.checks import whole
 from calibrant.exceptions import CalibrationInputError
+from calibrant.inference.confidence import target_of
 from calibrant.inference.draws import BLOCK, RowDraws, Work, check_level, check_seed, clusters, replicate
 from calibrant.inference.engines import Cells, Engine, RowsInCells, exact
 from calibrant.inference.pivots import pivot
@@ -23,16 +24,18 @@ JACKKNIFE_BLOCKS = 100
 """Blocks of rows that are left out in turn for the acceleration of BCa intervals."""
 
 NOISE = (
-    "about half of this error or more is noise, and no bootstrap interval covers well there: "
-    "see ECE_DEBIASED for its size, and consistency for a test"
+    "noise is a large part of this error, so its bootstrap interval may not cover: "
+    "prefer Confidence() for an interval, and consistency for a test"
 )
+UNSHOWN = "bootstrap intervals of this metric are not known to cover: compare it with its noise floor"
 ALONE = "no interval: a single row cannot be resampled"
+NOWHERE = "no interval: the value, or that of the resamples, is not finite"
 POINT = (
     "the bootstrap interval is a single point and does not cover: resamples show no error beyond noise, or all agree"
 )
-NOISE_RATIO = 0.2
+NOISE_RATIO = 0.05
 """Resampling doubles the noise of an error: with true error t and noise f the estimate is about sqrt(t^2 + f^2) and
-its replicates sqrt(t^2 + 2 f^2), a ratio of 1.22 where t = f."""
+its replicates sqrt(t^2 + 2 f^2), a ratio of 1.05 where f is a third of t."""
 
 _NORMAL = NormalDist()
 
@@ -46,8 +49,9 @@ class Bootstrap:
     are resampled as a whole (answers to one prompt, pictures of one patient). `engine` is "exact" (rows
     reweighted; what resampled rows would give) or "cells" (multinomial over bin and outcome; approximate).
 
-    Results depend on `seed`, not on `n_jobs`. Intervals of plug-in errors that are mostly noise do not cover, nor do
-    those of a single point: a note says so. `Confidence` is the interval that covers.
+    Results depend on `seed`, not on `n_jobs`. Intervals of plug-in errors that are noise for a good part do not cover,
+    nor do those of a single point, and of some metrics nobody knows: a note says so. `Confidence` is the interval that
+    covers.
 
     References: Efron & Tibshirani (1993), chapters 13-14; Davison & Hinkley (1997), section 5.2.
 
@@ -96,14 +100,17 @@ class Bootstrap:
         if self.kind == "bca":
             without = left_out(exact(pivoted.metric, predictions), len(predictions), self._clusters(predictions))
         intervals: list[Interval] = []
+        target = target_of(metric)
         for drawn, estimate, shift, jackknife in zip(replicates.T, estimates, shifts, without.T, strict=True):
             ends = KINDS[self.kind](drawn + shift, estimate, self.level, jackknife)
             known = metric.part_facts if intervals else facts  # the metric first, then its questions
             low, high = np.clip(pivoted.back(np.array(ends)), known.low, known.high)  # nan stays nan
-            intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n))
+            intervals.append(Interval(float(low), float(high), self.level, self.kind, self.engine, self.n, target))
         plug_in = facts.tends_to is None and facts.sides == 1 and facts.lower_is_better
-        noisy = bool(plug_in) and mostly_noise(replicates[:, 0], result.value)
-        reasons = {NOISE: noisy, POINT: intervals[0].low == intervals[0].high}
+        noisy = bool(plug_in) and is_noisy(replicates[:, 0], result.value)
+        unshown = bool(plug_in) and facts.order is None and not noisy
+        low, high = intervals[0].low, intervals[0].high
+        reasons = {NOISE: noisy, UNSHOWN: unshown, POINT: low == high, NOWHERE: bool(np.isnan(low) or np.isnan(high))}
         notes = (*result.notes, *(reason for reason, holds in reasons.items() if holds))
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
@@ -191,10 +198,10 @@ def bca(replicates: Floats, estimate: float, level: float, without: Floats | Non
 KINDS = {"basic": basic, "percentile": percentile, "bca": bca}
 
 
-def mostly_noise(replicates: Floats, estimate: float) -> bool:
-    """Whether resampling raises an error so much that about half of it or more must be noise.
+def is_noisy(replicates: Floats, estimate: float) -> bool:
+    """Whether resampling raises an error so much that its noise is more than a third of the true error.
 
-    >>> mostly_noise(np.array([0.14, 0.15]), 0.1), mostly_noise(np.array([0.11, 0.1]), 0.1)
+    >>> is_noisy(np.array([0.12, 0.11]), 0.1), is_noisy(np.array([0.11, 0.09]), 0.1)
     (True, False)
     """
     finite = replicates[np.isfinite(replicates)]

@@ -65,14 +65,19 @@ class Comparison:
     def worse(self) -> bool | None:
         """Whether a is worse than b; None where the difference may be noise, or does not exist.
 
-        The one rule behind words, tables and exit statuses: `worse_p_value`, after Holm's correction where several
-        comparisons stand together, is at most 0.05; or one of two losses is infinite and the other is not.
+        The one rule behind words, tables and exit statuses: `p_value` and `worse_p_value`, after Holm's correction
+        where several comparisons stand together, are at most 0.05; or one of two losses is infinite and the other is
+        not.
         """
         infinite = math.isinf(self.a.value), math.isinf(self.b.value)
         if infinite[0] != infinite[1]:
             return infinite[0]
         p = self.worse_p_value if self.adjusted_worse_p_value is None else self.adjusted_worse_p_value
-        return self.worse_by > 0 if p <= LEVEL else None
+        return self.worse_by > 0 if self._differ and p <= LEVEL else None
+
+    @property
+    def _differ(self) -> bool:
+        return (self.p_value if self.adjusted_p_value is None else self.adjusted_p_value) <= LEVEL
 
     def verdict(self, first: str = "first", second: str = "second") -> str:
         """Which of the two is better, in words.
@@ -83,13 +88,21 @@ class Comparison:
         'no clear difference'
         """
         infinite = [name for name, result in ((first, self.a), (second, self.b)) if math.isinf(result.value)]
+        if len(infinite) == 2:
+            return f"no difference: {first} and {second} are infinite"
+        if self.worse is not None:
+            words = f"{second if self.worse else first} is better"
+        else:
+            words = "different, but neither is clearly better" if self._differ else "no clear difference"
         if infinite:
-            return f"no difference: {' and '.join(infinite)} {'is' if len(infinite) == 1 else 'are'} infinite"
-        better = None if self.worse is None else f"{second if self.worse else first} is better"
-        if self.margin is None:
-            return better or "no clear difference"
-        same = f"{'' if self.equivalent else 'not '}equivalent within {self.margin:g}"
-        return f"{better}, {same}" if better else same
+            return f"{words}: {infinite[0]} is infinite"
+        return words if self.margin is None else f"{words}, {self._sameness(self.margin)}"
+
+    def _sameness(self, margin: float) -> str:
+        outside = self.interval.low >= margin or self.interval.high <= -margin
+        if outside or self.equivalent:
+            return f"{'not ' if outside else ''}equivalent within {margin:g}"
+        return f"not shown to be equivalent within {margin:g}"
 
     @property
     def equivalent(self) -> bool | None:

@@ -28,7 +28,7 @@ from calibrant.summaries import Summary
 from calibrant.views import View
 
 FEWEST = 2
-"""Where fewer rows than this had the rarer outcome, means of scores and statistics have no interval."""
+"""Where fewer rows than this had the rarer outcome, means of scores, statistics and squared gaps have no interval."""
 THINNEST = 10
 """Squared gaps of bins with fewer rows on average have no interval."""
 MOST_PARTS = 50
@@ -39,6 +39,7 @@ FEW_TO_CHOOSE = 200
 """Fewer rows than this choose the number of bins too freely for an interval of these bins."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
 """What is said of all other metrics."""
+RARE = f"no interval: one outcome was seen fewer than {FEWEST} times"
 SOFT = "no interval is known to cover under soft labels"
 INFINITE = "no interval: the value is not finite"
 
@@ -58,8 +59,8 @@ class Confidence:
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> result = cal.ECE(rng.random(500) < p**1.5, p, interval=cal.Confidence())
-    >>> print(result.interval)
-    [0.0514, 0.1323] at 90%
+    >>> print(result.interval, "of", result.interval.target)
+    [0.0514, 0.1323] at 90% of the metric's own limit with these bins
     """
 
     level: float = 0.9
@@ -88,7 +89,7 @@ class Confidence:
         reasons = [pair for pair in ends[:1] if isinstance(pair, str)]
         if reasons:
             return dataclasses.replace(result, notes=(*result.notes, *reasons))
-        intervals = tuple(self._interval(pair) for pair in ends)
+        intervals = tuple(self._interval(pair, target_of(metric)) for pair in ends)
         parts = intervals[1:] if len(intervals) == 1 + len(result.values) else ()
         return dataclasses.replace(result, interval=intervals[0], intervals=parts)
 
@@ -97,9 +98,19 @@ class Confidence:
             return pair
         return max(min(pair[0], value), known.low), min(max(pair[1], value), known.high)
 
-    def _interval(self, pair: Ends) -> Interval:
+    def _interval(self, pair: Ends, target: str) -> Interval:
         low, high = (np.nan, np.nan) if isinstance(pair, str) else pair
-        return Interval(float(low), float(high), self.level, "confidence", "closed form", 0)
+        return Interval(float(low), float(high), self.level, "confidence", "closed form", 0, target)
+
+
+def target_of(metric: Metric) -> str:
+    """What intervals of a metric are intervals of.
+
+    >>> import calibrant as cal
+    >>> target_of(cal.BRIER)
+    "the metric's own limit"
+    """
+    return f"the metric's own limit{' with these bins' if isinstance(metric, OfBins) else ''}"
 
 
 Ends = tuple[float, float] | str
@@ -161,7 +172,16 @@ def _sharing(
 def _freedom(view: View, rows: Ints, owner: Ints | None) -> float:
     """The degrees of freedom of a variance over rows or owners of unequal weight (Satterthwaite)."""
     weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]
-    squares = np.square(weight if owner is None else np.bincount(owner[rows], weight))
+    return freedom_of(weight if owner is None else np.bincount(owner[rows], weight).astype(np.float64))
+
+
+def freedom_of(weight: Floats) -> float:
+    """The degrees of freedom of a variance over what has these weights.
+
+    >>> freedom_of(np.ones(10)), freedom_of(np.array([1., 1., 0.]))
+    (9.0, 1.0)
+    """
+    squares = np.square(weight)
     return float(squares.sum() ** 2 / max(float(np.square(squares).sum()), 1e-300)) - 1
 
 
@@ -193,6 +213,8 @@ def _ends(sums: GapSum, sharing: Sharing | None, first: int, squared: bool, quan
         return f"no interval of fewer than {FEWEST} rows"
     if squared and sums.n < THINNEST * len(sums.size):
         return f"no interval: bins have fewer than {THINNEST} rows each"
+    if squared and round(sums.rarer) < FEWEST:
+        return RARE
     if sharing is not None:
         sums = sharing.applied(sums, first)
     return sums.squared_interval(quantile) if squared else sums.interval(quantile)
@@ -237,11 +259,11 @@ def _combined(view: View, moves: list[Moves], weights: Floats | None, owner: Int
 def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, question: int, level: float) -> Ends:
     """The ends for one question, on the scale that its statistic declares."""
     value, influence, rows = move
-    rare = _rarer(view, question, rows)
-    if len(rows) <= FEWEST or rare < FEWEST:
-        return f"no interval: one outcome was seen fewer than {FEWEST} times"
-    if not np.isfinite(value):
-        return INFINITE
+    happened = often_happened(view, question, rows)
+    rare = min(happened, len(rows) - happened)
+    reason = why_no_mean(value, len(rows), rare)
+    if reason:
+        return reason
     sums = np.bincount(np.unique(owner[rows], return_inverse=True)[1].ravel(), influence).astype(np.float64)
     facts, freedom = metric.part_facts, _freedom(view, rows, owner)
     if facts.influence is None:
@@ -253,12 +275,22 @@ def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, quest
     return back(low), back(high)
 
 
-def _rarer(view: View, question: int, rows: Ints) -> int:
-    """How often the rarer outcome was seen: the event or not, of a distribution its likeliest coordinate or another."""
+def why_no_mean(value: float, n: int, rare: int) -> str:
+    """Why a mean over n rows has no interval, the rarer outcome being seen so often; empty where it has one.
+
+    >>> why_no_mean(0.2, 30, 1)
+    'no interval: one outcome was seen fewer than 2 times'
+    """
+    if n <= FEWEST or rare < FEWEST:
+        return RARE
+    return "" if np.isfinite(value) else INFINITE
+
+
+def often_happened(view: View, question: int, rows: Ints) -> int:
+    """How often the event happened, or of a distribution its likeliest coordinate."""
     truth = view.truth_of(question, rows)
     likeliest = view.outputs[rows, question % view.v].argmax(axis=1)
-    happened = np.take_along_axis(truth, likeliest[:, None], axis=1)[:, 0] > 0
-    return int(min(happened.sum(), len(rows) - happened.sum()))
+    return int(np.count_nonzero(np.take_along_axis(truth, likeliest[:, None], axis=1)[:, 0] > 0))
 
 
 def _mean(metric: Asking[Summary], view: View) -> Iterator[Moves]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -85,11 +86,12 @@ class GapSum:
         """Where the sum of the true gaps may lie; z is the quantile of the level, on the scale of standard deviations.
 
         The upper end is sought along gaps that are the same number of standard errors in every bin, the shape that adds
-        least to T by chance; the lower end along the gaps that exceed two standard errors, less these.
+        least to T by chance; the lower end along the gaps that exceed two standard errors, less these. What never
+        happened may still happen: where one outcome was not seen, the upper end allows for its largest chance.
         """
         sides = np.where(self.gap >= 0, 1.0, -1.0)
         errors = np.sqrt(self.spread / self.size)
-        high = self._reached(sides * np.maximum(errors, 1e-9), -z)
+        high = max(self._reached(sides * np.maximum(errors, 1e-9), -z), self._unseen(z))
         if self.value <= self._quantile(np.zeros_like(self.gap), z):
             return 0.0, high
         clear = sides * np.maximum(np.abs(self.gap) - SOFTENED * errors, 0.0)
@@ -97,6 +99,10 @@ class GapSum:
         if self.rarer < FEW:
             low = min(low, self._shape_free(z))
         return low, high
+
+    def _unseen(self, z: float) -> float:
+        """The largest chance, by the level of z, of an outcome that was not seen in n rows; 0 where both were seen."""
+        return 0.0 if self.rarer >= 0.5 else 1 - NormalDist().cdf(-z) ** (1 / self.n)
 
     def _shape_free(self, z: float) -> float:
         """What is left of T without all that chance may have added, whatever the gaps are."""

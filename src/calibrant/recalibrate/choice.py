@@ -132,12 +132,8 @@ class Choice:
     def _gained(self) -> str:
         if self.gain is None:
             return ""
-        low, high = (round(end, 4) + 0.0 for end in (self.gain.interval.low, self.gain.interval.high))
-        doubt = "" if low > 0 else " The interval holds 0: on new data the gain may be none."
-        return (
-            f" Choosing so lowers it by {self.gain.value:.4f} on rows left out of the choice "
-            f"({100 * self.gain.interval.level:g}% interval {low:.4f} to {high:.4f}).{doubt}"
-        )
+        by = self.gain.by(" on rows left out of the choice")
+        return f" Choosing so {'raises' if self.gain.is_loss else 'lowers'} it by {by}. {self.gain.doubt}".rstrip()
 
     @property
     def _left_out(self) -> str:
@@ -172,15 +168,17 @@ def choose(
     seed: int = 0,
     groups: str | None = None,
     intervals: bool = True,
+    test: CalibrationTest | None = None,
 ) -> Choice:
     """Do these forecasts have to change, and which method then lowers the log loss most on rows it was not fitted on?
 
     The identity is a candidate. It is kept where `calibration_test` with 199 redraws does not reject at 5 %; so
-    calibrated forecasts are left alone in 95 % of samples. (Of classes the test asks whether the likeliest one is right
-    as often as it says.) Otherwise the plainest of the methods whose cross-fitted log loss is about the lowest is
-    chosen (`plainest`; methods are given in that order), and what that is worth is measured on rows that had no say in
-    the choice (`gain_of_choosing`). Some methods change which class is the likeliest: `answers_changed` counts rows.
-    Methods that give probability 0 to what happened are not compared: `infinite` counts those rows.
+    calibrated forecasts are left alone in 95 % of samples. A `test` that was made before takes its place. (Of classes
+    the test asks whether the likeliest one is right as often as it says, and whether each class is as frequent.)
+    Otherwise the plainest of the methods whose cross-fitted log loss is about the lowest is chosen (`plainest`; methods
+    are given in that order), and what that is worth is measured on rows that had no say in the choice
+    (`gain_of_choosing`). Some methods change which class is the likeliest: `answers_changed` counts rows. Methods that
+    give probability 0 to what happened are not compared: `infinite` counts those rows.
 
     Every method is cross-fitted on the same folds and measured by log loss, Brier score, ECE and, for classes, SCE,
     with the intervals of `Confidence` where those exist (`intervals=False` saves their time). Of independent labels
@@ -195,8 +193,9 @@ def choose(
     input = ModelScores.of(predictions).input
     column = None if groups is None else predictions.column(groups)
     fold = fold_of(Lesson.of(predictions, input=input), folds, seed, column)
-    rows, independent = linked(predictions, groups)
-    test = calibration_test(rows, REDRAWS, seed, independent)
+    if test is None:
+        rows, independent = linked(predictions, groups)
+        test = calibration_test(rows, REDRAWS, seed, independent)
     chosen = usual(predictions) if methods is None else dict(methods)
     forecasts, failures = {UNCHANGED: predictions}, {}
     for name, method in shown(chosen.items(), len(chosen), "methods"):
@@ -249,10 +248,35 @@ def plainest(losses: Floats, weight: Floats) -> int:
 
 @dataclass(frozen=True)
 class Gain:
-    """How much lower the log loss gets when the method that looks best is chosen."""
+    """How much lower the log loss gets when the method that looks best is chosen.
+
+    >>> gain = Gain(-0.01, Interval(-0.03, 0.01, 0.9, "corrected t", "folds", 5))
+    >>> print(gain.by(), "-", gain.doubt)
+    0.0100 (90% interval of the gain -0.0300 to 0.0100) - The interval holds 0: on new data the gain may be none.
+    """
 
     value: float
     interval: Interval
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the log loss rises instead."""
+        return round(self.value, 4) < 0
+
+    def by(self, where: str = "") -> str:
+        """By how much the log loss falls, or rises, and the interval."""
+        low, high = (round(end, 4) + 0.0 for end in (self.interval.low, self.interval.high))  # never -0.0000
+        of = " of the gain" if self.is_loss else ""
+        return f"{abs(self.value):.4f}{where} ({100 * self.interval.level:g}% interval{of} {low:.4f} to {high:.4f})"
+
+    @property
+    def doubt(self) -> str:
+        """What the interval leaves open; empty where new data gain."""
+        if round(self.interval.low, 4) > 0:
+            return ""
+        if self.interval.high < 0:
+            return "The whole interval is below 0: on new data the log loss rises."
+        return "The interval holds 0: on new data the gain may be none."
 
 
 def gain_of_choosing(

@@ -222,8 +222,8 @@ class Recalibrator(ABC):
         return as_scores(X, classes=self.classes_.tolist(), **known, **options)  # type: ignore[arg-type]
 
     def _marked(self, mapped: Array, scores: ModelScores) -> Any:
-        """What was made of the scores, marked where the map was fitted on these."""
-        if scores.digest == self._fitted_on:
+        """What was made of the scores, marked where the map was fitted on these and learnt from them."""
+        if self.learns and scores.digest == self._fitted_on:
             leaks.mark(mapped)
         return mapped
 

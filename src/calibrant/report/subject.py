@@ -17,11 +17,12 @@ from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.inference.confidence import Confidence
+from calibrant.inference.confidence import Confidence, freedom_of, often_happened, why_no_mean
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.draws import ROW, clusters
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Dependent, Resampling, by_blocks, concluded
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
+from calibrant.inference.skewness import skewed
 from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -39,7 +40,6 @@ from calibrant.recipes import (
     SLOPE,
     SMECE,
 )
-from calibrant.report.charts import Z
 from calibrant.report.question import Question
 from calibrant.result import Interval, Result
 from calibrant.specification.facts import facts_of
@@ -236,24 +236,32 @@ class Subject(Question):
         return cache(lambda metric: tried(lambda: self._score(metric)))
 
     def score(self, metric: MeanScore) -> Result | None:
-        """A mean score of the predictions with its normal interval, block by block; None where it is not defined."""
+        """A mean score of the predictions with its interval, block by block; None where it is not defined."""
         return self._scored(metric)
 
     def _score(self, metric: MeanScore) -> Result:
-        result = by_blocks(metric, self.predictions)
+        """The interval is that of `Confidence`; the interval of a mean holds under soft labels too."""
+        result, hard = by_blocks(metric, self.predictions), self.predictions.soft is None
         owner = clusters(*self.linked) if self.groups else None
         owner = np.arange(len(self.predictions)) if owner is None else owner
-        rests, size, start = np.zeros(int(owner.max()) + 1), 0.0, 0
+        moves, sizes = np.zeros((2, int(owner.max()) + 1))
+        happened, start = 0, 0
         for part in self.predictions.blocks(BLOCK):
-            view = metric.lens(part)
+            view, mine = metric.lens(part), owner[start : start + len(part)]
             weight = np.ones(len(part)) if view.weight is None else view.weight
             with np.errstate(invalid="ignore"):
-                rest = weight * (metric.score(view).mean(axis=1) - result.value)
-            rests += np.bincount(owner[start : start + len(part)], rest, len(rests))
-            size, start = size + float(weight.sum()), start + len(part)
-        reach = Z * np.sqrt(rests @ rests) / size
-        low, high = np.clip([result.value - reach, result.value + reach], metric.facts.low, metric.facts.high)
-        return dataclasses.replace(result, interval=Interval(float(low), float(high), 0.9, "normal", "exact", 0))
+                move = weight * (metric.score(view).mean(axis=1) - result.value)
+            moves += np.bincount(mine, move, len(moves))
+            sizes += np.bincount(mine, weight, len(sizes))
+            happened += often_happened(view, 0, np.arange(len(part)))
+            start += len(part)
+        rare = min(happened, start - happened) if hard and not self.together else start
+        reason = why_no_mean(result.value, start, rare)
+        if reason:
+            return dataclasses.replace(result, notes=(*result.notes, reason))
+        low, high = skewed(result.value, moves / sizes.sum(), 0.9, most=freedom_of(sizes))
+        low, high = np.clip([low, high], metric.facts.low, metric.facts.high)
+        return dataclasses.replace(result, interval=Interval(float(low), float(high), 0.9, "confidence", "blocks", 0))
 
     @cached_property
     def repaired_rows(self) -> Predictions:
@@ -270,7 +278,8 @@ class Subject(Question):
         methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)
-            return tried(lambda: choose(self.repaired_rows, methods, seed=self.seed, groups=self.groups))
+            options: dict[str, Any] = {"seed": self.seed, "groups": self.groups, "test": self.test}
+            return tried(lambda: choose(self.repaired_rows, methods, **options))
 
     @property
     def is_changed(self) -> bool:

@@ -121,8 +121,8 @@ def methods_section(subject: Subject, command: str) -> Section:
     ]
     paragraphs = (
         "Intervals of calibration errors are 90% intervals of their own limits with these bins, from the binomial "
-        "distribution of each bin's outcomes. Intervals of mean scores are normal, those of gaps Student's with a "
-        "correction for skewness, those of frequencies Wilson's. ECE uses 15 equal-width bins, closed on the right.",
+        "distribution of each bin's outcomes. Intervals of mean scores and gaps are Student's with a correction for "
+        "skewness, those of frequencies Wilson's. ECE uses 15 equal-width bins, closed on the right.",
         "A noise floor is the mean of the metric when labels are redrawn from the predictions. Its p-value is "
         "(1 + redraws that reach the observed value) / (1 + redraws), so it cannot be smaller than 1 / (1 + redraws).",
         "The verdict's p-value is that of the calibration test. It joins Cox, Spiegelhalter, Kolmogorov-Smirnov, "

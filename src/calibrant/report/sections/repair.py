@@ -84,12 +84,8 @@ def gain(choice: Choice) -> list[str]:
     """How sure the gain of the recommended method is, where there is an interval."""
     if choice.gain is None:
         return []
-    between = choice.gain.interval
-    ends = (choice.gain.value, between.low, between.high)
-    value, least, most = (round(end, 4) + 0.0 for end in ends)  # 0.0000, never -0.0000
-    doubt = "" if between.low > 0 else " On new data the gain may be none."
-    lower = f"the log loss falls by {value:.4f} (90% interval {least:.4f} to {most:.4f})"
-    return [f"On rows left out of the choice, {lower}.{doubt}"]
+    change = f"the log loss {'rises' if choice.gain.is_loss else 'falls'} by {choice.gain.by()}"
+    return [f"On rows left out of the choice, {change}. {choice.gain.doubt}".rstrip()]
 
 
 def _untried(subject: Subject) -> str:
