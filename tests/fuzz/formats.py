@@ -27,7 +27,10 @@ import calibrant as cal
 from calibrant.experiments.design.checking import check, text_of
 from calibrant.experiments.running import runner
 from calibrant.files import read
+from calibrant.files.finding import Finder
 from calibrant.files.reading import write
+from calibrant.scale.part_files import parts
+from calibrant.scale.row_batches import batches
 from calibrant.specification.documents import seal
 from fuzz import mutations
 from stored import TEXT, compact, finished_store, found
@@ -161,6 +164,10 @@ def by_arrow(content):
     return _event(table)
 
 
+def by_stream(content):
+    return _event(pa.ipc.open_file(io.BytesIO(content)).read_all().to_pydict())
+
+
 def by_yaml(content):
     document = yaml.safe_load(content.decode("utf-8-sig"))
     usual = ["accuracy", "log_loss", "brier", "ece", "sce", "ace", "tace"]  # as the page of studies says
@@ -228,6 +235,30 @@ def as_summary(content):
     return cal.ECE.replace(binning=cal.EqualWidth(4)).conclude(cal.Summary.from_bytes(content)).to_json()
 
 
+def as_state(content):
+    state = cal.scale.State.from_bytes(content)
+    return state.n, state.by, [[each.to_json() for each in row.values()] for row in state.table().results.values()]
+
+
+def scanned(path):
+    """What a scan finds, batch by batch: the state of all rows, and an exact value that takes two passes."""
+    found_there = cal.scale.scan(path, {"ece": cal.ECE, "adaptive": cal.ADAPTIVE_ECE})
+    return found_there.state.to_bytes(), found_there["adaptive"].to_json()
+
+
+def as_stream(content):
+    """Labels and forecasts of an Arrow file, as a scan gets them."""
+    path = FOLDER / "sample.arrow"
+    path.write_bytes(content)
+    return _rows_of_batches([columns for _, columns in batches(*parts(path))])
+
+
+def _rows_of_batches(every):
+    rows = [Finder(columns).predictions({}) for columns in every]
+    labels = np.concatenate([each.labels if each.labels is not None else each.soft for each in rows])
+    return labels.astype(np.float64).tolist(), np.concatenate([each.values for each in rows]).tolist()
+
+
 def as_study(content):
     path = FOLDER / "study.yaml"
     path.write_bytes(content)
@@ -239,9 +270,10 @@ def as_study(content):
 
 
 def _store():
+    """The store of a study of two trials: every table, with rows that could be exchanged, in few pages."""
     folder = FOLDER / "store"
     with pytest.MonkeyPatch.context() as patch:
-        finished_store(folder, patch)
+        finished_store(folder, patch, TEXT.replace("seeds: [0, 1, 2]", "seeds: [0, 1]"))
     compact(folder / "study.sqlite")
     return folder
 
@@ -304,6 +336,14 @@ def _foreign_parquet():
     return target.getvalue()
 
 
+def _arrow():
+    target = io.BytesIO()
+    table = pa.table({"label": HAPPENED, "p": P, "region": ["n", "s", "e"] * 3})
+    with pa.ipc.new_file(target, table.schema) as file:
+        file.write_table(table, max_chunksize=4)
+    return target.getvalue()
+
+
 def _foreign_npz():
     target = io.BytesIO()
     np.savez(target, label=HAPPENED, p=P, region=np.arange(N))
@@ -340,6 +380,11 @@ def _lines():
 def _map():
     logits = RNG.normal(size=(60, 3))
     return cal.VectorScaling(l2=0.1).fit(logits, np.append([0, 1, 2], logits[3:].argmax(1))).to_json().encode()
+
+
+def _state():
+    rows = cal.Predictions.from_probs(HAPPENED, P, region=np.array(["n", "s", "e"] * 3))
+    return cal.scale.State.of(rows, {"ece": cal.ECE, "auroc": cal.AUROC, "brier": cal.BRIER}, by="region").to_bytes()
 
 
 def _harness_log():
@@ -386,6 +431,8 @@ def formats():
         Format("saved map", fitted, as_map, mutations.of_document),
         Format("result", result, as_result, mutations.of_document),
         Format("summary", summary, as_summary, mutations.of_bytes),
+        Format("state", _state(), as_state, mutations.of_bytes),
+        Format("our Parquet, scanned", ours("parquet"), at_path("scanned.parquet", scanned), mutations.of_bytes),
         Format("store", database, as_store, of_store),
         Format("outcome of a trial", outcome.read_bytes(), _as_outcome(store, outcome), mutations.of_archive),
         Format("NPZ", _foreign_npz(), at_path("npz", rows_of), mutations.of_archive, by_numpy),
@@ -397,6 +444,7 @@ def formats():
             by_array,
         ),
         Format("Parquet", _foreign_parquet(), at_path("parquet", rows_of), of_parquet, by_arrow),
+        Format("Arrow", _arrow(), as_stream, mutations.of_bytes, by_stream),
         Format("CSV", _text(), at_path("csv", rows_of), mutations.of_text, by_csv),
         Format("JSONL", _lines(), at_path("jsonl", rows_of), mutations.of_lines, by_json),
         Format(
@@ -416,7 +464,17 @@ def formats():
     return {each.name: each for each in listed}
 
 
-SEALED = ("our NPZ", "our Parquet", "saved map", "result", "summary", "store", "outcome of a trial")
+SEALED = (
+    "our NPZ",
+    "our Parquet",
+    "saved map",
+    "result",
+    "summary",
+    "state",
+    "our Parquet, scanned",
+    "store",
+    "outcome of a trial",
+)
 """Formats that carry a checksum of ours."""
 
 

@@ -12,7 +12,7 @@ from fuzz.formats import CHANGED, REFUSED, SEALED, TRACEBACK, formats
 from fuzz.mutations import flips
 from fuzz.run import counted, mutants
 
-NAMES = [*SEALED, "NPZ", "NPY", "Parquet", "CSV", "JSONL", "study"]
+NAMES = [*SEALED, "NPZ", "NPY", "Parquet", "Arrow", "CSV", "JSONL", "study"]
 NAMES += [
     "map, sealed anew",
     "result, sealed anew",
