@@ -17,7 +17,7 @@ from calibrant.cli.group import remember_quiet, usage
 from calibrant.cli.input_files import Source, described, read, reading_options, streams_read
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
-from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.output_files import check_outputs, is_standard
 from calibrant.cli.scans import are_many, are_states, loaded, scanned
 from calibrant.files.writing import write_text
 from calibrant.inference.draws import check_seed
@@ -104,8 +104,7 @@ def report(
     metrics = metrics_named(list(thresholds))
     thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
-    for written in filter(None, (target, tables)):
-        check_output(written, files)
+    check_outputs((target, tables), files)
     about = (" · ".join(filter(None, (author, datetime.date.today().isoformat() if date is None else date))), note)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
@@ -123,7 +122,7 @@ def report(
         models = {name: read([sources[part] for part in parts], **keys) for name, parts in _named(files).items()}
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
         what, state = described(next(iter(models.values()))), None
-    _write(page_report, output, target, style, what, quiet=quiet)
+    _write(page_report, output, target, style, what, quiet=quiet or (tables is not None and is_standard(tables)))
     if tables is not None:
         write_text(tables, _in_words(page_report, target, "json", what) + "\n")
     if opened:
