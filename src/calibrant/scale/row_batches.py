@@ -107,10 +107,12 @@ def _of_parquet(part: Part, source: InputFile, names: Sequence[str] | None) -> I
     file = open_parquet(source)
     refuse_lost_rows(file, source)
     wanted = columns_read(file.schema_arrow.names, part, source, names)
+    size = 0
     for group in _row_groups(part, file):
         rows, first = file.metadata.row_group(group).num_rows, 0
         with _named(source, f"row group {group}"):
-            read = iter(file.iter_batches(_batch_rows(file, group, wanted), row_groups=[group], columns=wanted))
+            size = size or _batch_rows(file, group, wanted)
+            read = iter(file.iter_batches(size or 1, row_groups=[group], columns=wanted))
         while True:
             with _named(source, f"row group {group}"):
                 batch = next(read, None)
@@ -132,14 +134,16 @@ def _row_groups(part: Part, file: Any) -> range:
 
 
 def _batch_rows(file: Any, group: int, wanted: Sequence[str]) -> int:
-    """How many rows have about `NUMBERS` numbers: lists have several a row, as the first row shows.
+    """How many rows have about `NUMBERS` numbers: lists have several a row, as the first row shows; 0 without any row.
 
     What the footer says of columns is not asked: where it is damaged, pyarrow ends the process.
     """
     numbers = len(wanted)
     if any(hasattr(file.schema_arrow.field(name).type, "value_type") for name in wanted):
         first = next(iter(file.iter_batches(1, row_groups=[group], columns=wanted)), None)
-        numbers = 0 if first is None else sum(map(_numbers, first.columns))
+        if first is None or not first.num_rows:
+            return 0
+        numbers = sum(map(_numbers, first.columns))
     return int(np.clip(NUMBERS // max(1, numbers), 1, MOST_ROWS))
 
 
