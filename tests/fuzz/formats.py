@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import shutil
-import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -20,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import yaml
 
 import calibrant as cal
@@ -32,8 +30,8 @@ from calibrant.files.reading import write
 from calibrant.scale.part_files import parts
 from calibrant.scale.row_batches import batches
 from calibrant.specification.documents import seal
-from fuzz import mutations
-from stored import TEXT, compact, finished_store, found
+from fuzz import mutations, stores
+from stored import TEXT
 
 REFUSED, SAME, ALIKE = "refused", "read to the same", "read as another reader does"
 CHANGED, TRACEBACK = "CHANGED WITHOUT A WORD", "TRACEBACK"
@@ -269,46 +267,6 @@ def as_study(content):
     return study.name, [float(seed) for seed in study.seeds], list(study.metrics)
 
 
-def _store():
-    """The store of a study of two trials: every table, with rows that could be exchanged, in few pages."""
-    folder = FOLDER / "store"
-    with pytest.MonkeyPatch.context() as patch:
-        finished_store(folder, patch, TEXT.replace("seeds: [0, 1, 2]", "seeds: [0, 1]"))
-    compact(folder / "study.sqlite")
-    return folder
-
-
-def as_store(content):
-    folder = FOLDER / "store"
-    for beside in folder.glob("study.sqlite*"):
-        beside.unlink()
-    (folder / "study.sqlite").write_bytes(content)
-    return found(folder)
-
-
-def of_store(content, random):
-    """A cell of the database changed, a row removed, or its bytes changed."""
-    if random.random() < 0.6:
-        return mutations.of_bytes(content, random)
-    path = FOLDER / "mutated.sqlite"
-    path.write_bytes(content)
-    with sqlite3.connect(path) as database:
-        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
-        table = str(random.choice(tables))
-        names = [column[1] for column in database.execute(f"pragma table_info({table})")]
-        rows = [row for (row,) in database.execute(f"select rowid from {table}")]
-        row, name, word = int(random.choice(rows)), str(random.choice(names)), str(random.choice(mutations.WORDS))
-        statement = f"delete from {table} where rowid = ?" if random.random() < 0.2 else None
-        try:
-            database.execute(
-                statement or f"update {table} set {name} = ? where rowid = ?", (row,) if statement else (word, row)
-            )
-        except sqlite3.Error:
-            database.execute(f"delete from {table} where rowid = ?", (row,))
-    database.close()
-    return path.read_bytes()
-
-
 def of_parquet(content, random):
     """A column removed, doubled, with nulls or of another type; or the bytes changed."""
     if random.random() < 0.7:
@@ -422,7 +380,7 @@ def formats():
         cal.SCE.replace(binning=cal.EqualWidth(2))(LABELS, ROWS, interval=cal.Bootstrap(50, seed=0)).to_json().encode()
     )
     summary = cal.ECE.replace(binning=cal.EqualWidth(4)).summarise(LABELS, ROWS).to_bytes()
-    store, fitted = _store(), _map()
+    store, fitted = stores.finished(FOLDER / "store"), _map()
     outcome = next((store / "results").glob("*.npz"))
     database = (store / "study.sqlite").read_bytes()
     listed = [
@@ -433,7 +391,7 @@ def formats():
         Format("summary", summary, as_summary, mutations.of_bytes),
         Format("state", _state(), as_state, mutations.of_bytes),
         Format("our Parquet, scanned", ours("parquet"), at_path("scanned.parquet", scanned), mutations.of_bytes),
-        Format("store", database, as_store, of_store),
+        Format("store", database, stores.reader(store), stores.mutated),
         Format("outcome of a trial", outcome.read_bytes(), _as_outcome(store, outcome), mutations.of_archive),
         Format("NPZ", _foreign_npz(), at_path("npz", rows_of), mutations.of_archive, by_numpy),
         Format(
