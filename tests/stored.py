@@ -35,11 +35,11 @@ def drawn_outcome(trial, *_):
     return Outcome(trial.to_json(), *parts, CLASSES, about={"seconds": 1.5})
 
 
-def finished_store(folder, patch):
-    """The store of the study, run to its end with drawn outcomes; `patch` is pytest's."""
+def finished_store(folder, patch, text=TEXT):
+    """The store of a study, run to its end with drawn outcomes; `patch` is pytest's."""
     patch.setattr(runner, "train", drawn_outcome)
     patch.setattr(runner, "dataset", lambda *arguments: None)
-    study, store = runner.open_study(folder, TEXT)
+    study, store = runner.open_study(folder, text)
     runner.work(study, store, runner.Options())
     found(folder)
     return store

@@ -290,17 +290,25 @@ WRITERS = {
     "apply": ("recalibrate", "apply", "map.json", "others.npz", "--format", "csv"),
     "simulate": ("simulate", "like", "event.csv", "--replicates", "2", "-m", "ece"),
     "plan": ("experiment", "plan", "miniature"),
+    "demo": ("demo",),
 }
+STATES = {
+    "state": ("state", "event.csv"),
+    "merge": ("merge", "event.state", "event.state"),
+    "unmerge": ("unmerge", "event.state", "event.state"),
+}
+ALL_WRITERS = {**WRITERS, **STATES}
 
 
 @pytest.fixture
 def prepared(command):
     assert command("recalibrate", "fit", "classes.npz", "-o", "map.json").code == 0
+    assert command("state", "event.csv", "-o", "event.state").code == 0
     return command
 
 
 def ending(name):
-    return {"report": ".html", "simulate": ".svg"}.get(name, ".json")
+    return {"report": ".html", "simulate": ".svg", "demo": ".html"}.get(name, ".json")
 
 
 @pytest.mark.slow
@@ -313,7 +321,7 @@ def test_a_dash_is_standard_output_and_all_else_goes_to_standard_error(prepared,
     assert ended.code == 0
     assert set(os.listdir(tmp_path)) == before
     written = (tmp_path / ("output" + ending(name))).read_text()
-    if name in ("report", "simulate"):  # the page holds the command that was typed, the picture an identity
+    if name in ("report", "simulate", "demo"):  # the page holds the command that was typed, the picture an identity
         assert ended.out[:200] == written[:200]
         assert len(ended.out) == pytest.approx(len(written), rel=0.01)
     else:
@@ -321,29 +329,40 @@ def test_a_dash_is_standard_output_and_all_else_goes_to_standard_error(prepared,
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_goes_to_standard_output_byte_by_byte(tmp_path, monkeypatch, capsysbinary, name):
+    (tmp_path / "event.csv").write_text("label,p\n1,0.9\n0,0.2\n")
+    monkeypatch.chdir(tmp_path)
+    assert typed(monkeypatch, capsysbinary, ["state", "event.csv", "-o", "event.state"]).code == 0
+    assert typed(monkeypatch, capsysbinary, [*STATES[name], "-o", "output.state"]).code == 0
+    ended = typed(monkeypatch, capsysbinary, [*STATES[name], "-o", "-"])
+    assert (ended.code, ended.out) == (0, (tmp_path / "output.state").read_bytes())
+    assert ended.err.startswith(b"written: - (")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", ALL_WRITERS)
 def test_what_cannot_be_written_ends_with_four_and_is_named(prepared, tmp_path, name):
     for output, message in {
         f"nowhere/x{ending(name)}": "nowhere: is no folder; make it first",
         f"folder{ending(name)}": "is a directory; name a file in it",
     }.items():
         (tmp_path / f"folder{ending(name)}").mkdir(exist_ok=True)
-        ended = prepared(*WRITERS[name], "-o", output)
+        ended = prepared(*ALL_WRITERS[name], "-o", output)
         assert is_one_line(ended, 4)
         assert message in ended.err
 
 
 @unix
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", ALL_WRITERS)
 def test_a_full_disk_is_blamed_on_the_file_that_was_to_be_written(prepared, tmp_path, name):
     try:
         os.mknod(tmp_path / f"full{ending(name)}", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
         (tmp_path / f"full{ending(name)}").open("wb").close()
     except PermissionError:
         pytest.skip("no devices can be made here")
-    ended = prepared(*WRITERS[name], "-o", f"full{ending(name)}")
+    ended = prepared(*ALL_WRITERS[name], "-o", f"full{ending(name)}")
     assert ended.code == 4
     assert ended.err.splitlines()[-1] == f"calibrant: full{ending(name)}: No space left on device"
 
@@ -377,6 +396,16 @@ def test_the_ending_of_a_report_decides_and_then_the_format(command, tmp_path, w
     assert command("report", "event.csv", *words).code == 0
     assert (tmp_path / words[1]).read_text().startswith(starts)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_all_that_is_on_a_page_goes_alone_to_standard_output(command, tmp_path):
+    ended = command("report", "event.csv", "-o", "x.html", "--json", "-")
+    assert json.loads(ended.out)["report"] == "x.html"
+    assert (tmp_path / "x.html").read_text().startswith("<!DOCTYPE html>")
+    for outputs in (("-", "-"), ("x.html", "x.html"), ("x.html", "./x.html")):
+        ended = command("report", "event.csv", "-o", outputs[0], "--json", outputs[1])
+        assert (ended.code, ended.out) == (2, "")
+        assert "two outputs would go to" in ended.err
 
 
 @pytest.mark.parametrize("form", ["csv", "npz", "parquet"])

@@ -1,5 +1,6 @@
 """Scans: files give the numbers of all their rows to the bit; what is wrong is named with its file and place."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cal
+from calibrant import files
 from calibrant.files import read
 from calibrant.scale import State, part_files, part_states, row_batches, scan
 from calibrant.scale.part_files import parts
@@ -551,3 +553,69 @@ def test_rows_that_do_not_come_are_missed(folder, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", all_but_the_last)
     with pytest.raises(cal.CalibrationInputError, match=r"0\.parquet: must have 700 rows, got 600 at row group 0"):
         scan(folder, {"ece": cal.ECE})
+
+
+def disagreeing(path):
+    """A Parquet file with each flip of a bit of its footer after which its row groups have fewer rows than it says."""
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for place in range(8 * footer, 8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # a footer that cannot be read at all
+            about = pq.read_metadata(pa.BufferReader(damaged))
+            if 0 < sum(about.row_group(index).num_rows for index in range(about.num_row_groups)) < about.num_rows:
+                path.write_bytes(damaged)
+                yield path
+
+
+def test_row_groups_that_lost_rows_are_missed(tmp_path):
+    """Found by flips: a row group whose count was damaged gave as many rows, and no page told of the others."""
+    path = write(tmp_path / "a.parquet", event(n=9))
+    damaged = 0
+    for damaged, each in enumerate(disagreeing(path), start=1):  # noqa: B007 - counted
+        with pytest.raises(cal.CalibrationInputError, match=r"must have \d+ rows, got \d+ in its row groups"):
+            scan(each, {"ece": cal.ECE})
+    assert damaged > 1
+
+
+FLIPS = """
+import sys
+from pathlib import Path
+import calibrant as cal
+path = Path(sys.argv[1])
+whole = path.read_bytes()
+expected = cal.scale.scan(path, {"ece": cal.ECE}).state.to_bytes()
+footer = 8 * (len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"))
+for place in range(footer, 8 * len(whole), 11):
+    damaged = bytearray(whole)
+    damaged[place // 8] ^= 1 << place % 8
+    path.write_bytes(damaged)
+    try:
+        print(cal.scale.scan(path, {"ece": cal.ECE}).state.to_bytes() == expected)
+    except cal.CalibrationInputError:
+        print("refused")
+"""
+
+
+def test_no_flipped_bit_of_a_footer_ends_the_process_or_changes_a_number(tmp_path):
+    """Found by flips: asked for its columns, pyarrow ended the process where the histogram of one was damaged."""
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(3), 9)
+    labels = np.array(["a", "b", "c"])[rng.integers(0, 3, 9)]
+    files.write(tmp_path / "ours.parquet", probabilities, ["a", "b", "c"], {"label": labels})
+    ended = subprocess.run(
+        [sys.executable, "-c", FLIPS, tmp_path / "ours.parquet"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-1000:]
+    assert set(ended.stdout.split()) == {"True", "refused"}
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.list_(pa.float64(), 3), pa.large_list(pa.float32())])
+def test_batches_of_lists_are_as_small_as_their_rows_are_wide(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(row_batches, "NUMBERS", 40)
+    labels, probabilities = classes(n=50)
+    write(tmp_path / "a.parquet", {"label": labels, "probs": pa.array(probabilities.tolist(), kind)})
+    (part,) = parts(tmp_path)
+    assert [len(columns["label"]) for _, columns in row_batches.batches(part)] == [10] * 5
+    assert [len(columns["label"]) for _, columns in row_batches.batches(part, ["label"])] == [40, 10]

@@ -1,6 +1,11 @@
 """Commands on states, folders, patterns and many files."""
 
+import gzip
+import io
 import json
+import os
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +202,38 @@ def test_a_weighted_state_draws_no_intervals(command):
     page = Path("page.html").read_text(encoding="utf-8")
     assert "Rows are weighted" in page
     assert "reliability-picture" not in page.split("<main>")[1].split("<script")[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs Unix")
+@pytest.mark.parametrize("way", ["standard input", "a pipe", "gzip"])
+def test_states_come_by_pipes_and_packed(command, monkeypatch, tmp_path, way):
+    assert command("state", day(0), "-o", "day.state").code == 0
+    content, name = Path("day.state").read_bytes(), {"standard input": "-", "gzip": "day.state.gz"}.get(way, "pipe")
+    by_name = values(command("measure", "day.state", "--format", "json"))
+    Path("day.state.gz").write_bytes(gzip.compress(content))
+    os.mkfifo("pipe")
+
+    def ended(*words):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        writer = threading.Thread(target=Path("pipe").write_bytes, args=(content,))
+        if way == "a pipe":
+            writer.start()
+        told = command(*words)
+        if way == "a pipe":
+            writer.join(10)
+        return told
+
+    assert values(ended("measure", name, "--format", "json")) == by_name
+    assert ended("report", name, "-o", "page.html").out.startswith("500 rows, a state")
+    assert ended("merge", name, "-o", "sum.state").code == 0
+    assert Path("sum.state").read_bytes() == content
+
+
+@pytest.mark.parametrize("options", [[], ["-m", "auroc", "--by", "region"]])
+def test_the_state_of_standard_input_is_that_of_the_file(command, monkeypatch, options):
+    content = Path(day(0)).read_bytes()
+    assert command("state", day(0), *options, "-o", "day.state").code == 0
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert command("state", "-", *options, "-o", "piped.state").code == 0
+    assert Path("piped.state").read_bytes() == Path("day.state").read_bytes()
+    assert command("state", "-", "--resume", "kept", "-o", "piped.state").code == 2

@@ -18,6 +18,7 @@ from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.design.checking import read as read_study
 from calibrant.experiments.design.checking import text_of
+from calibrant.experiments.running.study_store import Store
 from calibrant.files import read
 from calibrant.specification import spelling
 
@@ -68,7 +69,7 @@ def assert_plain(predictions):
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
-@pytest.mark.parametrize("name", ["pipe", "63"])
+@pytest.mark.parametrize("name", ["pipe", "63", "scores.of.today"])
 def test_a_pipe_is_read_once_and_its_content_tells_the_format(tmp_path, name, content):
     with pipe(tmp_path / name, content()) as path:
         assert_plain(read(path))
@@ -113,6 +114,17 @@ READERS = {
     "a matrix": lambda path: spelling.metrics(f"mahalanobis(@{path})"),
     "a map": maps,
 }
+OTHERS = {
+    "a scan": lambda path: cal.scale.scan(path, {"ece": cal.ECE}),
+    "a pattern": lambda path: cal.scale.scan(f"{path}/*.csv", {"ece": cal.ECE}),
+    "several files": lambda path: cal.scale.scan([path, path], {"ece": cal.ECE}),
+    "the folder of states": lambda path: cal.scale.scan(__file__, {"ece": cal.ECE}, resume=path),
+    "a state": cal.scale.State.load,
+    "a watch": cal.watch.Watch,
+    "a store": Store,
+    "a new store": lambda path: Store(path, create=True),
+}
+"""What else takes a name."""
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
@@ -132,7 +144,7 @@ def test_directories_sockets_and_devices_are_refused_at_once(tmp_path, monkeypat
         reader(tmp_path / "zero")
 
 
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("reader", [*READERS.values(), *OTHERS.values()], ids=[*READERS, *OTHERS])
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 def test_names_that_no_file_can_have_are_refused(tmp_path, name, reader):
     with pytest.raises(CalibrationInputError, match="a name that a file can have"):

@@ -243,6 +243,23 @@ def test_a_repair_is_written_once_later_windows_favour_it(store, tmp_path):
     assert float(fitted.predict_proba([0.5])[0]) == pytest.approx(sigmoid(np.array(1.0)), abs=0.1)
 
 
+def test_a_repair_goes_to_standard_output_and_all_else_to_standard_error(store, tmp_path):
+    run(store, "--repair", tmp_path / "map.json")
+    result = run(store, "--repair", "-")
+    assert result.exit_code == 1
+    assert result.stdout == (tmp_path / "map.json").read_text()
+    assert result.stderr.startswith("Wrote -: ")
+    both = run(store, "--repair", "-", "-o", "-")
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "two outputs would go to -" in both.stderr
+
+
+def test_where_a_repair_goes_is_checked_before_any_work(tmp_path):
+    result = run(tmp_path / "none.watch", "--repair", tmp_path / "nowhere" / "map.json")
+    assert isinstance(result.exception, FileNotFoundError)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["map.zzz", "map"])
 def test_a_repair_has_a_known_ending_before_any_work(tmp_path, name):
     result = run(tmp_path / "none.watch", "--repair", tmp_path / name)

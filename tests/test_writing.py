@@ -113,18 +113,48 @@ def test_nobody_else_can_open_a_private_file_before_it_is_private(tmp_path, monk
     assert seen == [0o600]
 
 
-def test_rights_of_single_users_are_kept(tmp_path):
+def give_rights_to_a_user(path, attribute):
     """An access control list in the binary form of Linux: owner rw, user 1234 rw, group none, mask rw, others none."""
     entries = [(1, 6, -1), (2, 6, 1234), (4, 0, -1), (16, 6, -1), (32, 0, -1)]
     rights = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
-    path = tmp_path / "map.json"
-    path.write_text("old")
     try:
-        os.setxattr(path, "system.posix_acl_access", rights)
+        os.setxattr(path, attribute, rights)
     except (OSError, AttributeError):
         pytest.skip("this file system has no access control lists")
+    return rights
+
+
+def test_rights_of_single_users_are_kept(tmp_path):
+    path = tmp_path / "map.json"
+    path.write_text("old")
+    rights = give_rights_to_a_user(path, "system.posix_acl_access")
     write_text(path, "new")
     assert os.getxattr(path, "system.posix_acl_access") == rights
+
+
+def test_a_folder_hands_no_rights_down_to_a_file_that_had_none_of_them(tmp_path):
+    path = tmp_path / "map.json"
+    path.write_text("old")
+    path.chmod(0o640)
+    give_rights_to_a_user(tmp_path, "system.posix_acl_default")
+    write_text(path, "new")
+    assert (path.read_text(), mode(path)) == ("new", 0o640)
+    assert "system.posix_acl_access" not in os.listxattr(path)
+
+
+def test_a_file_whose_rights_of_single_users_cannot_be_kept_is_left_as_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "map.json"
+    path.write_text("old")
+    give_rights_to_a_user(path, "system.posix_acl_access")
+
+    def refuse(handle, *_):
+        raise OSError(95, "Operation not supported", handle)
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    with pytest.raises(OSError, match="has rights of single users") as caught:
+        write_text(path, "new")
+    assert caught.value.filename == str(path)
+    assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["map.json"])
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")

@@ -31,6 +31,16 @@ def table(ending, folder, mark):
     write(folder / f"table.{ending}", P, ["cat", "dog"], columns)
 
 
+def parquet(folder, mark):
+    pytest.importorskip("pyarrow")
+    table("parquet", folder, mark)
+
+
+def state(folder, mark):
+    rows = cal.Predictions.from_probs([1, 0], [0.9, 0.2 if mark == "old" else 0.3])
+    cal.scale.State.of(rows, {"ece": cal.ECE, "auroc": cal.AUROC}).save(folder / "day.state")
+
+
 def archive(folder, mark):
     member = folder.parent / f"{mark}.npz"
     member.write_text(mark)
@@ -49,6 +59,8 @@ WRITERS = {
     "parts": in_parts,
     "csv": lambda folder, mark: table("csv", folder, mark),
     "npz": lambda folder, mark: table("npz", folder, mark),
+    "parquet": parquet,
+    "state": state,
     "arrays": lambda folder, mark: write_arrays(folder / "arrays.npz", {"mark": np.array([mark])}),
     "cell of a simulation": lambda folder, mark: FinishedCells(folder).write({"n": 1}, {"mark": mark}),
     "archive": archive,

@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import shutil
-import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -20,17 +19,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import yaml
 
 import calibrant as cal
 from calibrant.experiments.design.checking import check, text_of
 from calibrant.experiments.running import runner
 from calibrant.files import read
+from calibrant.files.finding import Finder
 from calibrant.files.reading import write
+from calibrant.scale.part_files import parts
+from calibrant.scale.row_batches import batches
 from calibrant.specification.documents import seal
-from fuzz import mutations
-from stored import TEXT, compact, finished_store, found
+from fuzz import mutations, stores
+from stored import TEXT
 
 REFUSED, SAME, ALIKE = "refused", "read to the same", "read as another reader does"
 CHANGED, TRACEBACK = "CHANGED WITHOUT A WORD", "TRACEBACK"
@@ -161,6 +162,10 @@ def by_arrow(content):
     return _event(table)
 
 
+def by_stream(content):
+    return _event(pa.ipc.open_file(io.BytesIO(content)).read_all().to_pydict())
+
+
 def by_yaml(content):
     document = yaml.safe_load(content.decode("utf-8-sig"))
     usual = ["accuracy", "log_loss", "brier", "ece", "sce", "ace", "tace"]  # as the page of studies says
@@ -228,6 +233,30 @@ def as_summary(content):
     return cal.ECE.replace(binning=cal.EqualWidth(4)).conclude(cal.Summary.from_bytes(content)).to_json()
 
 
+def as_state(content):
+    state = cal.scale.State.from_bytes(content)
+    return state.n, state.by, [[each.to_json() for each in row.values()] for row in state.table().results.values()]
+
+
+def scanned(path):
+    """What a scan finds, batch by batch: the state of all rows, and an exact value that takes two passes."""
+    found_there = cal.scale.scan(path, {"ece": cal.ECE, "adaptive": cal.ADAPTIVE_ECE})
+    return found_there.state.to_bytes(), found_there["adaptive"].to_json()
+
+
+def as_stream(content):
+    """Labels and forecasts of an Arrow file, as a scan gets them."""
+    path = FOLDER / "sample.arrow"
+    path.write_bytes(content)
+    return _rows_of_batches([columns for _, columns in batches(*parts(path))])
+
+
+def _rows_of_batches(every):
+    rows = [Finder(columns).predictions({}) for columns in every]
+    labels = np.concatenate([each.labels if each.labels is not None else each.soft for each in rows])
+    return labels.astype(np.float64).tolist(), np.concatenate([each.values for each in rows]).tolist()
+
+
 def as_study(content):
     path = FOLDER / "study.yaml"
     path.write_bytes(content)
@@ -236,45 +265,6 @@ def as_study(content):
         raise cal.CalibrationInputError("study", str(study[0]))
     study.trials()
     return study.name, [float(seed) for seed in study.seeds], list(study.metrics)
-
-
-def _store():
-    folder = FOLDER / "store"
-    with pytest.MonkeyPatch.context() as patch:
-        finished_store(folder, patch)
-    compact(folder / "study.sqlite")
-    return folder
-
-
-def as_store(content):
-    folder = FOLDER / "store"
-    for beside in folder.glob("study.sqlite*"):
-        beside.unlink()
-    (folder / "study.sqlite").write_bytes(content)
-    return found(folder)
-
-
-def of_store(content, random):
-    """A cell of the database changed, a row removed, or its bytes changed."""
-    if random.random() < 0.6:
-        return mutations.of_bytes(content, random)
-    path = FOLDER / "mutated.sqlite"
-    path.write_bytes(content)
-    with sqlite3.connect(path) as database:
-        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
-        table = str(random.choice(tables))
-        names = [column[1] for column in database.execute(f"pragma table_info({table})")]
-        rows = [row for (row,) in database.execute(f"select rowid from {table}")]
-        row, name, word = int(random.choice(rows)), str(random.choice(names)), str(random.choice(mutations.WORDS))
-        statement = f"delete from {table} where rowid = ?" if random.random() < 0.2 else None
-        try:
-            database.execute(
-                statement or f"update {table} set {name} = ? where rowid = ?", (row,) if statement else (word, row)
-            )
-        except sqlite3.Error:
-            database.execute(f"delete from {table} where rowid = ?", (row,))
-    database.close()
-    return path.read_bytes()
 
 
 def of_parquet(content, random):
@@ -301,6 +291,14 @@ def of_parquet(content, random):
 def _foreign_parquet():
     target = io.BytesIO()
     pq.write_table(pa.table({"label": HAPPENED, "p": P, "region": ["n", "s", "e"] * 3}), target)
+    return target.getvalue()
+
+
+def _arrow():
+    target = io.BytesIO()
+    table = pa.table({"label": HAPPENED, "p": P, "region": ["n", "s", "e"] * 3})
+    with pa.ipc.new_file(target, table.schema) as file:
+        file.write_table(table, max_chunksize=4)
     return target.getvalue()
 
 
@@ -342,6 +340,11 @@ def _map():
     return cal.VectorScaling(l2=0.1).fit(logits, np.append([0, 1, 2], logits[3:].argmax(1))).to_json().encode()
 
 
+def _state():
+    rows = cal.Predictions.from_probs(HAPPENED, P, region=np.array(["n", "s", "e"] * 3))
+    return cal.scale.State.of(rows, {"ece": cal.ECE, "auroc": cal.AUROC, "brier": cal.BRIER}, by="region").to_bytes()
+
+
 def _harness_log():
     shares = (-0.5, -1.25, -2.0)
     records = [
@@ -377,7 +380,7 @@ def formats():
         cal.SCE.replace(binning=cal.EqualWidth(2))(LABELS, ROWS, interval=cal.Bootstrap(50, seed=0)).to_json().encode()
     )
     summary = cal.ECE.replace(binning=cal.EqualWidth(4)).summarise(LABELS, ROWS).to_bytes()
-    store, fitted = _store(), _map()
+    store, fitted = stores.finished(FOLDER / "store"), _map()
     outcome = next((store / "results").glob("*.npz"))
     database = (store / "study.sqlite").read_bytes()
     listed = [
@@ -386,7 +389,9 @@ def formats():
         Format("saved map", fitted, as_map, mutations.of_document),
         Format("result", result, as_result, mutations.of_document),
         Format("summary", summary, as_summary, mutations.of_bytes),
-        Format("store", database, as_store, of_store),
+        Format("state", _state(), as_state, mutations.of_bytes),
+        Format("our Parquet, scanned", ours("parquet"), at_path("scanned.parquet", scanned), mutations.of_bytes),
+        Format("store", database, stores.reader(store), stores.mutated),
         Format("outcome of a trial", outcome.read_bytes(), _as_outcome(store, outcome), mutations.of_archive),
         Format("NPZ", _foreign_npz(), at_path("npz", rows_of), mutations.of_archive, by_numpy),
         Format(
@@ -397,6 +402,7 @@ def formats():
             by_array,
         ),
         Format("Parquet", _foreign_parquet(), at_path("parquet", rows_of), of_parquet, by_arrow),
+        Format("Arrow", _arrow(), as_stream, mutations.of_bytes, by_stream),
         Format("CSV", _text(), at_path("csv", rows_of), mutations.of_text, by_csv),
         Format("JSONL", _lines(), at_path("jsonl", rows_of), mutations.of_lines, by_json),
         Format(
@@ -416,7 +422,17 @@ def formats():
     return {each.name: each for each in listed}
 
 
-SEALED = ("our NPZ", "our Parquet", "saved map", "result", "summary", "store", "outcome of a trial")
+SEALED = (
+    "our NPZ",
+    "our Parquet",
+    "saved map",
+    "result",
+    "summary",
+    "state",
+    "our Parquet, scanned",
+    "store",
+    "outcome of a trial",
+)
 """Formats that carry a checksum of ours."""
 
 

@@ -1,5 +1,7 @@
 """Mutations of everything that is read, a quick share of them: refused, or read to what it says, never a traceback."""
 
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,13 @@ pytest.importorskip("yaml")
 pytest.importorskip("pydantic")
 pytest.importorskip("pyarrow")
 
-from fuzz import arrays
+from fuzz import arrays, stores
 from fuzz.formats import CHANGED, REFUSED, SEALED, TRACEBACK, formats
 from fuzz.mutations import flips
 from fuzz.run import counted, mutants
+from stored import found
 
-NAMES = [*SEALED, "NPZ", "NPY", "Parquet", "CSV", "JSONL", "study"]
+NAMES = [*SEALED, "NPZ", "NPY", "Parquet", "Arrow", "CSV", "JSONL", "study"]
 NAMES += [
     "map, sealed anew",
     "result, sealed anew",
@@ -44,6 +47,23 @@ def test_no_flipped_bit_of_what_has_a_checksum_changes_a_number(name, known):
     every = list(flips(known[name].sample))
     _, faults = counted(known[name], every[:: max(1, len(every) // 150)])
     assert faults == []
+
+
+def test_a_database_that_answers_as_before_gives_the_tables_that_it_gave_before(tmp_path):
+    folder = stores.finished(tmp_path / "store")
+    path = folder / "study.sqlite"
+    whole, content, expected = stores.answers(path), path.read_bytes(), found(folder)
+    every, same = list(flips(content)), 0
+    for damaged in every[:: len(every) // 60]:
+        path.write_bytes(damaged)
+        if stores.answers(path) == whole:
+            same += 1
+            assert found(folder) == expected
+    assert 20 < same < 60
+    with sqlite3.connect(path) as database:
+        database.execute("update maps set text = 'another'")
+    database.close()
+    assert stores.answers(path) != whole
 
 
 @pytest.mark.parametrize("name", arrays.CONSTRUCTORS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.cli.group import reading
 from calibrant.door.options import OPTIONS
-from calibrant.door.streams import STANDARD_INPUT
+from calibrant.door.streams import STANDARD_INPUT, InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.files.column_names import LABELS
@@ -20,6 +20,8 @@ from calibrant.predictions import Predictions
 _FORECASTS = ("p", "probs", "logits", "confidence")
 
 F = TypeVar("F", bound=Callable[..., Any])
+Source = str | InputFile
+"""A file by its name, or the content of what can be read once."""
 
 _OPTIONS = (
     click.option("--label", metavar="KEY", help="The column of labels, if not label, labels or y."),
@@ -50,7 +52,18 @@ def reading_options(command: F) -> F:
     return command
 
 
-def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> Predictions:
+def streams_read(files: Sequence[str]) -> tuple[Source, ...]:
+    """The files, of which pipes and standard input are read now, so that a look at them does not use them up."""
+    with reading():
+        return tuple(InputFile.of(file) if is_stream(file) else file for file in files)
+
+
+def is_stream(file: str) -> bool:
+    """Whether a file is standard input or a pipe."""
+    return file in STANDARD_INPUT or Path(file).is_fifo()
+
+
+def read(files: Sequence[Source], *, classes: str | None = None, **keys: Any) -> Predictions:
     """The predictions in one file, or in two NPY files, read as the options say."""
     if len(files) > 2:
         raise click.UsageError(f"give one file, or two NPY files, labels first; got {len(files)}")
@@ -58,7 +71,7 @@ def read(files: tuple[str, ...], *, classes: str | None = None, **keys: Any) -> 
         with reading():
             return io.read(files, **chosen(classes=classes, **keys))
     except CalibrationInputError as error:
-        names = ["standard input" if file in STANDARD_INPUT else file for file in files]
+        names = ["standard input" if file in STANDARD_INPUT else str(file) for file in files]
         if any(name in str(error) for name in names):
             raise
         named = f"{Path(names[0 if error.parameter == 'y_true' else -1]).name}: {error.parameter}"

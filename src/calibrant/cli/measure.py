@@ -12,7 +12,15 @@ import click
 import calibrant
 from calibrant.checks import whole
 from calibrant.cli.group import usage
-from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
+from calibrant.cli.input_files import (
+    Source,
+    described,
+    grouped,
+    read,
+    reading_options,
+    streams_read,
+    told_groups,
+)
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.scans import (
     are_many,
@@ -160,13 +168,14 @@ def measure(
     method = None if interval is None else usage(lambda text: _interval(text, seed, groups), interval)
     beside: dict[str, object] = {}
     words = ""
-    if are_states(files) or are_many(files):
+    sources = files if are_many(files) else streams_read(files)
+    if are_states(sources) or are_many(files):
         if method is not None or null is not None:
             raise click.UsageError("--interval, --null and --confident need one file of predictions, read whole")
-        measured, title, beside = _without_rows(files, metrics, selected, by, exact=not one_pass, **keys)
+        measured, title, beside = _without_rows(files, sources, metrics, selected, by, exact=not one_pass, **keys)
         thresholds = limits_of(thresholds, {name: result.metric for name, result in measured["all"].items()})
     else:
-        predictions = read(files, **rows_alone(keys))
+        predictions = read(sources, **rows_alone(keys))
         column = grouped(predictions, groups)
         method = None if method is None else dataclasses.replace(method, groups=column)
         asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
@@ -182,11 +191,16 @@ def measure(
 
 
 def _without_rows(
-    files: tuple[str, ...], metrics: Mapping[str, Metric], selected: Selection, by: str | None, **keys: Any
+    files: tuple[str, ...],
+    sources: Sequence[Source],
+    metrics: Mapping[str, Metric],
+    selected: Selection,
+    by: str | None,
+    **keys: Any,
 ) -> tuple[Table, str, dict[str, object]]:
     """The table of a state, or of many files that are read one after another; its title, and what was skipped."""
-    if are_states(files):
-        state = loaded(files)
+    if are_states(sources):
+        state = loaded(sources)
         if by not in (None, state.by):
             hint = f"it tells apart the values of {state.by}" if state.by else "it tells no rows apart"
             raise CalibrationInputError("--by", "must be the column of the state", got=by, hint=hint)

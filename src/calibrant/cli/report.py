@@ -7,17 +7,17 @@ import json
 import shlex
 import sys
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.cli.group import remember_quiet, usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.input_files import Source, described, read, reading_options, streams_read
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
-from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.output_files import check_outputs, is_standard
 from calibrant.cli.scans import are_many, are_states, loaded, scanned
 from calibrant.files.writing import write_text
 from calibrant.inference.draws import check_seed
@@ -104,25 +104,25 @@ def report(
     metrics = metrics_named(list(thresholds))
     thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
-    for written in filter(None, (target, tables)):
-        check_output(written, files)
+    check_outputs((target, tables), files)
     about = (" · ".join(filter(None, (author, datetime.date.today().isoformat() if date is None else date))), note)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
     command = shlex.join(["calibrant", *sys.argv[1:]])
     held = {metrics[name]: limit for name, limit in thresholds.items()}
-    if are_states(files) or (len(files) == 1 and are_many(files)):
+    sources = dict(zip(files, streams_read(files), strict=True))
+    if are_states([*sources.values()]) or (len(files) == 1 and are_many(files)):
         if groups is not None or confident or by:
             raise click.UsageError("--groups, --by and --confident need files of predictions, read whole")
-        state = _kept(files, keys)
+        state = _kept([*sources.values()], keys)
         page_report = state_report(state, ", ".join(files), command, limits=held, title=title, about=about)
         what = f"{state.n:,} rows, a state"
     else:
         options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
-        models = {name: read(file, **keys) for name, file in _named(files).items()}
+        models = {name: read([sources[part] for part in parts], **keys) for name, parts in _named(files).items()}
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
         what, state = described(next(iter(models.values()))), None
-    _write(page_report, output, target, style, what, quiet=quiet)
+    _write(page_report, output, target, style, what, quiet=quiet or (tables is not None and is_standard(tables)))
     if tables is not None:
         write_text(tables, _in_words(page_report, target, "json", what) + "\n")
     if opened:
@@ -153,12 +153,12 @@ def _measured(
     return {"all": {name: results[metric] for name, metric in metrics.items()}}
 
 
-def _kept(files: tuple[str, ...], keys: dict[str, Any]) -> State:
+def _kept(sources: Sequence[Source], keys: dict[str, Any]) -> State:
     """The state in files, or of the usual metrics of files that are read one after another."""
-    if are_states(files):
-        return loaded(files)
+    if are_states(sources):
+        return loaded(sources)
     options = {"threads": 1, "resume": None, "skip_bad": False, **keys}
-    return scanned(files, lambda rows: metrics_named(usual(rows)), None, exact=False, **options)[0].state
+    return scanned([*map(str, sources)], lambda rows: metrics_named(usual(rows)), None, exact=False, **options)[0].state
 
 
 def _form(output: str | None, style: str | None) -> str:

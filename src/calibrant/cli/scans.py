@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
 
 from calibrant.cli.group import is_quiet, reading, say
-from calibrant.cli.input_files import chosen
+from calibrant.cli.input_files import Source, chosen
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
@@ -56,9 +60,9 @@ def rows_alone(keys: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in keys.items() if name not in ("threads", "resume", "skip_bad")}
 
 
-def are_states(files: Sequence[str]) -> bool:
+def are_states(files: Sequence[Source]) -> bool:
     """Whether all files are states."""
-    return all(os.path.isfile(file) and _start(file) == MAGIC for file in files)
+    return all(_start(file) == MAGIC for file in files)
 
 
 def are_many(files: Sequence[str]) -> bool:
@@ -68,18 +72,20 @@ def are_many(files: Sequence[str]) -> bool:
     return os.path.isdir(files[0]) or (glob.has_magic(files[0]) and not os.path.exists(files[0]))
 
 
-def loaded(files: Sequence[str]) -> State:
+def loaded(files: Sequence[Source]) -> State:
     """The sum of states."""
     with reading():
         return sum(named(file) for file in files)  # type: ignore[return-value]  # there are some
 
 
-def named(file: str) -> State:
+def named(file: Source) -> State:
     """The state in a file, whose errors name the file."""
     try:
         return State.load(file)
     except CalibrationInputError as error:
-        raise CalibrationInputError(file, error.expected, got=error.got, where=error.where, hint=error.hint) from None
+        raise CalibrationInputError(
+            str(file), error.expected, got=error.got, where=error.where, hint=error.hint
+        ) from None
 
 
 def scanned(
@@ -146,9 +152,17 @@ class _Progress:
             self.spoken = now
 
 
-def _start(file: str) -> bytes:
-    with reading(), open(file, "rb") as content:
-        return content.read(len(MAGIC))
+def _start(file: Source) -> bytes:
+    """The first bytes of a file, unpacked where gzip packed it; none of what is no plain file."""
+    if isinstance(file, InputFile):
+        return file.content[: len(MAGIC)]
+    if not os.path.isfile(file):
+        return b""
+    for opened in (open, gzip.open):
+        with reading(), suppress(gzip.BadGzipFile, EOFError, zlib.error), opened(file, "rb") as content:
+            if (start := content.read(len(MAGIC))) == MAGIC:
+                return start
+    return b""
 
 
 def _rows(bad: Skipped) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from calibrant.cli.group import reading
-from calibrant.cli.input_files import reading_options
+from calibrant.cli.input_files import is_stream, read, reading_options
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, printer
-from calibrant.cli.scans import loaded, named, scanned, scanning_options
+from calibrant.cli.scans import loaded, named, rows_alone, scanned, scanning_options
 from calibrant.scale import State
 from calibrant.text import inert
 
@@ -43,6 +43,10 @@ def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str |
     """
     check_output(output, files)
     metrics = metrics_named(names)
+    if len(files) == 1 and is_stream(files[0]):
+        rows = read(files, **rows_alone(keys))
+        _write(State.of(rows, metrics or metrics_named(usual(rows)), by), output)
+        return
     result, _ = scanned(files, lambda rows: metrics or metrics_named(usual(rows)), by, exact=False, **keys)
     _write(result.state, output)
 

@@ -14,7 +14,7 @@ import click
 
 import calibrant
 from calibrant.cli.group import FAILED, reading, usage
-from calibrant.cli.output_files import check_output, printer
+from calibrant.cli.output_files import check_outputs, printer
 from calibrant.cli.scans import named
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
@@ -100,10 +100,9 @@ def watch(
     \b
     Exit status: 0 no alarm, 1 an alarm, 2 wrong usage, 3 wrong input, 4 the store or page cannot be written.
     """
-    if output is not None:
-        check_output(output, (store,))
     if repair is not None:
         usage(ending_of, repair)
+    check_outputs((output, repair), (store,))
     watched = _opened(store, {key: value for key, value in options.items() if value is not None},
                       bool(predictions or labels))  # fmt: skip
     for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):
@@ -122,7 +121,7 @@ def watch(
         lines.append(_repaired(watched, repair))
     if output is not None:
         write_text(output, watch_page(look, os.path.basename(store)).to_html())
-    show = printer(output)
+    show = printer(output, repair)
     if style == "json":
         content = {"calibrant": calibrant.__version__, **document(look, lines)}
         show(json.dumps(content, allow_nan=False, indent=1))

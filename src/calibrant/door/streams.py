@@ -41,10 +41,14 @@ class InputFile:
     """The file, where it is a plain one that is not compressed."""
     content: bytes = b""
     """All of it, where it is not."""
+    is_stream: bool = False
+    """Whether it came by a pipe or by standard input, whose name says nothing of the format."""
 
     @classmethod
-    def of(cls, path: str | Path) -> InputFile:
+    def of(cls, path: str | Path | InputFile) -> InputFile:
         """The source at a path; the text "-" is standard input. Directories, sockets and devices are refused.
+
+        What was read already is taken as it is.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,17 +57,17 @@ class InputFile:
         >>> source.ending, source.text()
         ('.csv', 'label,p')
         """
+        if isinstance(path, InputFile):
+            return path
         if path in STANDARD_INPUT:
             return cls._standard_input()
-        try:
-            status = os.stat(path)
-        except ValueError:  # a NUL, or half a character
-            raise CalibrationInputError(str(path), "must be a name that a file can have", got="another") from None
+        require_name(path)
+        status = os.stat(path)
         _refuse_others(str(path), status)
         with open(path, "rb") as file:
             if stat.S_ISREG(status.st_mode) and file.peek(2)[:2] != _GZIP:
                 return cls(str(path), Path(path).suffix.lower(), Path(path))
-            return cls._read_once(str(path), Path(path).name.lower(), file)
+            return cls._read_once(str(path), Path(path).name.lower(), file, is_stream=stat.S_ISFIFO(status.st_mode))
 
     @classmethod
     def _standard_input(cls) -> InputFile:
@@ -72,15 +76,15 @@ class InputFile:
             raise OSError(errno.EBADF, "is closed", name)
         with suppress(io.UnsupportedOperation):  # a notebook or a test has put something else in its place
             _refuse_others(name, os.fstat(sys.stdin.fileno()))
-        return cls._read_once(name, "", sys.stdin.buffer)
+        return cls._read_once(name, "", sys.stdin.buffer, is_stream=True)
 
     @classmethod
-    def _read_once(cls, name: str, called: str, file: IO[bytes]) -> InputFile:
+    def _read_once(cls, name: str, called: str, file: IO[bytes], *, is_stream: bool) -> InputFile:
         content = _all_of(name, file, packed=0)
         if content[:2] == _GZIP:
             called = called.removesuffix(".gz")
             content = _unpacked(name, content)
-        return cls(name, Path(called).suffix, None, content)
+        return cls(name, Path(called).suffix, None, content, is_stream)
 
     def open(self) -> IO[bytes]:
         """The bytes from their start, as a file."""
@@ -101,6 +105,21 @@ class InputFile:
 
     def __str__(self) -> str:
         return self.name
+
+
+def require_name(path: str | Path) -> None:
+    """Refuse what no file can be called: text with a NUL, or with half a character.
+
+    >>> require_name("a\\0b")
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: a\\x00b: must be a name that a file can have, got another
+    """
+    try:
+        is_name = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise CalibrationInputError(str(path), "must be a name that a file can have", got="another")
 
 
 def refuse_bomb(name: str, packed: int, unpacked: int) -> None:

@@ -16,7 +16,7 @@ from calibrant.files.npz import Archive, read_npy
 from calibrant.files.parquet import read_parquet
 
 
-def read_arrays(path: str | Path) -> Columns:
+def read_arrays(path: str | Path | InputFile) -> Columns:
     """The named arrays of a NPZ, NPY, CSV, Parquet or JSONL file, pipe or standard input ("-"), which gzip may pack.
 
     >>> import pathlib, tempfile
@@ -61,7 +61,7 @@ def _ending(start: bytes, source: InputFile) -> str:
         raise CalibrationInputError(str(source), f"must be a {ending[1:]} file", got="other content")
     if ending in _READERS:
         return ending
-    if source.path is not None or ending:
+    if not source.is_stream:
         got = f"the ending {source.ending or '(none)'!r}"
         raise CalibrationInputError(str(source), "must be NPZ, NPY, CSV, Parquet or JSONL", got=got)
     header = start.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n")[0]

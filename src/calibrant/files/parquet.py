@@ -103,6 +103,14 @@ def open_parquet(source: InputFile) -> Any:
     return file
 
 
+def refuse_lost_rows(file: Any, source: InputFile) -> None:
+    """Refuse a Parquet file whose row groups do not have the rows that the whole file says it has."""
+    rows = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+    if rows != file.metadata.num_rows:
+        expected = f"must have {file.metadata.num_rows} rows"
+        raise CalibrationInputError(str(source), expected, got=f"{rows} in its row groups")
+
+
 def _table(source: InputFile) -> Any:
     pyarrow = pyarrow_of(source)
     file = open_parquet(source)

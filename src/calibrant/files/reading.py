@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from calibrant.door.arrays import Array
 from calibrant.door.options import LabelOptions, refuse_unknown
+from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.columns import MULTILABEL
 from calibrant.files.finding import Finder
@@ -24,7 +25,7 @@ SHIPPED = Path(__file__).parents[1] / "data"
 
 
 def read(
-    path: str | Path | Sequence[str | Path],
+    path: str | Path | InputFile | Sequence[str | Path | InputFile],
     *,
     label: str | None = None,
     probs: str | None = None,
@@ -64,7 +65,7 @@ def read(
     Predictions(n=10000, 10 classes, logits)
     """
     refuse_unknown(options, read, LabelOptions.__optional_keys__)
-    paths = [path] if isinstance(path, (str, Path)) else list(path)
+    paths = [path] if isinstance(path, (str, Path, InputFile)) else list(path)
     if len(paths) == 2:
         if any(name is not None for name in (label, probs, weight, confidence, correct)):
             raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
@@ -147,7 +148,9 @@ def format_named(path: str | Path) -> str:
     return ending.removeprefix(".")
 
 
-def _pair(first: str | Path, second: str | Path, *, logits: bool, **options: Any) -> Predictions:
+def _pair(
+    first: str | Path | InputFile, second: str | Path | InputFile, *, logits: bool, **options: Any
+) -> Predictions:
     truth, forecasts = read_arrays(first), read_arrays(second)
     for path, arrays in ((first, truth), (second, forecasts)):
         if set(arrays) != {"array"}:

@@ -184,13 +184,23 @@ def _keep_rights(handle: int, old: Path, status: os.stat_result) -> None:
         except PermissionError:
             words = "belongs to another user or group, which a new file would not; write to another name"
             raise PermissionError(errno.EPERM, words) from None
-    os.fchmod(handle, stat.S_IMODE(status.st_mode))
     if hasattr(os, "getxattr"):
-        try:
-            rights = os.getxattr(old, _RIGHTS)
-        except OSError:  # there are none, or this file system has none
-            return
+        _keep_list_of_rights(handle, old)
+    os.fchmod(handle, stat.S_IMODE(status.st_mode))
+
+
+def _keep_list_of_rights(handle: int, old: Path) -> None:
+    """Give a new file the rights of single users that the old one has, and none that the folder hands down."""
+    try:
+        rights = os.getxattr(old, _RIGHTS)
+    except OSError:  # there are none, or this file system has none
+        with suppress(OSError):
+            os.removexattr(handle, _RIGHTS)
+        return
+    try:
         os.setxattr(handle, _RIGHTS, rights)
+    except OSError as error:  # which names the handle
+        raise OSError(error.errno, "has rights of single users, which a new file cannot be given") from None
 
 
 def _write_through(path: str | Path, content: memoryview) -> None:

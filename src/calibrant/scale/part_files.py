@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from calibrant.door.streams import STANDARD_INPUT, InputFile
+from calibrant.door.streams import STANDARD_INPUT, InputFile, require_name
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.long_layout import is_long
 from calibrant.files.parquet import open_parquet
@@ -57,6 +57,8 @@ def parts(source: str | Path | Sequence[str | Path]) -> list[Part]:
     [('a.csv', (('region', 'north'),))]
     """
     sources = [str(source)] if isinstance(source, (str, Path)) else [str(each) for each in source]
+    for name in sources:
+        require_name(name)
     if len(sources) == 2 and all(name.lower().endswith(".npy") for name in sources):
         return [replace(_part(sources[1]), labels=sources[0])]
     paths = [path for each in sources for path in _files(each)]

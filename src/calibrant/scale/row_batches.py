@@ -16,7 +16,7 @@ from calibrant.files.columns import Columns
 from calibrant.files.csv import csv_blocks
 from calibrant.files.formats import read_arrays
 from calibrant.files.long_layout import is_long, row_starts
-from calibrant.files.parquet import BROKEN, arrow_columns, open_parquet, pyarrow_of
+from calibrant.files.parquet import BROKEN, arrow_columns, open_parquet, pyarrow_of, refuse_lost_rows
 from calibrant.scale.part_files import Part
 
 NUMBERS = 1 << 21
@@ -105,12 +105,14 @@ def rows_of(part: Part) -> int | None:
 
 def _of_parquet(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:
     file = open_parquet(source)
+    refuse_lost_rows(file, source)
     wanted = columns_read(file.schema_arrow.names, part, source, names)
+    size = 0
     for group in _row_groups(part, file):
         rows, first = file.metadata.row_group(group).num_rows, 0
         with _named(source, f"row group {group}"):
-            size = _batch_rows(file.metadata.row_group(group), wanted)
-            read = iter(file.iter_batches(size, row_groups=[group], columns=wanted))
+            size = size or _batch_rows(file, group, wanted)
+            read = iter(file.iter_batches(size or 1, row_groups=[group], columns=wanted))
         while True:
             with _named(source, f"row group {group}"):
                 batch = next(read, None)
@@ -131,11 +133,23 @@ def _row_groups(part: Part, file: Any) -> range:
     return range(*part.groups) if part.groups is not None else range(file.num_row_groups)
 
 
-def _batch_rows(group: Any, wanted: Sequence[str]) -> int:
-    """How many rows have about `NUMBERS` numbers: lists have several a row."""
-    chunks = (group.column(index) for index in range(group.num_columns))
-    numbers = sum(chunk.num_values for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted)
-    return int(np.clip(NUMBERS * group.num_rows // max(1, numbers), 1, MOST_ROWS))
+def _batch_rows(file: Any, group: int, wanted: Sequence[str]) -> int:
+    """How many rows have about `NUMBERS` numbers: lists have several a row, as the first row shows; 0 without any row.
+
+    What the footer says of columns is not asked: where it is damaged, pyarrow ends the process.
+    """
+    numbers = len(wanted)
+    if any(hasattr(file.schema_arrow.field(name).type, "value_type") for name in wanted):
+        first = next(iter(file.iter_batches(1, row_groups=[group], columns=wanted)), None)
+        if first is None or not first.num_rows:
+            return 0
+        numbers = sum(map(_numbers, first.columns))
+    return int(np.clip(NUMBERS // max(1, numbers), 1, MOST_ROWS))
+
+
+def _numbers(column: Any) -> int:
+    """How many numbers a column has, those in lists counted one by one."""
+    return len(column.flatten()) if hasattr(column, "value_lengths") else len(column)
 
 
 def _of_arrow(part: Part, source: InputFile, names: Sequence[str] | None) -> Iterator[Batch]:

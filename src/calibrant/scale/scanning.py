@@ -16,6 +16,7 @@ import numpy as np
 from calibrant.binning.ladder import Forecasts
 from calibrant.checks import whole
 from calibrant.door.options import LabelOptions, refuse_unknown
+from calibrant.door.streams import require_name
 from calibrant.errors.asking import Pass
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.caching import cached_property
@@ -120,6 +121,7 @@ def scan(
     refuse_unknown(options, scan, LabelOptions.__optional_keys__)
     whole(threads, "threads", 1)
     if resume is not None:
+        require_name(resume)
         Path(resume).mkdir(parents=True, exist_ok=True)
     keys: dict[str, str | float | None] = {"label": label, "probs": probs, "logits": logits, "weight": weight}
     keys |= {"confidence": confidence, "correct": correct, "scale": scale}

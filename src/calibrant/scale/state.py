@@ -239,7 +239,7 @@ class State:
             file.write(self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | Path, pieces: Mapping[str, object] | None = None) -> Self:
+    def load(cls, path: str | Path | InputFile, pieces: Mapping[str, object] | None = None) -> Self:
         """The state in a file, a pipe or standard input ("-")."""
         with InputFile.of(path).open() as file:
             return cls.from_bytes(file.read(), pieces)

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from calibrant.exceptions import CalibrationInputError
-from calibrant.files.writing import write_text
+from calibrant.files.writing import STANDARD_OUTPUT, write_text
 from calibrant.kernels.totals import Floats
 from calibrant.recalibrate import BetaCalibration, IsotonicCalibration, PlattScaling, PriorShift
 from calibrant.recalibrate.export import to_onnx
@@ -54,13 +54,13 @@ class Repair:
 
 
 def ending_of(path: str | Path) -> str:
-    """The ending of a file that a map may be written to.
+    """The ending of a file that a map may be written to; on standard output ("-"), it is JSON.
 
     >>> ending_of("map.txt")
     Traceback (most recent call last):
     calibrant.exceptions.CalibrationInputError: map.txt: must end in .json or .onnx, got '.txt'
     """
-    ending = Path(path).suffix.lower()
+    ending = ".json" if path in STANDARD_OUTPUT else Path(path).suffix.lower()
     if ending not in (".json", ".onnx"):
         raise CalibrationInputError(str(path), "must end in .json or .onnx", got=repr(ending))
     return ending

@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, final
 
+from calibrant.door.streams import require_name
 from calibrant.exceptions import CalibrationInputError
 from calibrant.kernels.caching import cached_property
 
@@ -121,6 +122,7 @@ class SealedDatabase:
         keys: Mapping[str, tuple[str, ...]],
         engine: Engine | None = None,
     ) -> None:
+        require_name(path)
         self.path, self.schema, self.keys = path, schema, keys
         self.engine: Engine = SQLite() if engine is None else engine
         self._is_sealed = False
