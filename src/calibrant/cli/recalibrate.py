@@ -31,6 +31,8 @@ from calibrant.result import Result
 from calibrant.text import inert
 
 _METHODS = ", ".join(methods.SHORT)
+MAPS = (".json",)
+"""The ending of a saved map."""
 MOST_LABELS = 12
 """Labels of which the terminal is told what was learnt."""
 
@@ -64,7 +66,7 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
       calibrant recalibrate fit validation.csv --method 'histogram(n_bins=10)' -o map.json
     """
     method = usage(methods.spelled, name)
-    check_output(output, files)
+    check_output(output, files, MAPS)
     predictions = read(files, **keys)
     fitted = _fitted(method, predictions)
     write_text(output, fitted.to_json())
@@ -185,7 +187,7 @@ def choose_method(
     """
     asked, thresholds = {name: usage(methods.spelled, name) for name in names}, limits_named(limits, confident)
     if output is not None:
-        check_output(output, files)
+        check_output(output, files, MAPS)
     show = printer(output)
     predictions = read(files, **keys)
     thresholds = limits_of(thresholds, compared_by(predictions))

@@ -89,8 +89,8 @@ def report(
     --fail-above is held against the first FILE; the page says whether it passes.
 
     \b
-    The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Where it is none of
-    these, or - (standard output), --format decides, and without it a page is written.
+    The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Any other ending needs
+    --format. For a name without an ending and for - (standard output), --format decides; without it, it is a page.
 
     \b
     Exit status: 0 the page is written, 1 it is, and a limit was passed, 2 wrong usage, 3 wrong input, 4 the output
@@ -104,8 +104,9 @@ def report(
     metrics = metrics_named(list(thresholds))
     thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
-    for written in filter(None, (target, tables)):
-        check_output(written, files)
+    check_output(target, files, () if style else list(_ENDINGS))
+    if tables is not None:
+        check_output(tables, files, [".json"], "--json")
     about = (" · ".join(filter(None, (author, datetime.date.today().isoformat() if date is None else date))), note)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")

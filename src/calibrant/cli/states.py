@@ -14,6 +14,7 @@ from calibrant.cli.scans import loaded, named, scanned, scanning_options
 from calibrant.scale import State
 from calibrant.text import inert
 
+ENDINGS = (".state",)
 _output = click.option("-o", "--output", required=True, type=click.Path(), help="The file for the state.")
 
 
@@ -41,7 +42,7 @@ def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str |
     \b
     Exit status: 0 the state is written, 2 wrong usage, 3 wrong input, 4 the output cannot be written.
     """
-    check_output(output, files)
+    check_output(output, files, ENDINGS)
     metrics = metrics_named(names)
     result, _ = scanned(files, lambda rows: metrics or metrics_named(usual(rows)), by, exact=False, **keys)
     _write(result.state, output)
@@ -57,7 +58,7 @@ def merge(files: tuple[str, ...], output: str) -> None:
     Example:
       calibrant merge monday.state tuesday.state -o week.state
     """
-    check_output(output)
+    check_output(output, endings=ENDINGS)
     _write(loaded(files), output)
 
 
@@ -72,7 +73,7 @@ def unmerge(whole: str, files: tuple[str, ...], output: str) -> None:
     Example:
       calibrant unmerge week.state monday.state -o rest.state
     """
-    check_output(output)
+    check_output(output, endings=ENDINGS)
     with reading():
         rest = named(whole)
         for file in files:
