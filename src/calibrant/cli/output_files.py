@@ -13,7 +13,6 @@ from calibrant.cli.group import say
 from calibrant.files import writing
 from calibrant.text import inert
 
-
 PAGES = (".html", ".htm")
 """Endings of a page."""
 
