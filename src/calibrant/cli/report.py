@@ -18,6 +18,7 @@ from calibrant.cli.input_files import described, read, reading_options
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.questions import check_questions
 from calibrant.cli.scans import are_many, are_states, loaded, scanned
 from calibrant.files.writing import write_text
 from calibrant.inference.draws import check_seed
@@ -121,6 +122,8 @@ def report(
     else:
         options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
         models = {name: read(file, **keys) for name, file in _named(files).items()}
+        for rows in models.values():
+            check_questions(metrics, rows)
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
         what, state = described(next(iter(models.values()))), None
     _write(page_report, output, target, style, what, quiet=quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,7 +11,10 @@ from calibrant.cli.group import reading
 from calibrant.cli.input_files import reading_options
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, printer
+from calibrant.cli.questions import check_questions
 from calibrant.cli.scans import loaded, named, scanned, scanning_options
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
 from calibrant.scale import State
 from calibrant.text import inert
 
@@ -44,7 +48,12 @@ def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str |
     """
     check_output(output, files, ENDINGS)
     metrics = metrics_named(names)
-    result, _ = scanned(files, lambda rows: metrics or metrics_named(usual(rows)), by, exact=False, **keys)
+
+    def asked_of(rows: Predictions) -> Mapping[str, Metric]:
+        check_questions(metrics, rows)
+        return metrics or metrics_named(usual(rows))
+
+    result, _ = scanned(files, asked_of, by, exact=False, **keys)
     _write(result.state, output)
 
 
