@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from calibrant.cli.group import remember_quiet, usage
-from calibrant.cli.input_files import described, read, reading_options
+from calibrant.cli.group import remember_quiet, say, usage
+from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, is_standard
@@ -120,12 +120,16 @@ def report(
         page_report = state_report(state, ", ".join(files), command, limits=held, title=title, about=about)
         what = f"{state.n:,} rows, a state"
     else:
-        options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
         models = {name: read(file, **keys) for name, file in _named(files).items()}
         for rows in models.values():
             check_questions(metrics, rows)
+        first = next(iter(models.values()))
+        what, state = described(first), None
+        if dependent := told_groups(first, groups):
+            say(dependent.rstrip("\n"))
+        column = grouped(first, groups)
+        options = {"seed": seed, "groups": column, "by": by or None, "confident": confident, "title": title}
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
-        what, state = described(next(iter(models.values()))), None
     _write(page_report, output, target, style, what, quiet=quiet)
     if tables is not None:
         write_text(tables, _in_words(page_report, target, "json", what) + "\n")
