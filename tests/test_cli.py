@@ -723,7 +723,8 @@ def test_a_metric_that_predictions_cannot_answer_is_refused_by_the_name_that_was
 ):
     (tmp_path / "it.csv").write_text(lines)
     option = ("--fail-above", f"{metric}=0.1") if words[0] == "report" else ("-m", metric)
-    ended = command(words[0], "it.csv", *words[1:], *option)
+    output = [tmp_path / word if "." in word else word for word in words[1:]]
+    ended = command(words[0], tmp_path / "it.csv", *output, *option)
     assert ended.code == 3
     assert ended.err.startswith(f"calibrant: {metric}: ")
     assert message in ended.err
