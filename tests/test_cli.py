@@ -668,6 +668,11 @@ def test_of_several_limits_of_a_metric_each_holds(command, limits):
         (["measure", "probs.npz", "--metric"], "--metric"),
         (["measure", "probs.npz", "--metric", "ecee"], "did you mean 'ece'?"),
         (["measure", "probs.npz", "--metric", "NLL"], "did you mean 'log_loss'?"),
+        (["measure", "probs.npz", "--metric", "brier_score_loss"], "did you mean 'brier'?"),
+        (["measure", "probs.npz", "--metric", "expected_calibration_error"], "did you mean 'ece'?"),
+        (["measure", "probs.npz", "--metric", "classwise_ece"], "did you mean 'sce'?"),
+        (["measure", "probs.npz", "--metric", "brier_score"], "brier is the usual metric; top_label/brier_score asks"),
+        (["simulate", "bias", "--metric", "sce"], "is a question about classes; simulated models predict one event"),
         (["measure", "probs.npz", "--metric", "xyz"], "`calibrant info` lists the metrics"),
         (["measure", "probs.npz", "--metric", "adaptive_ec"], "did you mean 'adaptive_ece'?"),
         (["measure", "probs.npz", "--metric", "equal_mas(3)"], "did you mean 'equal_mass'?"),
@@ -702,6 +707,34 @@ def test_wrong_usage_ends_with_two_before_anything_is_printed(command, words, pa
     ended = command(*words)
     assert (ended.code, ended.out) == (2, ""), ended
     assert part in ended.err
+
+
+@pytest.mark.parametrize("words", [("measure",), ("report", "-o", "x.html"), ("state", "-o", "x.state")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("lines", "metric", "message"),
+    [
+        ("label,p\n1,.9\n0,.2\n", "sce", "got forecasts of one event; give columns p_0 and p_1 to make it two classes"),
+        ("correct,confidence\n1,.9\n0,.2\n", "sce", "got confidences of top answers; without -m, the metrics"),
+        ("y_a,p_a,y_b,p_b\n1,.9,0,.3\n", "cwece", "got independent labels; without -m, the metrics that suit these"),
+    ],
+    ids=["event", "answers", "labels"],
+)
+def test_a_metric_that_predictions_cannot_answer_is_refused_by_the_name_that_was_typed(
+    command, tmp_path, words, lines, metric, message
+):
+    (tmp_path / "it.csv").write_text(lines)
+    option = ("--fail-above", f"{metric}=0.1") if words[0] == "report" else ("-m", metric)
+    output = [tmp_path / word if "." in word else word for word in words[1:]]
+    ended = command(words[0], tmp_path / "it.csv", *output, *option)
+    assert ended.code == 3
+    assert ended.err.startswith(f"calibrant: {metric}: ")
+    assert message in ended.err
+
+
+def test_a_score_with_a_lens_is_that_of_the_lens(command):
+    ended = command("measure", "probs.npz", "-m", "full/brier_score", "-m", "brier", "--format", "json")
+    results = json.loads(ended.out)["rows"]["all"]
+    assert results["full/brier_score"]["value"] == results["brier"]["value"]
 
 
 BAD = {

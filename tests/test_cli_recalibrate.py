@@ -120,6 +120,117 @@ def test_percentages_are_scaled_where_a_map_is_applied(run, tmp_path):
     assert np.array_equal(written, fitted.predict_proba(100 * shares / 100))
 
 
+def options_of(*words):
+    command = commands.group
+    for word in words:
+        command = command.commands[word]
+    return {option for param in command.params for option in param.opts if option.startswith("--")}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("recalibrate", part) for part in ("apply", "choose")), ("measure",), ("report",), ("open",), ("compare",),
+        ("explain",), ("simulate", "like"), ("state",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_command_that_reads_predictions_has_the_same_reading_options(words):
+    assert options_of("recalibrate", "fit") - {"--method", "--output"} <= options_of(*words)
+
+
+def line(row):
+    """A row of an event: row 5 has a label that is left out, row 7 has no forecast."""
+    outcome = -1 if row == 5 else int(row % 10 > 5) ^ (row % 7 == 0)
+    return f"{row},{'' if row == 7 else row % 10 / 10 + 0.05},{outcome}\n"
+
+
+EVENTS = "who,risk,outcome\n" + "".join(map(line, range(60)))
+
+
+def test_what_a_map_was_fitted_on_can_be_recalibrated_with_the_same_options(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events.csv").write_text(EVENTS)
+    options = ("--label", "outcome", "--probs", "risk", "--missing", "drop", "--ignore-index", "-1")
+    assert run("recalibrate", "fit", "events.csv", "-m", "platt", *options, "-o", "map.json")[0] == 0
+    assert run("recalibrate", "apply", "map.json", "events.csv", *options, "-o", "after.csv")[0] == 0
+    rows = [line.split(",") for line in (tmp_path / "after.csv").read_text().splitlines()]
+    assert rows[0] == ["who", "outcome", "p"]
+    assert [int(row[0]) for row in rows[1:]] == [row for row in range(60) if row not in (5, 7)]
+    code, _, err = run("recalibrate", "apply", "map.json", "events.csv", *options[:4], "-o", "after.csv")
+    assert code == 3
+    assert "must have a number in every row, got '' at line 9; pass --missing drop to leave such rows out" in err
+    code, _, err = run("recalibrate", "apply", "map.json", "events.csv", "--label", "outcom", "-o", "after.csv")
+    assert code == 3
+    assert "got no outcom; there are: 'who', 'risk', 'outcome'" in err
+
+
+def test_confidences_of_other_names_are_written_under_ours(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "answers.csv").write_text("sure,ok\n" + "90,true\n70,false\n30,false\n80,true\n60,true\n" * 9)
+    options = ("--confidence", "sure", "--correct", "ok", "--scale", "100")
+    assert run("recalibrate", "fit", "answers.csv", "-m", "platt", *options, "-o", "map.json")[0] == 0
+    assert run("recalibrate", "apply", "map.json", "answers.csv", *options, "-o", "after.csv")[0] == 0
+    assert io.read(tmp_path / "after.csv").kind == "confidence"
+    assert io.read(tmp_path / "after.csv").labels.tolist() == [1, 0, 0, 1, 1] * 9
+    (tmp_path / "twice.csv").write_text("sure,ok,correct\n90,true,false\n")
+    code, _, err = run("recalibrate", "apply", "map.json", "twice.csv", *options, "-o", "after.csv")
+    assert code == 3
+    assert "must have no column 'correct' beside 'ok'" in err
+
+
+def test_maps_of_classes_are_recalibrated_with_their_labels(run, tmp_path, monkeypatch):
+    """Seed 0; classes on the second axis, their columns in another order than in the map."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(10, 3, 4, 5))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    labels[0, 0, 0] = 255
+    np.savez("maps.npz", logits=2 * logits, label=labels, classes=["a", "b", "c"])
+    np.savez("turned.npz", logits=2 * logits[:, ::-1], label=labels)
+    options = ("--class-axis", "1", "--ignore-index", "255")
+    assert run("recalibrate", "fit", "maps.npz", *options, "-o", "map.json")[0] == 0
+    assert run("recalibrate", "apply", "map.json", "maps.npz", *options[:2], "-o", "after.npz")[0] == 0
+    turned = ("turned.npz", "--classes", "c,b,a", *options[:2])
+    assert run("recalibrate", "apply", "map.json", *turned, "-o", "other.npz")[0] == 0
+    after, other = np.load("after.npz"), np.load("other.npz")
+    assert after["probs"].shape == logits.shape
+    assert np.array_equal(after["probs"], other["probs"])
+    assert np.array_equal(after["label"], labels)
+    fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
+    assert np.array_equal(after["probs"], fitted.predict_proba(2 * logits, class_axis=1))
+    code, _, err = run("recalibrate", "apply", "map.json", "maps.npz", *options, "-o", "after.npz")
+    assert code == 3
+    assert "--ignore-index: needs one label a row, got maps" in err
+    code, _, err = run("recalibrate", "apply", "map.json", "maps.npz", *options[:2], "-o", "after.csv")
+    assert code == 3
+    assert "after.csv: can hold a row a sample, got maps of classes; write a file that ends in .npz" in err
+
+
+def test_a_map_of_choices_is_applied_to_a_log(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    likelihoods = rng.normal(size=(60, 4))
+    lines = [
+        {"doc_id": row, "target": int(rng.integers(4)), "filtered_resps": [[str(value), "False"] for value in values]}
+        for row, values in enumerate(likelihoods.tolist())
+    ]
+    (tmp_path / "samples_quiz.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert run("recalibrate", "fit", "samples_quiz.jsonl", "-o", "map.json")[0] == 0
+    assert run("recalibrate", "apply", "map.json", "samples_quiz.jsonl", "-o", "after.csv")[0] == 0
+    fitted = cal.recalibrate.from_json((tmp_path / "map.json").read_text())
+    assert np.array_equal(io.read(tmp_path / "after.csv").values, fitted.predict_proba(likelihoods))
+
+
+def test_a_pair_of_arrays_is_scaled(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("y.npy", [0, 1, 1, 0])
+    np.save("p.npy", [20.0, 90, 70, 40])
+    code, out, _ = run("measure", "y.npy", "p.npy", "--scale", "100", "-m", "brier", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["rows"]["all"]["brier"]["value"] == pytest.approx(0.075, abs=1e-12)
+
+
 def test_labels_are_not_needed_to_apply(run, small, tmp_path):
     assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
     lines = small.read_text().splitlines()

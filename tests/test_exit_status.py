@@ -283,6 +283,52 @@ def test_a_wrong_ending_is_refused_before_the_work(command, monkeypatch):
     assert command("recalibrate", "apply", "map.json", "event.csv", "-o", "x.zzz").code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "endings"),
+    [
+        (("report", "nowhere.csv"), ".html, .htm, .md, .markdown, .json or .txt"),
+        (("report", "nowhere.csv", "-o", "x.html", "--json"), ".json"),
+        (("recalibrate", "fit", "nowhere.csv"), ".json"),
+        (("recalibrate", "choose", "nowhere.csv"), ".json"),
+        (("recalibrate", "apply", "nowhere.json", "nowhere.csv"), ".npz, .csv or .parquet"),
+        (("simulate", "bias"), ".csv, .json or .png, .svg, .pdf"),
+        (("state", "nowhere.csv"), ".state"),
+        (("merge", "nowhere.state"), ".state"),
+        (("unmerge", "nowhere.state", "nowhere.state"), ".state"),
+        (("watch", "store"), ".html or .htm"),
+        (("watch", "store", "--repair"), ".json or .onnx"),
+        (("experiment", "plan", "miniature"), ".jsonl or .ndjson"),
+        (("demo",), ".html or .htm"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+)
+def test_an_ending_that_names_another_format_is_refused_before_anything_is_read(command, tmp_path, words, endings):
+    before = set(os.listdir(tmp_path))
+    option = () if words[-1].startswith("--") else ("-o",)
+    ended = command(*words, *option, "out.docx")
+    assert ended.code == 2
+    assert f"must end in {endings}, got '.docx'" in " ".join(ended.err.split())
+    assert set(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize("words", [("table", "study"), ("figure", "study")], ids=" ".join)
+def test_a_folder_of_tables_or_figures_has_no_name_of_a_file(command, words):
+    ended = command("experiment", *words, "-o", "out.png")
+    assert ended.code == 2
+    assert "must be a folder" in ended.err
+
+
+@unix
+def test_a_pipe_has_no_ending_that_could_be_wrong(command, tmp_path):
+    os.mkfifo(tmp_path / "pipe.docx")
+    content = []
+    reader = threading.Thread(target=lambda: content.append((tmp_path / "pipe.docx").read_text()))
+    reader.start()
+    assert command("recalibrate", "fit", "classes.npz", "-o", "pipe.docx").code == 0
+    reader.join(10)
+    assert content[0].startswith("{")
+
+
 WRITERS = {
     "report": ("report", "event.csv"),
     "fit": ("recalibrate", "fit", "classes.npz"),
@@ -308,7 +354,7 @@ def prepared(command):
 
 
 def ending(name):
-    return {"report": ".html", "simulate": ".svg", "demo": ".html"}.get(name, ".json")
+    return {"report": ".html", "simulate": ".svg", "demo": ".html", "plan": ".jsonl"}.get(name, ".json")
 
 
 @pytest.mark.slow

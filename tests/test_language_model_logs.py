@@ -251,3 +251,27 @@ def test_rows_of_a_table_are_sorted(tmp_path):
     for more in (["--sort", "p"], []):
         wrong = CliRunner().invoke(group, [*(words if more else words[:4]), *(more or ["--sort", "value"])])
         assert (wrong.exit_code, "--sort orders the rows of --by; --sort p needs --null" in wrong.output) == (2, True)
+
+
+def test_the_page_of_a_log_keeps_answers_to_one_question_together(tmp_path):
+    log = as_log(tmp_path, asked_thrice())
+    pages = []
+    for more in ([], ["--groups", "id"]):
+        page = tmp_path / f"page{len(more)}.json"
+        ended = CliRunner().invoke(group, ["report", str(log), "-o", str(page), "--date", "", *more])
+        assert ended.exit_code == 0, ended.output
+        assert ("keep the rows of one id together" in ended.stderr) == (not more)
+        pages.append(json.loads(page.read_text())["numbers"])
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(("count", "reminded"), [(40, True), (19, False), (120, False)])
+def test_a_column_of_questions_that_is_not_used_is_pointed_out_where_it_makes_enough_groups(tmp_path, count, reminded):
+    lines = [{"prompt": f"q{row % count}", "confidence": 0.5 + row / 300, "correct": row % 3 > 0} for row in range(120)]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    words = ["measure", str(path), "-m", "mcs", "--interval"]
+    note = "rows of one prompt may depend on each other; --groups prompt lets intervals and p-values allow for that"
+    assert (note in CliRunner().invoke(group, words).output) == reminded
+    assert note not in CliRunner().invoke(group, [*words, "--groups", "prompt"]).output
+    assert note not in CliRunner().invoke(group, words[:-1]).output

@@ -15,6 +15,7 @@ from calibrant.checks import whole
 from calibrant.cli.group import FAILED, stop, usage
 from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
 from calibrant.cli.measure import metrics_named, usual
+from calibrant.cli.questions import check_questions
 from calibrant.cli.showing import UNKNOWN, drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.inference.comparison import Comparison, compare, corrected_for_number
@@ -66,6 +67,8 @@ def compare_models(
     metrics = metrics_named(names)
     usage(lambda _: _check_comparison(resamples, seed, level, margin), "")
     a, b = (read((file,), **keys) for file in (first, second))
+    for predictions in (a, b):
+        check_questions(metrics, predictions)
     metrics = metrics or metrics_named(usual(a, usual(b, ("ece", "brier", "log_loss"))))
     with _by_name(first, second):
         options: dict[str, Any] = {"level": level, "margin": margin, "groups": grouped(a, groups)}

@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.input_files import described
 from calibrant.cli.measure import USUAL, metrics_named
-from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.output_files import PAGES, check_output, is_standard
 from calibrant.cli.showing import show
 from calibrant.files import reading as io
 from calibrant.table import table
@@ -28,7 +28,7 @@ def demo(output: str) -> None:
     """
     from calibrant.report import Report
 
-    check_output(output)
+    check_output(output, endings=PAGES)
     file = io.SHIPPED / "fashion_mnist_test.npz"
     predictions = io.read(file)
     report = Report.of(predictions, name=file.name, command="calibrant demo")

@@ -14,7 +14,7 @@ import click
 
 from calibrant.cli import INTERRUPTED
 from calibrant.cli.group import DATA, FAILED, IO, is_quiet, reading, say, stop
-from calibrant.cli.output_files import check_output, is_standard, printer
+from calibrant.cli.output_files import check_folder, check_output, is_standard, printer
 from calibrant.cli.showing import drawn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import write_text
@@ -133,7 +133,6 @@ def _run(folder: str, *, device: str, data: str | None, lease: float, between: f
         code = _code(folder, options, **how)
     except runner.DiskFullError as error:
         stop(str(error.strerror), IO)
-        return
     _, store = runner.reopen(folder)
     counts = store.counts()
     click.echo(f"{inert(folder)}: {_counted(counts)}")
@@ -211,6 +210,7 @@ def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -
     """
     from calibrant.experiments.findings.tables import TABLES, tables_of
 
+    check_folder(output)
     for sheet in tables_of(_evidence(folder), _among(names, TABLES, "table")):
         if output is not None and not is_standard(output):
             Path(output).mkdir(parents=True, exist_ok=True)
@@ -248,6 +248,7 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
     """
     from calibrant.experiments.findings.figures import FIGURES, save_figures, write_figure
 
+    check_folder(output)
     chosen, evidence = _among(names, FIGURES, "figure"), _evidence(folder)
     if is_standard(output):
         if len(names) != 1:
@@ -277,7 +278,7 @@ def plan(file: str, store: str | None, output: str) -> None:
     from calibrant.experiments.running import runner
     from calibrant.experiments.training.trials import write_trials
 
-    check_output(output, [file])
+    check_output(output, [file], (".jsonl", ".ndjson"))
     study, text = _read(file)
     _, kept = runner.open_study(store or f"{study.name}-study", text)
     waiting = (row.trial for row in kept.rows() if row.state in ("waiting", "running"))

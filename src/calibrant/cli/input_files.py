@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from calibrant.door.streams import STANDARD_INPUT, InputFile
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
 from calibrant.files.column_names import LABELS
+from calibrant.inference.confidence import FEWEST_GROUPS
 from calibrant.predictions import Predictions
 
 _FORECASTS = ("p", "probs", "logits", "confidence")
@@ -117,11 +119,27 @@ def grouped(predictions: Predictions, groups: str | None) -> str | None:
 
 
 def told_groups(predictions: Predictions, groups: str | None) -> str:
-    """That a log's own groups were used, where nobody named them."""
+    """That a log's own groups were used, where nobody named them; or which column could be named."""
     column = grouped(predictions, groups)
-    if groups is not None or column is None:
+    if groups is not None:
         return ""
-    return f"note: intervals and p-values keep the rows of one {column} together, as --groups {column} does\n"
+    if column is not None:
+        return f"note: intervals and p-values keep the rows of one {column} together, as --groups {column} does\n"
+    known = next(filter(partial(_repeats, predictions), _TOGETHER), None)
+    return "" if known is None else f"note: {_DEPENDENT.format(column=known)}\n"
+
+
+_TOGETHER = ("question", "question_id", "prompt", "prompt_id", "subject", "topic")
+"""Columns whose rows are likely to depend on each other."""
+_DEPENDENT = (
+    "rows of one {column} may depend on each other; --groups {column} lets intervals and p-values allow for that"
+)
+
+
+def _repeats(predictions: Predictions, name: str) -> bool:
+    """Whether a column puts rows into groups, as many as intervals need."""
+    column = predictions.columns.get(name)
+    return column is not None and FEWEST_GROUPS <= len(np.unique(column)) < len(column)
 
 
 def _fractions(predictions: Predictions) -> int:

@@ -22,6 +22,7 @@ from calibrant.cli.input_files import (
     told_groups,
 )
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
+from calibrant.cli.questions import check_questions
 from calibrant.cli.scans import (
     are_many,
     are_states,
@@ -178,6 +179,7 @@ def measure(
         predictions = read(sources, **rows_alone(keys))
         column = grouped(predictions, groups)
         method = None if method is None else dataclasses.replace(method, groups=column)
+        check_questions(metrics, predictions)
         asked = _narrowed(metrics or metrics_named(usual(predictions)), selected)
         thresholds = limits_of(thresholds, asked)
         measured = table(predictions, asked, by=by, interval=method, null=null, seed=seed, groups=column)
@@ -208,6 +210,7 @@ def _without_rows(
         return state.table(asked), f"{', '.join(files)}: {state.n:,} rows, a state", {}
 
     def asked_of(rows: Predictions) -> dict[str, Metric]:
+        check_questions(metrics, rows)
         return _narrowed(metrics or metrics_named(usual(rows)), selected)
 
     result, rows = scanned(files, asked_of, by, **keys)

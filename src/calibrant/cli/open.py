@@ -13,10 +13,9 @@ import click
 
 from calibrant.cli.group import DATA, stop
 from calibrant.cli.input_files import reading_options
+from calibrant.cli.output_files import PAGES
 from calibrant.cli.report import DEFAULT, report
 from calibrant.text import inert
-
-_PAGES = (".html", ".htm")
 
 
 @click.command(name="open", short_help="Show a report in the browser.")
@@ -38,7 +37,7 @@ def open_page(files: tuple[str, ...], **keys: Any) -> None:
     Exit status: 0 the page is shown or its path printed, 2 wrong usage, 3 wrong input.
     """
     files = files or (DEFAULT,)
-    if len(files) == 1 and files[0].lower().endswith(_PAGES):
+    if len(files) == 1 and files[0].lower().endswith(PAGES):
         page = Path(files[0]).resolve()
         if not page.is_file():
             stop(f"{files[0]}: there is no such page; calibrant report FILE writes one", DATA)

@@ -13,11 +13,10 @@ import numpy as np
 
 import calibrant
 from calibrant.cli.group import reading, say, usage
-from calibrant.cli.input_files import described, grouped, read, reading_options, told_groups
+from calibrant.cli.input_files import chosen, described, grouped, read, reading_options, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
-from calibrant.door.options import OPTIONS
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
@@ -31,6 +30,8 @@ from calibrant.result import Result
 from calibrant.text import inert
 
 _METHODS = ", ".join(methods.SHORT)
+MAPS = (".json",)
+"""The ending of a saved map."""
 MOST_LABELS = 12
 """Labels of which the terminal is told what was learnt."""
 
@@ -64,7 +65,7 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
       calibrant recalibrate fit validation.csv --method 'histogram(n_bins=10)' -o map.json
     """
     method = usage(methods.spelled, name)
-    check_output(output, files)
+    check_output(output, files, MAPS)
     predictions = read(files, **keys)
     fitted = _fitted(method, predictions)
     write_text(output, fitted.to_json())
@@ -104,14 +105,12 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     type=click.Choice(io.FORMATS),
     help="The format, if the ending of -o does not say it. For -, it is csv.",
 )
-@click.option("--probs", metavar="KEY", help="The column of probabilities, if not p, p_<class> or probs.")
-@click.option("--logits", metavar="KEY", help="The column of logits, if not logits.")
-@click.option("--scale", type=float, metavar="N", help="Divide predictions by N: 100 for percentages.")
-@click.option("--normalize", is_flag=True, help=OPTIONS["normalize"].meaning)
-def apply_map(map_file: str, file: str, output: str, form: str | None, normalize: bool, **keys: Any) -> None:
+@reading_options
+def apply_map(map_file: str, file: str, output: str, form: str | None, **keys: Any) -> None:
     """Apply MAP to the predictions in FILE, and write the recalibrated probabilities.
 
-    FILE needs no labels. Its other columns are kept.
+    FILE needs no labels. Its other columns are kept. --missing drop leaves out rows without a prediction, and
+    --ignore-index leaves out rows with this label.
 
     \b
     Example:
@@ -120,15 +119,16 @@ def apply_map(map_file: str, file: str, output: str, form: str | None, normalize
     check_output(output, [map_file, file])
     form = form or ("csv" if is_standard(output) else usage(io.format_named, output))
     fitted = _saved(map_file)
+    options = chosen(**keys)
+    of_scores = {name: options.pop(name) for name in ("class_axis", "normalize")}
     with reading():
-        scores, are_logits, names, columns = io.read_scores(file, **keys)
+        scores, are_logits, names, columns = io.read_scores(file, **options)
     if are_logits != (fitted.input == "logits"):
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
     classes = [str(name) for name in fitted.classes_]
-    probabilities = fitted.predict_proba(_in_order(scores, names, classes, file), normalize=normalize)
-    labels = np.zeros(probabilities.shape if fitted.maps_ else len(probabilities), np.int64)
-    unmarked = probabilities.copy()  # on which rows it was fitted is told below
-    ModelScores(unmarked, "probabilities", bool(fitted.maps_)).predictions(labels)  # what is none is not written
+    axis = 1 if keys["class_axis"] is None else keys["class_axis"]
+    probabilities = fitted.predict_proba(_in_order(scores, names, classes, file, axis), **of_scores)
+    _check_written(probabilities, axis, independent=bool(fitted.maps_))
     io.write(output, probabilities, classes, columns, format=form)
     if calibrant.door.leaks.is_marked(probabilities):
         click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)
@@ -185,7 +185,7 @@ def choose_method(
     """
     asked, thresholds = {name: usage(methods.spelled, name) for name in names}, limits_named(limits, confident)
     if output is not None:
-        check_output(output, files)
+        check_output(output, files, MAPS)
     show = printer(output)
     predictions = read(files, **keys)
     thresholds = limits_of(thresholds, compared_by(predictions))
@@ -216,14 +216,22 @@ def _saved(path: str) -> Recalibrator:
         raise CalibrationInputError(path, error.expected, got=error.got, where=error.where, hint=hint) from None
 
 
-def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str) -> Any:
+def _check_written(probabilities: Any, axis: int, *, independent: bool) -> None:
+    """Refuse to write what are no probabilities."""
+    unmarked = probabilities.copy()  # on which rows it was fitted is told apart
+    rows = np.moveaxis(unmarked, axis, -1).reshape(-1, unmarked.shape[axis]) if unmarked.ndim > 2 else unmarked
+    labels = np.zeros(rows.shape if independent else len(rows), np.int64)
+    ModelScores(rows, "probabilities", independent).predictions(labels)
+
+
+def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str, axis: int) -> Any:
     """The columns in the order of the map's classes, by name where the file names them."""
     if names is None or list(names) == classes:
         return scores
     if sorted(names) != sorted(classes):
         expected = f"must name the classes of the map ({', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''})"
         raise CalibrationInputError(file, expected, got=", ".join(names[:5]))
-    return scores[:, [names.index(name) for name in classes]]
+    return np.take(scores, [names.index(name) for name in classes], axis=axis)
 
 
 def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalibrator:

@@ -13,11 +13,12 @@ from typing import Any
 
 import click
 
-from calibrant.cli.group import remember_quiet, usage
-from calibrant.cli.input_files import Source, described, read, reading_options, streams_read
+from calibrant.cli.group import remember_quiet, say, usage
+from calibrant.cli.input_files import Source, described, grouped, read, reading_options, streams_read, told_groups
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.measure import metrics_named, usual
-from calibrant.cli.output_files import check_outputs, is_standard
+from calibrant.cli.output_files import check_apart, check_output, is_standard
+from calibrant.cli.questions import check_questions
 from calibrant.cli.scans import are_many, are_states, loaded, scanned
 from calibrant.files.writing import write_text
 from calibrant.inference.draws import check_seed
@@ -89,8 +90,8 @@ def report(
     --fail-above is held against the first FILE; the page says whether it passes.
 
     \b
-    The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Where it is none of
-    these, or - (standard output), --format decides, and without it a page is written.
+    The ending of -o decides what is written: .html a page, .md Markdown, .json JSON, .txt text. Any other ending needs
+    --format. For a name without an ending and for - (standard output), --format decides; without it, it is a page.
 
     \b
     Exit status: 0 the page is written, 1 it is, and a limit was passed, 2 wrong usage, 3 wrong input, 4 the output
@@ -104,7 +105,10 @@ def report(
     metrics = metrics_named(list(thresholds))
     thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
-    check_outputs((target, tables), files)
+    check_output(target, files, () if style else list(_ENDINGS))
+    if tables is not None:
+        check_output(tables, files, [".json"], "--json")
+    check_apart(target, tables)
     about = (" · ".join(filter(None, (author, datetime.date.today().isoformat() if date is None else date))), note)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
@@ -118,10 +122,16 @@ def report(
         page_report = state_report(state, ", ".join(files), command, limits=held, title=title, about=about)
         what = f"{state.n:,} rows, a state"
     else:
-        options = {"seed": seed, "groups": groups, "by": by or None, "confident": confident, "title": title}
         models = {name: read([sources[part] for part in parts], **keys) for name, parts in _named(files).items()}
+        for rows in models.values():
+            check_questions(metrics, rows)
+        first = next(iter(models.values()))
+        what, state = described(first), None
+        if dependent := told_groups(first, groups):
+            say(dependent.rstrip("\n"))
+        column = grouped(first, groups)
+        options = {"seed": seed, "groups": column, "by": by or None, "confident": confident, "title": title}
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
-        what, state = described(next(iter(models.values()))), None
     _write(page_report, output, target, style, what, quiet=quiet or (tables is not None and is_standard(tables)))
     if tables is not None:
         write_text(tables, _in_words(page_report, target, "json", what) + "\n")

@@ -15,6 +15,7 @@ from calibrant.cli.group import say, usage
 from calibrant.cli.input_files import read, reading_options
 from calibrant.cli.measure import metrics_named
 from calibrant.cli.output_files import check_output, is_standard
+from calibrant.cli.questions import check_questions, of_events
 from calibrant.cli.simulated_models import SimulatedModel, model_options
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file, write_text
@@ -264,6 +265,7 @@ def like(
         check_output(output, files)
     metrics = _metrics(names, seed, outputs, ESTIMATORS)
     predictions = read(files, **keys)
+    check_questions(metrics, predictions)
     observed = simulation.EmpiricalScores(outcomes_of(predictions)[0])
     _say_how_long(metrics, observed, simulation.IDENTITY, (size or len(predictions),), replicates, n_jobs)
     run: dict[str, Any] = {"n": size, "p": order, "replicates": replicates, "seed": seed, "n_jobs": n_jobs}
@@ -281,7 +283,8 @@ def _metrics(
         check_output(output)
     if any(_ending(output) in PICTURES for output in outputs):
         import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
-    return metrics_named(names) if names else dict(usual or metrics_named(USUAL))
+    chosen = metrics_named(names) if names else dict(usual or metrics_named(USUAL))
+    return of_events(chosen) if usual is None else chosen
 
 
 def _ending(output: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,10 +11,14 @@ from calibrant.cli.group import reading
 from calibrant.cli.input_files import is_stream, read, reading_options
 from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, printer
+from calibrant.cli.questions import check_questions
 from calibrant.cli.scans import loaded, named, rows_alone, scanned, scanning_options
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
 from calibrant.scale import State
 from calibrant.text import inert
 
+ENDINGS = (".state",)
 _output = click.option("-o", "--output", required=True, type=click.Path(), help="The file for the state.")
 
 
@@ -41,13 +46,18 @@ def state(files: tuple[str, ...], output: str, names: tuple[str, ...], by: str |
     \b
     Exit status: 0 the state is written, 2 wrong usage, 3 wrong input, 4 the output cannot be written.
     """
-    check_output(output, files)
+    check_output(output, files, ENDINGS)
     metrics = metrics_named(names)
+
+    def asked_of(rows: Predictions) -> Mapping[str, Metric]:
+        check_questions(metrics, rows)
+        return metrics or metrics_named(usual(rows))
+
     if len(files) == 1 and is_stream(files[0]):
         rows = read(files, **rows_alone(keys))
-        _write(State.of(rows, metrics or metrics_named(usual(rows)), by), output)
+        _write(State.of(rows, asked_of(rows), by), output)
         return
-    result, _ = scanned(files, lambda rows: metrics or metrics_named(usual(rows)), by, exact=False, **keys)
+    result, _ = scanned(files, asked_of, by, exact=False, **keys)
     _write(result.state, output)
 
 
@@ -61,7 +71,7 @@ def merge(files: tuple[str, ...], output: str) -> None:
     Example:
       calibrant merge monday.state tuesday.state -o week.state
     """
-    check_output(output)
+    check_output(output, endings=ENDINGS)
     _write(loaded(files), output)
 
 
@@ -76,7 +86,7 @@ def unmerge(whole: str, files: tuple[str, ...], output: str) -> None:
     Example:
       calibrant unmerge week.state monday.state -o rest.state
     """
-    check_output(output)
+    check_output(output, endings=ENDINGS)
     with reading():
         rest = named(whole)
         for file in files:

@@ -14,7 +14,7 @@ import click
 
 import calibrant
 from calibrant.cli.group import FAILED, reading, usage
-from calibrant.cli.output_files import check_outputs, printer
+from calibrant.cli.output_files import PAGES, check_apart, check_output, printer
 from calibrant.cli.scans import named
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
@@ -100,9 +100,12 @@ def watch(
     \b
     Exit status: 0 no alarm, 1 an alarm, 2 wrong usage, 3 wrong input, 4 the store or page cannot be written.
     """
+    if output is not None:
+        check_output(output, (store,), PAGES)
     if repair is not None:
         usage(ending_of, repair)
-    check_outputs((output, repair), (store,))
+        check_output(repair, (store,))
+    check_apart(output, repair)
     watched = _opened(store, {key: value for key, value in options.items() if value is not None},
                       bool(predictions or labels))  # fmt: skip
     for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):

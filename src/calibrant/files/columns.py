@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.door.arrays import MISSING, Array, absent
+from calibrant.door.arrays import DROP, MISSING, Array, absent
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 
@@ -60,6 +60,25 @@ class Columns(Mapping[str, Array]):
         column = np.full((len(present), *values.shape[1:]), filler, np.result_type(values, filler))
         column[np.array(present)] = values
         return column
+
+    def whole(self, name: str, *, numeric: bool = False) -> Array:
+        """A column in which no value may be missing; the refusal of one where some are says what to do about it."""
+        try:
+            return self.read_numbers(name) if numeric else self[name]
+        except CalibrationInputError as error:
+            if error.hint is not None or not self._has_gaps_alone(name, numeric=numeric):
+                raise
+            raise CalibrationInputError(
+                error.parameter, error.expected, got=error.got, where=error.where, hint=DROP
+            ) from None
+
+    def _has_gaps_alone(self, name: str, *, numeric: bool) -> bool:
+        """Whether a column would do if values may be missing."""
+        try:
+            self.sparse(name, numeric=numeric)
+        except CalibrationInputError:
+            return False
+        return True
 
     def loose(self, name: str, n: int) -> Array | None:
         """A column of n values as numbers or else as text; None where it is no such column."""

@@ -83,13 +83,13 @@ class Finder:
             return self._answers(confidence or "confidence", correct or "correct", heavy, options)
         if label is None and self._is_multilabel(probs or logits):
             return self._multilabel(probs, logits, heavy, options)
-        if probs is None and logits is None and (shortlist := self._shortlist()) is not None:
+        if probs is None and logits is None and (shortlist := self.shortlist()) is not None:
             return self._likeliest(self._truth(label), *shortlist, heavy, options)
         truth = self._truth(label)
         forecasts, names, raw = self.forecasts(probs, logits)
         if not options.get("normalize"):
             self._refuse_several_models(forecasts, names, truth)
-        options["classes"] = self._agreed(options["classes"], names)
+        options["classes"] = self.agreed(options["classes"], names)
         make = Predictions.from_logits if raw else Predictions.from_probs
         if forecasts.ndim == 1 and options["classes"] is None:
             truth = outcomes(truth)
@@ -97,7 +97,7 @@ class Finder:
         return make(self._by_name(truth, names), forecasts, sample_weight=heavy, copy=False, **options, **columns)
 
     def _answers(self, confidence: str, correct: str, heavy: Array | None, options: LabelOptions) -> Predictions:
-        right, sure = outcomes(self._take(correct)), self._numbers(confidence)
+        right, sure = outcomes(self._take(correct)), self.numbers(confidence)
         self.origin |= {"labels": correct, "forecasts": confidence}
         known = self._known(options, heavy, "ignore_index")
         return Predictions.from_confidence(right, sure, **known, **self.columns(sure))
@@ -152,7 +152,7 @@ class Finder:
         known = {name: options[name] for name in ("missing", *allowed) if name in options}  # type: ignore[literal-required]
         return {"sample_weight": heavy, "copy": False, **known}
 
-    def _agreed(self, classes: Any, names: tuple[str, ...] | None) -> Any:
+    def agreed(self, classes: Any, names: tuple[str, ...] | None) -> Any:
         """The names of the classes: those that were given, refused where columns have other names."""
         if classes is None or names is None:
             return names if classes is None else classes
@@ -174,19 +174,19 @@ class Finder:
             every = dict.fromkeys((*names, *(self._marks() if mark == "y_" else ())))
             both = [f"{start}{name}" for name in every for start in (mark, prefix)]
             hint = "name the labels with label=... if each row has one"
-            self._require(both, "must have y_<label> and p_<label> of every label", hint)
+            self.require(both, "must have y_<label> and p_<label> of every label", hint)
             truth = np.column_stack([outcomes(self._take(f"{mark}{name}")) for name in names])
             self.origin |= {"labels": f"{mark}{names[0]} .. {mark}{names[-1]}"}
             self.origin |= {"forecasts": f"{prefix}{names[0]} .. {prefix}{names[-1]}"}
-            forecasts = np.column_stack([self._numbers(f"{prefix}{name}") for name in names])
-        classes = self._agreed(options["classes"], names)
+            forecasts = np.column_stack([self.numbers(f"{prefix}{name}") for name in names])
+        classes = self.agreed(options["classes"], names)
         columns = self.columns(truth)
         return Predictions.from_multilabel(truth, forecasts, logits=raw, classes=classes, **known, **columns)
 
-    def _shortlist(self) -> tuple[Array, Array] | None:
+    def shortlist(self) -> tuple[Array, Array] | None:
         """The likeliest classes and their probabilities, where a file has no others."""
         if {"ids", "probs"} <= set(self.arrays):
-            values = self._numbers("probs")
+            values = self.numbers("probs")
             alone = values.ndim != 2 or self.arrays.loose("ids", len(values)) is not None
             return None if alone else (self._take("ids"), values)
         ranks = [[int(rank) for rank in self._after(prefix) if _RANK.fullmatch(rank)] for prefix in ("class_", "prob_")]
@@ -195,8 +195,8 @@ class Finder:
         classes, probs = (
             [f"{prefix}_{rank + 1}" for rank in range(max(map(max, ranks)))] for prefix in ("class", "prob")
         )
-        self._require([*classes, *probs], f"must have class_1 .. {classes[-1]} and prob_1 .. {probs[-1]}")
-        return np.column_stack(list(map(self._take, classes))), np.column_stack(list(map(self._numbers, probs)))
+        self.require([*classes, *probs], f"must have class_1 .. {classes[-1]} and prob_1 .. {probs[-1]}")
+        return np.column_stack(list(map(self._take, classes))), np.column_stack(list(map(self.numbers, probs)))
 
     def _likeliest(
         self, truth: Array, ids: Array, probs: Array, heavy: Array | None, options: LabelOptions
@@ -217,7 +217,7 @@ class Finder:
         """What follows a prefix in the names that have it."""
         return [name.removeprefix(prefix) for name in self.arrays if name.startswith(prefix)]
 
-    def _require(self, names: Sequence[str], expected: str, hint: str | None = None) -> None:
+    def require(self, names: Sequence[str], expected: str, hint: str | None = None) -> None:
         missing = [name for name in dict.fromkeys(names) if name not in self.arrays]
         if missing:
             more = f" and {len(missing) - 5} more" if len(missing) > 6 else ""
@@ -252,7 +252,7 @@ class Finder:
             return self._found()
         if named in self.arrays:
             self.origin["forecasts"] = named
-            return self._numbers(named), None, logits is not None
+            return self.numbers(named), None, logits is not None
         return *self._wide(f"{named}_"), logits is not None
 
     def _found(self) -> tuple[Array, tuple[str, ...] | None, bool]:
@@ -275,11 +275,11 @@ class Finder:
         if prefixes:
             return *self._wide(prefixes[0]), False
         self.origin["forecasts"] = keys[0]
-        return self._numbers(keys[0]), None, keys[0] == "logits"
+        return self.numbers(keys[0]), None, keys[0] == "logits"
 
     def _refuse_decisions(self, name: str) -> None:
         """Refuse what is called like forecasts and holds nothing but 0 and 1."""
-        values = self._numbers(name)
+        values = self.numbers(name)
         if ((values == 0) | (values == 1)).all():
             hint = f"name the probabilities with probs=...; if these are meant, probs={name!r}"
             raise CalibrationInputError(
@@ -296,7 +296,7 @@ class Finder:
                 hint=nearest(prefix[:-1], self.arrays),
             )
         self.origin["forecasts"] = f"{names[0]} .. {names[-1]}"
-        columns = [self._numbers(name) for name in names]
+        columns = [self.numbers(name) for name in names]
         for name, column in zip(names, columns, strict=True):
             if column.ndim != 1 or column.dtype.kind not in "fiub":
                 expected = "must have a number a row in each forecast column"
@@ -325,14 +325,14 @@ class Finder:
                 str(self.source), "lacks a column", got=repr(name), hint=nearest(name, self.arrays)
             )
         self.used.add(name)
-        return self.arrays.sparse(name) if self.drop else self.arrays[name]
+        return self.arrays.sparse(name) if self.drop else self.arrays.whole(name)
 
-    def _numbers(self, name: str) -> Array:
+    def numbers(self, name: str) -> Array:
         """A column that makes sense as numbers only, so that the first cell that is none can be named."""
         if name not in self.arrays:
             return self._take(name)
         self.used.add(name)
-        numbers = self.arrays.sparse(name, numeric=True) if self.drop else self.arrays.read_numbers(name)
+        numbers = self.arrays.sparse(name, numeric=True) if self.drop else self.arrays.whole(name, numeric=True)
         if numbers.dtype.kind == "U" and (shares := percentages(numbers)) is not None:
             return shares
         if numbers.dtype.kind == "U":

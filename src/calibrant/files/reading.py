@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from calibrant.checks import word
 from calibrant.door.arrays import Array
 from calibrant.door.options import LabelOptions, refuse_unknown
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
-from calibrant.files.columns import MULTILABEL
 from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.files.harness_logs import answers, is_harness_log
 from calibrant.files.parquet import write_parquet
+from calibrant.files.score_columns import scores_found
 from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
 
@@ -69,7 +70,7 @@ def read(
     if len(paths) == 2:
         if any(name is not None for name in (label, probs, weight, confidence, correct)):
             raise CalibrationInputError("label, probs and weight", "name arrays in one file", got="two files")
-        return _pair(*paths, logits=logits is not None, **options)
+        return _pair(*paths, scale=scale, logits=logits is not None, **options)
     if len(paths) != 1:
         raise CalibrationInputError("path", "must be one file, or two NPY files", got=len(paths))
     arrays = read_arrays(paths[0])
@@ -85,30 +86,39 @@ def read(
 
 
 def read_scores(
-    path: str | Path, *, probs: str | None = None, logits: str | None = None, scale: float | None = None
+    path: str | Path,
+    *,
+    label: str | None = None,
+    probs: str | None = None,
+    logits: str | None = None,
+    weight: str | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    scale: float | None = None,
+    classes: Any = None,
+    ignore_index: float | None = None,
+    missing: str = "error",
 ) -> tuple[Array, bool, tuple[str, ...] | None, dict[str, Array]]:
     """The forecasts of a file whose labels may be missing, whether they are logits, class names, all other columns.
 
-    `scale` divides forecasts, as in `read`.
+    The options are those of `read`. Columns that are named must be there, and stay columns; the one that `correct`
+    names is called so. Rows without a forecast are left out with `missing="drop"`, those whose label is `ignore_index`
+    always; a row without a label stays.
 
     >>> from calibrant.files.reading import SHIPPED, read_scores
     >>> scores, are_logits, names, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
     >>> scores.shape, are_logits, names[1], sorted(others)
     ((10000, 10), True, 'Trouser', ['ink', 'labels'])
     """
+    word(missing, "missing", "error", "drop", "wrong")
     arrays = read_arrays(path)
-    if set(arrays) == {"array"}:
-        return arrays["array"], logits is not None, None, {}
-    finder = Finder(arrays, scale=scale)
-    if probs is None and logits is None and {"confidence", "correct"} <= set(arrays):
-        probs = "confidence"
-    if probs is None and logits is None and finder._shortlist() is not None:
-        raise CalibrationInputError(str(path), "must have the probability of every class", got="the likeliest alone")
-    forecasts, names, raw = finder.forecasts(probs, logits)
-    if names is None and (classes_given := finder.class_names()) is not None:
-        names = tuple(map(str, classes_given.tolist()))
-    truth = {MULTILABEL: arrays[MULTILABEL]} if MULTILABEL in arrays else {}
-    return forecasts, raw, names, truth | finder.columns(forecasts, reserved=())
+    keys = {"label": label, "weight": weight, "correct": correct}
+    if not any((*keys.values(), probs, logits, confidence)) and is_harness_log(arrays):
+        arrays = answers(arrays)
+    if confidence is not None and (probs or logits or label):
+        raise CalibrationInputError("confidence", "excludes label, probs and logits", got=repr(confidence))
+    finder = Finder(arrays, missing != "error", scale)
+    return scores_found(finder, keys, confidence or probs, logits, classes=classes, ignore_index=ignore_index)
 
 
 def write(
@@ -132,6 +142,9 @@ def write(
     >>> folder.cleanup()
     """
     form = format or format_named(path)
+    if probabilities.ndim > 2 and form != "npz":
+        hint = "write a file that ends in .npz"
+        raise CalibrationInputError(str(path), "can hold a row a sample", got="maps of classes", hint=hint)
     writers = dict(zip(FORMATS, (write_npz, write_csv, write_parquet), strict=True))
     writers[form](path, probabilities, classes, labelled(columns, classes, together=form == "npz"))
 
@@ -149,11 +162,17 @@ def format_named(path: str | Path) -> str:
 
 
 def _pair(
-    first: str | Path | InputFile, second: str | Path | InputFile, *, logits: bool, **options: Any
+    first: str | Path | InputFile,
+    second: str | Path | InputFile,
+    *,
+    scale: float | None,
+    logits: bool,
+    **options: Any,
 ) -> Predictions:
     truth, forecasts = read_arrays(first), read_arrays(second)
     for path, arrays in ((first, truth), (second, forecasts)):
         if set(arrays) != {"array"}:
             raise CalibrationInputError(str(path), "of a pair must be a NPY file", got="another kind")
     make = Predictions.from_logits if logits else Predictions.from_probs
-    return make(truth["array"], forecasts["array"], copy=False, **options)
+    values = Finder(forecasts, scale=scale).numbers("array")
+    return make(truth["array"], values, copy=False, **options)

@@ -1,0 +1,45 @@
+"""Questions: whether predictions can answer the metrics that were asked for, said in the words that were typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from calibrant.errors.asking import Asking
+from calibrant.exceptions import CalibrationInputError
+from calibrant.metric import Metric
+from calibrant.predictions import Predictions
+
+SUITABLE = "without -m, the metrics that suit these predictions are measured"
+
+
+def of_events(metrics: dict[str, Metric]) -> dict[str, Metric]:
+    """The metrics, refused where one cannot be asked of simulated models, which predict one event."""
+    event = Predictions.from_probs([1], [0.5])
+    for name, metric in metrics.items():
+        try:
+            check_questions({name: metric}, event)
+        except CalibrationInputError as error:
+            raise click.UsageError(f"{name} {error.expected}; simulated models predict one event") from None
+    return metrics
+
+
+def check_questions(metrics: Mapping[str, Metric], predictions: Predictions) -> None:
+    """Refuse a metric whose question these predictions cannot answer, by the name that it was asked for.
+
+    >>> import calibrant as cal
+    >>> check_questions({"sce": cal.SCE}, cal.Predictions.from_confidence([True, False], [.9, .6]))
+    Traceback (most recent call last):
+    calibrant.exceptions.CalibrationInputError: sce: is a question about classes, got confidences of top answers; \
+without -m, the metrics that suit these predictions are measured
+    """
+    for name, metric in metrics.items():
+        if not isinstance(metric, Asking):
+            continue
+        try:
+            metric.lens(predictions[:1])
+        except CalibrationInputError as error:
+            raise CalibrationInputError(
+                name, error.expected, got=error.got, where=error.where, hint=error.hint or SUITABLE
+            ) from None
