@@ -40,6 +40,7 @@ def _predictions():
     p = rng.beta(2, 1, 25_000)
     tied = np.round(rng.random(400), 1)
     few = rng.random(7)
+    rare = np.random.default_rng(3).beta(2, 5, 9000)
     probs = rng.dirichlet(np.full(6, 0.3), 240)
     labels = rng.integers(0, 6, 240)
     return {
@@ -48,6 +49,7 @@ def _predictions():
         "few": Predictions.from_probs(rng.random(7) < few, few),
         "weighted": Predictions.from_probs(rng.random(400) < tied, tied, sample_weight=rng.integers(1, 9, 400)),
         "fractions": Predictions.from_probs(rng.random(400) < tied, tied, sample_weight=rng.random(400) + 0.1),
+        "rare": Predictions.from_probs(rng.random(9000) < 0.05 * rare, 0.1 * rare),
         "hostile": Predictions.from_probs(
             labels, probs, classes=HOSTILE, who=np.array(HOSTILE)[rng.integers(0, 6, 240)]
         ),
@@ -195,13 +197,34 @@ def test_the_script_draws_what_the_file_draws(browser, pages, name):
 def test_a_bar_stands_where_its_numbers_say(browser, pages):
     with Window(browser, pages["many"]) as window:
         window.set(10, "mass")
-        plane, numbers = charts.RELIABILITY, window.table()
+        (plane, _), numbers = charts.reliability_planes(), window.table()
         frequency = [rectangle for rectangle in window.rectangles() if rectangle[0] == "frequency"]
         assert len(frequency) == len(numbers) == 10
         for (_, x, y, width, _), (low, high, _, _, share, *_) in zip(frequency, numbers, strict=True):
             assert x == pytest.approx(plane.across(low), abs=1e-6)  # the script writes pixels in full
             assert x + width == pytest.approx(plane.across(high), abs=1e-6)
             assert y == pytest.approx(plane.up(share), abs=1e-6)
+
+
+def test_the_axes_of_a_rare_event_end_where_its_predictions_do_and_the_slider_draws_on_them(browser, pages):
+    with Window(browser, pages["rare"]) as window:
+        assert window.page.is_checked("[value=mass]")
+        labels = window.page.eval_on_selector_all(
+            "#reliability-picture > text.tick", "all => all.map(one => one.textContent)"
+        )
+        assert labels == ["0", "0.02", "0.04", "0.06", "0.08"] * 2
+        table, picture = window.table(), np.array([rectangle[1:] for rectangle in window.rectangles()])
+        assert len(table) == 15
+        window.set(15, "mass")
+        np.testing.assert_allclose(window.table(), table, atol=1e-9)
+        np.testing.assert_allclose([rectangle[1:] for rectangle in window.rectangles()], picture, atol=0.011)
+        plane, _ = charts.reliability_planes((0.0, 0.08))
+        window.set(1, "width")
+        _, x, y, width, _ = window.rectangles()[0]
+        assert x == pytest.approx(plane.across(0.0), abs=1e-6)
+        assert x + width == pytest.approx(plane.across(1.0), abs=1e-6)  # cut off at the edge of the picture
+        assert y == pytest.approx(plane.up(window.table()[0, 4]), abs=1e-6)
+        assert window.said == []
 
 
 def test_fractional_weights_have_no_ranks_to_switch_to(browser, pages):

@@ -1,5 +1,6 @@
 """Pictures: data turned into pixels, every text escaped, nothing outside its picture."""
 
+import dataclasses
 import math
 import re
 from xml.etree import ElementTree
@@ -133,7 +134,7 @@ def test_a_reliability_diagram_draws_each_bin_once():
     assert len(bars) == 3
     assert [child.get("class") for child in bars[1]][1:4] == ["frequency", "gap over", "band"]
     assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, observed 0.500, 10,000 samples"
-    plane = charts.RELIABILITY
+    plane, _ = charts.reliability_planes()
     gap = bars[1][2]
     assert float(gap.get("y")) == pytest.approx(plane.up(0.55), abs=0.01)  # pixels are written to a hundredth
     assert float(gap.get("height")) == pytest.approx(plane.up(0.5) - plane.up(0.55), abs=0.01)
@@ -141,8 +142,9 @@ def test_a_reliability_diagram_draws_each_bin_once():
 
 
 def test_the_script_draws_on_the_same_planes():
-    assert planes()["bars"]["top"] == charts.RELIABILITY.top
-    assert planes()["counts"]["height"] == charts.COUNTS.height
+    bars, counts = charts.reliability_planes((0.0, 0.1))
+    assert planes((0.0, 0.1)) == {"bars": dataclasses.asdict(bars), "counts": dataclasses.asdict(counts)}
+    assert (bars.x, bars.y, counts.x, counts.y) == ((0.0, 0.1), (0.0, 0.1), (0.0, 0.1), (0, 1))
 
 
 def test_a_diagram_without_bins_is_empty_not_wrong():

@@ -13,13 +13,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from calibrant.report.charts import hatches
+from calibrant.report.charts import Span, hatches
 from calibrant.report.limit_checks import LimitCheck
 from calibrant.report.quoting import KeyNumber, Quoted
 from calibrant.specification.encoding import number
 from calibrant.text import inert
 
 Cell = str | float | int | Quoted
+SHORT = 12
+"""Rows of a table up to which it is not broken between two sheets of paper."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,18 @@ class PageTable:
     digits: int = 4
     folded: bool = False
     """Whether the reader has to ask for it."""
+    most: int | None = None
+    """How many rows are on the page, the first ones; JSON has all. None: all."""
+
+    @property
+    def listed(self) -> Sequence[Sequence[Cell]]:
+        """The rows that are on the page."""
+        return self.rows[: self.most]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is kept together on paper."""
+        return len(self.listed) <= SHORT
 
     def shown(self, cell: Cell) -> str:
         """A cell as it is read: text cut to a length that fits, numbers to a few digits."""
@@ -79,8 +93,10 @@ class PageFigure:
     picture: Markup
     caption: str
     grid: PageTable
-    controls: bool = False
-    """Whether the reader can re-bin this picture."""
+    controls: str = ""
+    """How bins are cut at first ("width" or "mass"), where the reader can re-bin this picture."""
+    span: Span = (0.0, 1.0)
+    """From where to where its axes go, where the reader can re-bin it."""
     reading: str = ""
     """How to read it, for readers who ask."""
 

@@ -15,7 +15,7 @@ from calibrant.recipes import AUROC, BRIER_SKILL, E90, ICI, INTERCEPT, OE_RATIO,
 from calibrant.report.charts import Line, lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.quoting import listed
-from calibrant.report.sections.reliability_diagram import axis
+from calibrant.report.sections.reliability_diagram import axis, drawn_bins
 from calibrant.report.subject import Subject, tried
 from calibrant.result import Result
 
@@ -50,13 +50,14 @@ def _figure(subject: Subject, curves: list[Curve], at: Floats) -> PageFigure:
     unknown = [math.nan] * len(at)
     columns = [part or unknown for line in series for part in (line.y, line.low, line.high)]
     rows: list[tuple[Cell, ...]] = list(zip(at.tolist(), *columns, strict=True))
+    corner = drawn_bins([subject]).corner
     picture = lines(
         "curves-picture",
         series,
         axis(subject),
         f"Calibration curves, {subject.size}",
         "A smooth and an isotonic curve; a calibrated model is on the dashed diagonal.",
-        span=(0.0, 1.0),
+        span=corner.span,
         diagonal=True,
     )
     bands = (
@@ -66,7 +67,7 @@ def _figure(subject: Subject, curves: list[Curve], at: Floats) -> PageFigure:
     )
     caption = (
         f"{subject.size}. Dashed: calibrated. {bands} The bandwidth of the smooth curve is chosen by leave-one-out "
-        "cross-validation. The isotonic curve never falls and needs no bandwidth."
+        f"cross-validation. The isotonic curve never falls and needs no bandwidth.{corner.sentence}"
     )
     header = ("prediction", "smooth", "90% from", "90% to", "isotonic", "90% from", "90% to")
     return PageFigure("curves-figure", picture, caption, PageTable(header, rows, "Points of the curves"))
