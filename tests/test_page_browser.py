@@ -50,6 +50,11 @@ def _predictions():
         "weighted": Predictions.from_probs(rng.random(400) < tied, tied, sample_weight=rng.integers(1, 9, 400)),
         "fractions": Predictions.from_probs(rng.random(400) < tied, tied, sample_weight=rng.random(400) + 0.1),
         "rare": Predictions.from_probs(rng.random(9000) < 0.05 * rare, 0.1 * rare),
+        "groups": Predictions.from_probs(
+            rng.integers(0, 4, 1400),
+            rng.dirichlet(np.ones(4), 1400),
+            topic=[f"subject {k % 56:02d}" for k in range(1400)],
+        ),
         "hostile": Predictions.from_probs(
             labels, probs, classes=HOSTILE, who=np.array(HOSTILE)[rng.integers(0, 6, 240)]
         ),
@@ -384,6 +389,37 @@ def test_the_answer_is_the_first_page_of_paper_and_the_appendix_begins_on_the_ne
     assert "Reliability by bin" not in first
     assert "Reliability by bin" in second
     assert [round(float(side)) for side in paper.pages[0].mediabox[2:]] == [595, 842]
+
+
+def _sheets(window):
+    """Of each printed sheet its lines, and the share of its height that is empty below them."""
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed: pip install pypdf")
+    sheets = []
+    for sheet in pypdf.PdfReader(io.BytesIO(window.page.pdf(prefer_css_page_size=True))).pages:
+        heights = []
+
+        def seen(text, matrix, place, *_, heights=heights):
+            if text.strip():
+                heights.append(place[4] * matrix[1] + place[5] * matrix[3] + matrix[5])
+
+        text = unicodedata.normalize("NFKC", sheet.extract_text(visitor_text=seen))
+        lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+        sheets.append((lines, min(heights) / float(sheet.mediabox[3])))
+    return sheets
+
+
+@pytest.mark.parametrize("name", ["many", "groups", "hostile", "models"])
+def test_no_sheet_is_left_half_empty_and_no_title_stands_alone_at_its_end(browser, pages, name):
+    with Window(browser, pages[name]) as window:
+        sheets = _sheets(window)
+        titles = window.page.eval_on_selector_all(
+            "h2, caption span, thead tr",
+            "all => all.map(one => [...(one.cells ?? [one])].map(part => part.textContent.trim()).join(' '))",
+        )
+    assert len(titles) > 5
+    assert [empty for _, empty in sheets[1:-1] if empty > 0.33] == []  # the first is the answer, and ends where it ends
+    last = [lines[-1] for lines, _ in sheets[:-1]]
+    assert [line for line in last if any(title.endswith(line) for title in titles)] == []
 
 
 @pytest.mark.parametrize("scripts", [True, False])

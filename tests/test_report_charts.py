@@ -165,6 +165,12 @@ def test_lines_stay_inside(values, count):
     )
 
 
+def test_no_band_covers_a_line():
+    series = [Line(name, [0.0, 1.0], [0.2, 0.8], [0.1, 0.7], [0.3, 0.9], marks=True) for name in "ab"]
+    picture = str(lines("l", series, ("x", "y"), "T", "W", span=(0, 1)))
+    assert picture.rindex('class="area') < picture.index('class="series', picture.index("clip-path"))
+
+
 def test_lines_over_one_point_or_none_are_drawn():
     inside(lines("l", [Line("a", [0.5], [0.5], marks=True)], ("x", "y"), "T", "W", span=(0, 1), diagonal=True))
     inside(lines("l", [Line("a", [1.0], [float("nan")])], ("x", "y"), "T", "W"))

@@ -175,7 +175,7 @@ def test_the_group_that_is_off_is_flagged_and_the_others_are_not():
     assert rows["region = north"][3] == "too high"
     assert rows["region = south"][3] == rows["region = east"][3] == ""
     assert "The clearest is region = north, too high by" in section.paragraphs[0]
-    assert "Not looked at: id, which by name number the rows" in section.paragraphs[1]
+    assert section.paragraphs[1].startswith("Not looked at, because the name says row number: id. To see one,")
 
 
 def test_groups_come_in_the_order_of_their_evidence():

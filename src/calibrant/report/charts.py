@@ -200,7 +200,9 @@ def lines(
     parts = [plane.frame(*axis, x_ticks=x_ticks)]
     if diagonal:
         parts.append(plane.line([(end, end) for end in plane.x], class_="diagonal"))
-    curves = [part for index, line in enumerate(series) for part in _drawn(plane, line, f"s{index % STYLES}")]
+    kinds = [f"s{index % STYLES}" for index in range(len(series))]
+    bands = [part for line, kind in zip(series, kinds, strict=True) for part in _band(plane, line, kind)]
+    curves = bands + [part for line, kind in zip(series, kinds, strict=True) for part in _drawn(plane, line, kind)]
     parts += [plane.clipped(f"{identity}-inside", *curves)] if span else curves
     if names:
         parts.append(_legend(plane, names))
@@ -229,7 +231,7 @@ def signed_bars(
     span = _span(np.array([100.0 * end for part in (values, low, high) for end in part] or [0.0]), zero=True)
     span = min(span[0], -0.12 * span[1], -0.5), max(span[1], -0.12 * span[0], 0.5)
     height = top + bottom + row * max(len(values), 1)
-    left = 138.0 if beside else 12.0
+    left = LETTER * max(map(len, names), default=0) + 9 if beside else 12.0
     plane = Plane(span, (0, max(len(values), 1)), height=height, left=left, bottom=bottom, top=top)
     parts = [plane.frame(label, "", y_ticks=[])]
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -276,16 +278,22 @@ def histogram(
 
 STYLES = 6
 """Colours and dashes that tell lines apart."""
-SHORT = 15
+SHORT = 24
 """Letters of a name that fit beside its bar."""
+LETTER = 9.0
+"""Pixels that a letter needs on a small screen."""
+
+
+def _band(plane: Plane, line: Line, kind: str) -> list[Markup]:
+    """The band of a line, if it has one; all bands lie under all lines."""
+    if line.low is None or line.high is None or not len(line.x):
+        return []
+    return [plane.area(line.x, line.low, line.high, class_=f"area {kind}")]
 
 
 def _drawn(plane: Plane, line: Line, kind: str) -> list[Markup]:
-    """One line with its band and its marks."""
-    parts = []
-    if line.low is not None and line.high is not None and len(line.x):
-        parts.append(plane.area(line.x, line.low, line.high, class_=f"area {kind}"))
-    parts.append(plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}"))
+    """One line with its marks."""
+    parts = [plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}")]
     if line.marks:
         parts += [
             element("circle", cx=plane.across(x), cy=plane.up(y), r=3.2, class_=f"mark {kind}")

@@ -20,8 +20,8 @@ from calibrant.specification.encoding import number
 from calibrant.text import inert
 
 Cell = str | float | int | Quoted
-SHORT = 12
-"""Rows of a table up to which it is not broken between two sheets of paper."""
+SHORT, LETTERS = 12, 100
+"""Rows of a table, and letters of a cell, up to which it is not broken between two sheets of paper."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class PageTable:
 
     @property
     def is_short(self) -> bool:
-        """Whether it is kept together on paper."""
-        return len(self.listed) <= SHORT
+        """Whether it is kept together on paper: few rows of few lines."""
+        longest = max((len(self.shown(cell)) for row in self.listed for cell in row), default=0)
+        return len(self.listed) <= SHORT and longest <= LETTERS
 
     def shown(self, cell: Cell) -> str:
         """A cell as it is read: text cut to a length that fits, numbers to a few digits."""
@@ -83,6 +84,19 @@ class PageTable:
     def exact(cell: Cell) -> str:
         """A cell with all its digits."""
         return inert(cell, 1000) if isinstance(cell, str) else str(number(_bare(cell)))
+
+
+def all_in_json(grid: PageTable) -> list[str]:
+    """Where the rows of a table are that are not on the page; nothing where all are.
+
+    >>> all_in_json(PageTable(("class",), [("a",), ("b",)], "Classes", most=1))
+    ['The table lists 1 of 2. For all, write the tables as JSON: --json FILE, or Report.to_json().']
+    """
+    there, every = len(grid.listed), len(grid.rows)
+    if there == every:
+        return []
+    listed = f"The table lists {there:,} of {every:,}." if there else f"None of {every:,} is listed."
+    return [f"{listed} For all, write the tables as JSON: --json FILE, or Report.to_json()."]
 
 
 @dataclass(frozen=True)

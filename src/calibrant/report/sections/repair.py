@@ -35,9 +35,12 @@ def repair_section(subject: Subject) -> Section:
     lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
     after = lowest if choice.best == UNCHANGED else choice.best
     shown = [UNCHANGED, *([] if after is None else [after])]
-    asked = [Question(choice.forecasts[name], _worded(name), groups=subject.groups) for name in shown]
+    words = [name if name == UNCHANGED else in_words(name) for name in shown]
+    asked = [
+        Question(choice.forecasts[name], word, groups=subject.groups) for name, word in zip(shown, words, strict=True)
+    ]
     series, grid, drawn = compared(asked, "Reliability by bin, before and after")
-    described = " and after ".join(map(_worded, shown))
+    described = " and after ".join(words)
     picture = lines(
         "repair-picture",
         series,
