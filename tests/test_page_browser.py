@@ -314,7 +314,7 @@ def test_axe_finds_nothing(browser, pages, name, scheme):
 
 @pytest.mark.parametrize("width", [390, 1000])
 def test_nothing_sticks_out_of_the_window(browser, pages, width):
-    for name in ("hostile", "models"):
+    for name in ("hostile", "models", "rare", "groups"):
         with Window(browser, pages[name], viewport={"width": width, "height": 900}) as window:
             window.page.evaluate("document.querySelectorAll('details').forEach(one => (one.open = true))")
             assert window.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -21,6 +21,7 @@ from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
+from calibrant.report.quoting import sides
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
@@ -111,8 +112,9 @@ def test_every_kind_of_predictions_has_a_report(n, name, predictions, quick):
     assert len(text) < 2_000_000
     for heading in ("Verdict", "Noise floor", "Recalibration", "Reliability", "Methods and references"):
         assert f">{heading}</h2>" in text
-    assert "over-confident" in text
-    assert "under-confident" in text
+    assert all(side in text for side in sides(predictions))
+    for words in ("over-confident", "under-confident"):
+        assert (words in text) == predictions.forecasts.answers  # forecasts of events are too high or too low
     assert not re.search(r">\s*(nan|inf|None)\s*<", text)
     assert report.to_markdown().count("\n| ") >= 5
     assert json.dumps(report.numbers, allow_nan=False)

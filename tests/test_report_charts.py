@@ -89,6 +89,12 @@ def test_ticks_are_round_few_and_inside(low, length):
         assert float(text.replace(",", "")) == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
+def test_the_last_number_of_an_axis_ends_inside_the_picture():
+    plane = Plane((0, 0.06), (0, 0.06))
+    marks = [text for text in ElementTree.fromstring(f"<g>{plane.frame('x', 'y')}</g>") if text.text == "0.06"]
+    assert (marks[0].get("class"), float(marks[0].get("x"))) == ("tick end", plane.width)
+
+
 def test_a_picture_has_words_for_those_who_do_not_see_it():
     root = ElementTree.fromstring(str(picture("a", "Title", "What it shows.", 10, 20)))
     assert root.get("role") == "img"

@@ -25,16 +25,16 @@ def rare(n=6000, most=0.1, seed=0, **options):
     return Predictions.from_probs(rng.random(n) < 0.5 * p, p, **options)
 
 
-def x_ticks(picture):
-    """The numbers along the first axis of a picture."""
-    marks = re.findall(r'class="tick middle">([^<]*)<', str(picture))
+def ticks(picture):
+    """The numbers along the axes of a picture, those of the first axis first."""
+    marks = re.findall(r'class="tick (?:middle|end)">([^<]*)<', str(picture))
     return [float(mark) for mark in marks]
 
 
 def test_the_axes_of_a_rare_event_end_near_its_predictions():
     figure = reliability_figure(Subject(rare(), "m"))
     assert figure.span == (0.0, 0.08)
-    assert max(x_ticks(figure.picture)) == 0.08
+    assert max(ticks(figure.picture)) == 0.08
     count = int(np.count_nonzero(rare().probabilities > 0.08))
     assert 0 < count < 9
     assert f"Both axes end at 0.08: {count} predictions are higher." in figure.caption
@@ -49,7 +49,7 @@ def test_an_event_that_is_as_rare_as_common_keeps_the_whole_square():
     p = rng.random(500)
     figure = reliability_figure(Subject(Predictions.from_probs(rng.random(500) < p, p), "m"))
     assert figure.span == WHOLE
-    assert x_ticks(figure.picture)[:6] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert ticks(figure.picture)[:6] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     assert "axes" not in figure.caption
     assert figure.controls == "width"
 
@@ -67,7 +67,7 @@ def test_curves_and_recalibration_are_drawn_on_the_same_axes():
     subject = Subject(rare(), "m")
     for section in (curves_section(subject), repair_section(subject)):
         (figure,) = section.figures
-        assert max(x_ticks(figure.picture)) == 0.08
+        assert max(ticks(figure.picture)) == 0.08
         assert "Both axes end at 0.08" in figure.caption
         picture = str(figure.picture)
         (start, end) = re.search(r'<path d="M([\d. ]+)L([\d. ]+)" fill="none" class="diagonal"', picture).groups()
@@ -78,12 +78,12 @@ def test_curves_and_recalibration_are_drawn_on_the_same_axes():
 def test_models_share_the_corner_that_holds_all_of_them():
     low, high = rare(most=0.05), rare(most=0.3)
     figure = models_figure([Subject(low, "low"), Subject(high, "high")])
-    assert max(x_ticks(figure.picture)) == 0.25
+    assert max(ticks(figure.picture)) == 0.25
     assert "15 equal-mass bins" in figure.caption
     rng = np.random.default_rng(0)
     anywhere = Predictions.from_probs(low.labels, rng.random(len(low)))
     figure = models_figure([Subject(low, "low"), Subject(anywhere, "anywhere")])
-    assert max(x_ticks(figure.picture)) == 1.0
+    assert max(ticks(figure.picture)) == 1.0
     assert "15 equal-width bins" in figure.caption
 
 

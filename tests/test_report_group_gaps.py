@@ -200,7 +200,8 @@ def test_numbers_of_rows_are_no_groups_unless_they_are_asked_for():
     assert rows == {"income", "side"}
     assert every == {"id", "side"}
     remarks = groups_section(Subject(predictions, "m")).paragraphs
-    assert "Not looked at: id and user_id, which by name number the rows; name one with --by to see it." in remarks
+    words = "Not looked at, because the name says row number: id and user_id. To see one, name it with --by."
+    assert words in remarks
     assert any(text.startswith("Not looked at: serial (") for text in remarks)
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from calibrant.inference.proportions import wilson
 from calibrant.kernels.totals import Floats
 from calibrant.report.quoting import amount
-from calibrant.report.svg import Plane, element, picture
+from calibrant.report.svg import LETTER, Plane, element, picture
 from calibrant.text import inert
 
 Z = 1.6448536269514722
@@ -280,8 +280,6 @@ STYLES = 6
 """Colours and dashes that tell lines apart."""
 SHORT = 24
 """Letters of a name that fit beside its bar."""
-LETTER = 9.0
-"""Pixels that a letter needs on a small screen."""
 
 
 def _band(plane: Plane, line: Line, kind: str) -> list[Markup]:

@@ -10,6 +10,8 @@ from markupsafe import Markup
 
 HAIR = 0.5
 """The least width of a rectangle, in pixels."""
+LETTER = 9.0
+"""Pixels that a letter needs on a small screen."""
 MARGIN = 4
 """How many pixels outside its plane a drawing ends: marks on an edge are whole."""
 
@@ -101,7 +103,9 @@ class Plane:
         for x, text in ticks(*self.x) if x_ticks is None else x_ticks:
             at = self.across(x)
             parts.append(element("line", x1=at, x2=at, y1=self.top, y2=self.height - self.bottom, class_="grid"))
-            parts.append(element("text", text, x=at, y=self.height - self.bottom + 15, class_="tick middle"))
+            fits = at + LETTER * len(text) / 2 <= self.width
+            place, side = (at, "middle") if fits else (self.width, "end")
+            parts.append(element("text", text, x=place, y=self.height - self.bottom + 15, class_=f"tick {side}"))
         for y, text in ticks(*self.y) if y_ticks is None else y_ticks:
             at = self.up(y)
             parts.append(element("line", x1=self.left, x2=self.width - self.right, y1=at, y2=at, class_="grid"))
