@@ -11,7 +11,7 @@ from calibrant.report.charts import Bar
 from calibrant.report.corner import WHOLE, Corner, corner_of, leaves_room
 from calibrant.report.question import Question
 from calibrant.report.rebinning import RebinningCounts
-from calibrant.report.sections.event_curves import curves_section
+from calibrant.report.sections.event_curves import curves_section, decisions_section
 from calibrant.report.sections.models import models_figure
 from calibrant.report.sections.reliability_diagram import drawn_bins, reliability_figure
 from calibrant.report.sections.repair import repair_section
@@ -73,6 +73,18 @@ def test_curves_and_recalibration_are_drawn_on_the_same_axes():
         (start, end) = re.search(r'<path d="M([\d. ]+)L([\d. ]+)" fill="none" class="diagonal"', picture).groups()
         assert start.split()[0] == "56"  # from corner to corner
         assert end.split()[0] == "548"
+
+
+def test_decisions_about_a_rare_event_are_shown_at_thresholds_where_predictions_are():
+    event = rare()
+    section = decisions_section(Subject(event, "m"))
+    (figure,) = section.figures
+    assert "Thresholds go from 0 to 0.08, where the predictions are." in figure.caption
+    rows = np.array(figure.grid.rows, float)
+    assert rows[0, 0] == pytest.approx(0.004)
+    assert rows[-1, 0] == pytest.approx(0.076)
+    for threshold, benefit, _ in rows:
+        assert benefit == pytest.approx(cal.NetBenefit(threshold)(event).value, abs=1e-12)
 
 
 def test_models_share_the_corner_that_holds_all_of_them():
