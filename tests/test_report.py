@@ -18,6 +18,7 @@ from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.recalibrate.methods import in_words
+from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
@@ -764,7 +765,7 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     )
     words = ["unchanged" if name == UNCHANGED else name.replace("_", " ") for name in subject.choice.ranking]
     assert [row[0] for row in section.grids[0].rows] == words
-    assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", best}
+    assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", in_words(best)}
 
 
 def test_forecasts_that_need_no_help_are_left_alone(monkeypatch):
