@@ -2,9 +2,9 @@
 
     python scripts/page_screenshots.py FOLDER [NAME ...]
 
-Pages: the shipped network, an event, 1,000 classes, 56 groups, two models and five. Each is written as NAME.html, as
-PNG of the first screen and of the whole page (1280 and 390 pixels wide, light and dark), and as NAME.pdf. The number
-of violations that axe finds on each is printed. Needs playwright, axe-playwright-python and Chromium.
+Pages: the shipped network, an event, a rare event, 1,000 classes, 56 groups, two models and five. Each is written as
+NAME.html, as PNG of the first screen and of the whole page (1280 and 390 pixels wide, light and dark), and as NAME.pdf.
+The number of violations that axe finds on each is printed. Needs playwright, axe-playwright-python and Chromium.
 """
 
 import argparse
@@ -38,6 +38,15 @@ def event(rows=6000):
     columns = {"sex": sex, "age": age, "patient_id": np.arange(rows)}
     predictions = Predictions.from_probs(happened, 1 / (1 + np.exp(1.9 - 2 * z)), **columns)
     return Report.of(predictions, name="Readmission within 30 days", limits={ECE: 0.05})
+
+
+def rare_event(rows=20_000):
+    """A model of an event that happens to one in a hundred, and whose predictions all are below 0.15."""
+    rng = np.random.default_rng(2)
+    probabilities = 0.15 * rng.beta(1.2, 12, rows)
+    return Report.of(
+        Predictions.from_probs(rng.random(rows) < 0.7 * probabilities, probabilities), name="Fraud within a day"
+    )
 
 
 def drawn(rows, classes):
@@ -77,6 +86,7 @@ def models(count):
 PAGES = {
     "network": network,
     "event": event,
+    "rare_event": rare_event,
     "classes": thousand_classes,
     "groups": groups,
     "two_models": lambda: models(2),

@@ -40,6 +40,7 @@ def _predictions():
     p = rng.beta(2, 1, 25_000)
     tied = np.round(rng.random(400), 1)
     few = rng.random(7)
+    rare = np.random.default_rng(3).beta(2, 5, 9000)
     probs = rng.dirichlet(np.full(6, 0.3), 240)
     labels = rng.integers(0, 6, 240)
     return {
@@ -48,6 +49,12 @@ def _predictions():
         "few": Predictions.from_probs(rng.random(7) < few, few),
         "weighted": Predictions.from_probs(rng.random(400) < tied, tied, sample_weight=rng.integers(1, 9, 400)),
         "fractions": Predictions.from_probs(rng.random(400) < tied, tied, sample_weight=rng.random(400) + 0.1),
+        "rare": Predictions.from_probs(rng.random(9000) < 0.05 * rare, 0.1 * rare),
+        "groups": Predictions.from_probs(
+            rng.integers(0, 4, 1400),
+            rng.dirichlet(np.ones(4), 1400),
+            topic=[f"subject {k % 56:02d}" for k in range(1400)],
+        ),
         "hostile": Predictions.from_probs(
             labels, probs, classes=HOSTILE, who=np.array(HOSTILE)[rng.integers(0, 6, 240)]
         ),
@@ -195,13 +202,34 @@ def test_the_script_draws_what_the_file_draws(browser, pages, name):
 def test_a_bar_stands_where_its_numbers_say(browser, pages):
     with Window(browser, pages["many"]) as window:
         window.set(10, "mass")
-        plane, numbers = charts.RELIABILITY, window.table()
+        (plane, _), numbers = charts.reliability_planes(), window.table()
         frequency = [rectangle for rectangle in window.rectangles() if rectangle[0] == "frequency"]
         assert len(frequency) == len(numbers) == 10
         for (_, x, y, width, _), (low, high, _, _, share, *_) in zip(frequency, numbers, strict=True):
             assert x == pytest.approx(plane.across(low), abs=1e-6)  # the script writes pixels in full
             assert x + width == pytest.approx(plane.across(high), abs=1e-6)
             assert y == pytest.approx(plane.up(share), abs=1e-6)
+
+
+def test_the_axes_of_a_rare_event_end_where_its_predictions_do_and_the_slider_draws_on_them(browser, pages):
+    with Window(browser, pages["rare"]) as window:
+        assert window.page.is_checked("[value=mass]")
+        labels = window.page.eval_on_selector_all(
+            "#reliability-picture > text.tick", "all => all.map(one => one.textContent)"
+        )
+        assert labels == ["0", "0.02", "0.04", "0.06", "0.08"] * 2
+        table, picture = window.table(), np.array([rectangle[1:] for rectangle in window.rectangles()])
+        assert len(table) == 15
+        window.set(15, "mass")
+        np.testing.assert_allclose(window.table(), table, atol=1e-9)
+        np.testing.assert_allclose([rectangle[1:] for rectangle in window.rectangles()], picture, atol=0.011)
+        plane, _ = charts.reliability_planes((0.0, 0.08))
+        window.set(1, "width")
+        _, x, y, width, _ = window.rectangles()[0]
+        assert x == pytest.approx(plane.across(0.0), abs=1e-6)
+        assert x + width == pytest.approx(plane.across(1.0), abs=1e-6)  # cut off at the edge of the picture
+        assert y == pytest.approx(plane.up(window.table()[0, 4]), abs=1e-6)
+        assert window.said == []
 
 
 def test_fractional_weights_have_no_ranks_to_switch_to(browser, pages):
@@ -286,7 +314,7 @@ def test_axe_finds_nothing(browser, pages, name, scheme):
 
 @pytest.mark.parametrize("width", [390, 1000])
 def test_nothing_sticks_out_of_the_window(browser, pages, width):
-    for name in ("hostile", "models"):
+    for name in ("hostile", "models", "rare", "groups"):
         with Window(browser, pages[name], viewport={"width": width, "height": 900}) as window:
             window.page.evaluate("document.querySelectorAll('details').forEach(one => (one.open = true))")
             assert window.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -361,6 +389,37 @@ def test_the_answer_is_the_first_page_of_paper_and_the_appendix_begins_on_the_ne
     assert "Reliability by bin" not in first
     assert "Reliability by bin" in second
     assert [round(float(side)) for side in paper.pages[0].mediabox[2:]] == [595, 842]
+
+
+def _sheets(window):
+    """Of each printed sheet its lines, and the share of its height that is empty below them."""
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed: pip install pypdf")
+    sheets = []
+    for sheet in pypdf.PdfReader(io.BytesIO(window.page.pdf(prefer_css_page_size=True))).pages:
+        heights = []
+
+        def seen(text, matrix, place, *_, heights=heights):
+            if text.strip():
+                heights.append(place[4] * matrix[1] + place[5] * matrix[3] + matrix[5])
+
+        text = unicodedata.normalize("NFKC", sheet.extract_text(visitor_text=seen))
+        lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+        sheets.append((lines, min(heights) / float(sheet.mediabox[3])))
+    return sheets
+
+
+@pytest.mark.parametrize("name", ["many", "groups", "hostile", "models"])
+def test_no_sheet_is_left_half_empty_and_no_title_stands_alone_at_its_end(browser, pages, name):
+    with Window(browser, pages[name]) as window:
+        sheets = _sheets(window)
+        titles = window.page.eval_on_selector_all(
+            "h2, caption span, thead tr",
+            "all => all.map(one => [...(one.cells ?? [one])].map(part => part.textContent.trim()).join(' '))",
+        )
+    assert len(titles) > 5
+    assert [empty for _, empty in sheets[1:-1] if empty > 0.33] == []  # the first is the answer, and ends where it ends
+    last = [lines[-1] for lines, _ in sheets[:-1]]
+    assert [line for line in last if any(title.endswith(line) for title in titles)] == []
 
 
 @pytest.mark.parametrize("scripts", [True, False])

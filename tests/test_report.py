@@ -18,9 +18,11 @@ from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.recalibrate.methods import in_words
+from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
+from calibrant.report.quoting import sides
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
@@ -111,8 +113,9 @@ def test_every_kind_of_predictions_has_a_report(n, name, predictions, quick):
     assert len(text) < 2_000_000
     for heading in ("Verdict", "Noise floor", "Recalibration", "Reliability", "Methods and references"):
         assert f">{heading}</h2>" in text
-    assert "over-confident" in text
-    assert "under-confident" in text
+    assert all(side in text for side in sides(predictions))
+    for words in ("over-confident", "under-confident"):
+        assert (words in text) == predictions.forecasts.answers  # forecasts of events are too high or too low
     assert not re.search(r">\s*(nan|inf|None)\s*<", text)
     assert report.to_markdown().count("\n| ") >= 5
     assert json.dumps(report.numbers, allow_nan=False)
@@ -550,7 +553,7 @@ def test_numbers_without_interval_are_named_once_with_the_reason(fewer):
     section = family_section(Subject(drawn(200), "m"))
     assert [row[0] for row in section.grids[0].rows if math.isnan(row[4])] == ["smooth ECE", "MCE", "largest drift"]
     (reason,) = (text for text in section.paragraphs if "no interval" in text)
-    assert reason.startswith("smooth ECE, MCE and largest drift: no interval is known to cover")
+    assert reason.startswith("Without an interval: smooth ECE, MCE and largest drift (no interval is known to cover")
     rng = np.random.default_rng(0)
     p = rng.random(50)
     soft = family_section(Subject(Predictions.from_probs(p**2, p), "m")).paragraphs
@@ -701,15 +704,33 @@ def test_rare_classes_are_not_judged():
     section = classes_section(Subject(classes(30, 5), "m"))
     assert "No class is predicted 20 times" in section.paragraphs[0]
     assert not section.figures
-    assert all(math.isnan(row[2].value) for row in section.grids[0].rows)
+    (grid,) = section.grids
+    assert all(math.isnan(row[2].value) for row in grid.rows)
+    assert not grid.listed  # what was not tested tells nothing
+    assert section.paragraphs[1].startswith(f"None of {len(grid.rows)} is listed. For all, write the tables as JSON")
 
 
-def test_of_a_thousand_classes_the_ends_are_drawn_and_two_hundred_listed():
+def test_classes_that_are_not_listed_are_in_the_json_and_not_on_the_page():
+    report = Report.of(classes(30, 5), seed=0)
+    (section,) = [part for part in report.to_dict()["sections"] if part["id"] == "classes"]
+    assert len(section["tables"][0]["rows"]) == 5
+    assert "Classes as predicted" not in report.to_html()
+
+
+def test_of_a_thousand_classes_the_ends_are_drawn_and_the_clearest_listed():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(25_000, 1000)).astype(np.float32)
     section = classes_section(Subject(Predictions.from_logits(rng.integers(0, 1000, 25_000), z), "m"))
-    assert len(section.figures[0].grid.rows) == 200
-    assert "The 10 farthest at each end" in section.figures[0].caption
+    grid = section.figures[0].grid
+    assert "The 8 farthest at each end" in section.figures[0].caption
+    assert len(grid.listed) == 60
+    p_values = [row[2].value for row in grid.rows]
+    tested = [p for p in p_values if not math.isnan(p)]
+    assert tested == sorted(tested)
+    assert p_values[: len(tested)] == tested  # what is too rare to be tested comes last
+    assert 60 < len(tested) < len(grid.rows)
+    assert grid.caption == f"Classes as predicted (the 60 clearest of {len(grid.rows):,})"
+    assert f"The table lists 60 of {len(grid.rows):,}." in section.paragraphs[1]
 
 
 def test_top_k_keeps_what_it_promises_or_not():
@@ -773,7 +794,7 @@ def test_recalibration_is_judged_on_rows_it_did_not_see():
     )
     words = ["unchanged" if name == UNCHANGED else name.replace("_", " ") for name in subject.choice.ranking]
     assert [row[0] for row in section.grids[0].rows] == words
-    assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", best}
+    assert {row[0] for row in section.figures[0].grid.rows} == {"unchanged", in_words(best)}
 
 
 def test_forecasts_that_need_no_help_are_left_alone(monkeypatch):
@@ -854,7 +875,7 @@ def test_the_page_of_several_models_is_about_their_difference():
     assert report.page.title == "Comparison of sharp 3.0 and sharp 1.0"
     assert report.verdict.sentence.startswith(f"sharp 1.0 is better calibrated than sharp 3.0: {words}")
     assert f"{100 * difference.interval.low:.1f} to {100 * difference.interval.high:.1f}" in report.verdict.sentence
-    assert report.verdict.action == "Use sharp 1.0: its log loss is clearly the lowest."
+    assert report.verdict.action == "Use sharp 1.0: its log loss is clearly lower."
     assert Report.of(dict(reversed(models.items()))).verdict.sentence == report.verdict.sentence
     assert [number.name[:3] for number in report.page.key_numbers] == ["ECE", "Log", "Acc"]
     assert [row["model"] for row in report.numbers] == list(models)

@@ -1,5 +1,6 @@
 """Pictures: data turned into pixels, every text escaped, nothing outside its picture."""
 
+import dataclasses
 import math
 import re
 from xml.etree import ElementTree
@@ -88,6 +89,12 @@ def test_ticks_are_round_few_and_inside(low, length):
         assert float(text.replace(",", "")) == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
+def test_the_last_number_of_an_axis_ends_inside_the_picture():
+    plane = Plane((0, 0.06), (0, 0.06))
+    marks = [text for text in ElementTree.fromstring(f"<g>{plane.frame('x', 'y')}</g>") if text.text == "0.06"]
+    assert (marks[0].get("class"), float(marks[0].get("x"))) == ("tick end", plane.width)
+
+
 def test_a_picture_has_words_for_those_who_do_not_see_it():
     root = ElementTree.fromstring(str(picture("a", "Title", "What it shows.", 10, 20)))
     assert root.get("role") == "img"
@@ -133,7 +140,7 @@ def test_a_reliability_diagram_draws_each_bin_once():
     assert len(bars) == 3
     assert [child.get("class") for child in bars[1]][1:4] == ["frequency", "gap over", "band"]
     assert bars[1][0].text == "0.500 to 0.600: forecast 0.550, observed 0.500, 10,000 samples"
-    plane = charts.RELIABILITY
+    plane, _ = charts.reliability_planes()
     gap = bars[1][2]
     assert float(gap.get("y")) == pytest.approx(plane.up(0.55), abs=0.01)  # pixels are written to a hundredth
     assert float(gap.get("height")) == pytest.approx(plane.up(0.5) - plane.up(0.55), abs=0.01)
@@ -141,8 +148,9 @@ def test_a_reliability_diagram_draws_each_bin_once():
 
 
 def test_the_script_draws_on_the_same_planes():
-    assert planes()["bars"]["top"] == charts.RELIABILITY.top
-    assert planes()["counts"]["height"] == charts.COUNTS.height
+    bars, counts = charts.reliability_planes((0.0, 0.1))
+    assert planes((0.0, 0.1)) == {"bars": dataclasses.asdict(bars), "counts": dataclasses.asdict(counts)}
+    assert (bars.x, bars.y, counts.x, counts.y) == ((0.0, 0.1), (0.0, 0.1), (0.0, 0.1), (0, 1))
 
 
 def test_a_diagram_without_bins_is_empty_not_wrong():
@@ -161,6 +169,12 @@ def test_lines_stay_inside(values, count):
     assert len([path for path in root.iter(f"{SVG}path") if "series" in path.get("class", "")]) == count * (
         1 + (count > 1)
     )
+
+
+def test_no_band_covers_a_line():
+    series = [Line(name, [0.0, 1.0], [0.2, 0.8], [0.1, 0.7], [0.3, 0.9], marks=True) for name in "ab"]
+    picture = str(lines("l", series, ("x", "y"), "T", "W", span=(0, 1)))
+    assert picture.rindex('class="area') < picture.index('class="series', picture.index("clip-path"))
 
 
 def test_lines_over_one_point_or_none_are_drawn():

@@ -175,7 +175,7 @@ def test_the_group_that_is_off_is_flagged_and_the_others_are_not():
     assert rows["region = north"][3] == "too high"
     assert rows["region = south"][3] == rows["region = east"][3] == ""
     assert "The clearest is region = north, too high by" in section.paragraphs[0]
-    assert "Not looked at: id, which by name number the rows" in section.paragraphs[1]
+    assert section.paragraphs[1].startswith("Not looked at, because the name says row number: id. To see one,")
 
 
 def test_groups_come_in_the_order_of_their_evidence():
@@ -200,7 +200,8 @@ def test_numbers_of_rows_are_no_groups_unless_they_are_asked_for():
     assert rows == {"income", "side"}
     assert every == {"id", "side"}
     remarks = groups_section(Subject(predictions, "m")).paragraphs
-    assert "Not looked at: id and user_id, which by name number the rows; name one with --by to see it." in remarks
+    words = "Not looked at, because the name says row number: id and user_id. To see one, name it with --by."
+    assert words in remarks
     assert any(text.startswith("Not looked at: serial (") for text in remarks)
 
 

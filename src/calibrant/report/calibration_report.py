@@ -24,7 +24,6 @@ from calibrant.report.comparison_page import comparison_page
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.limit_checks import checked_limits
 from calibrant.report.page import Page, PageTable, Section
-from calibrant.report.rebinning import RebinningCounts
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
@@ -181,17 +180,18 @@ def _page(subject: Subject, command: str) -> tuple[Page, Verdict]:
     steps += [partial(section, subject) for section in _SECTIONS]
     _, _, *drafts = [step() for step in shown(steps, len(steps), "report")]
     conclusion = verdict(subject)
+    answer = reliability_figure(subject)
     page = Page(
         title=f"Calibration of {inert(subject.name, 120)}",
         verdict=conclusion.sentence,
         supporting=conclusion.supporting,
         tone=conclusion.tone,
         action=conclusion.action,
-        answer=Section("reliability", "Reliability", (), (reliability_figure(subject),)),
+        answer=Section("reliability", "Reliability", (), (answer,)),
         key_numbers=key_numbers(subject),
         sections=[*(section for section in drafts if section is not None), methods_section(subject, command)],
         footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
-        data={"cells": RebinningCounts.of(subject.event, subject.table, subject.squares).to_dict(), "planes": planes()},
+        data={"cells": subject.cells.to_dict(), "planes": planes(answer.span)},
     )
     return page, conclusion
 

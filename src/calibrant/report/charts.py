@@ -12,7 +12,7 @@ from markupsafe import Markup
 from calibrant.inference.proportions import wilson
 from calibrant.kernels.totals import Floats
 from calibrant.report.quoting import amount
-from calibrant.report.svg import Plane, element, picture
+from calibrant.report.svg import LETTER, Plane, element, picture
 from calibrant.text import inert
 
 Z = 1.6448536269514722
@@ -68,13 +68,17 @@ class Bar:
         return "over" if self.forecast > self.frequency else "under"
 
 
-RELIABILITY = Plane((0, 1), (0, 1), height=330, top=48, bottom=22)
-COUNTS = Plane((0, 1), (0, 1), height=104, top=20)
+Span = tuple[float, float]
 
 
-def planes() -> dict[str, dict[str, object]]:
-    """Where the script draws: the planes of the reliability diagram and of its counts."""
-    return {"bars": asdict(RELIABILITY), "counts": asdict(COUNTS)}
+def reliability_planes(span: Span = (0, 1)) -> tuple[Plane, Plane]:
+    """The planes of the reliability diagram and of its counts; both axes of the diagram go over the same span."""
+    return Plane(span, span, height=330, top=48, bottom=22), Plane(span, (0, 1), height=104, top=20)
+
+
+def planes(span: Span = (0, 1)) -> dict[str, dict[str, object]]:
+    """Where the script draws."""
+    return {name: asdict(plane) for name, plane in zip(("bars", "counts"), reliability_planes(span), strict=True)}
 
 
 def reliability(
@@ -85,13 +89,14 @@ def reliability(
     description: str,
     *,
     sides: tuple[str, str] = ("over-confident", "under-confident"),
+    span: Span = (0, 1),
 ) -> Markup:
     """How often forecasts came true against the forecasts: bars to their bins' width, the gap coloured by its side."""
-    plane, below = RELIABILITY, COUNTS
+    plane, below = reliability_planes(span)
     counts = element(
         "g",
         below.frame(axis[0], "samples", y_ticks=[]),
-        element("g", *count_bars(bars), class_="counts"),
+        below.clipped(f"{identity}-counted", *count_bars(bars, below), above=below.top, class_="counts"),
         transform=f"translate(0 {plane.height - 4:g})",
     )
     return picture(
@@ -102,13 +107,13 @@ def reliability(
         plane.height + below.height - 4,
         _key(plane, sides),
         plane.frame("", axis[1]),
-        element("g", *drawn_bars(bars), class_="bars"),
-        plane.line([(0, 0), (1, 1)], class_="diagonal"),
+        plane.clipped(f"{identity}-inside", *drawn_bars(bars, plane), class_="bars"),
+        plane.line([(end, end) for end in span], class_="diagonal"),
         counts,
     )
 
 
-def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
+def drawn_bars(bars: Sequence[Bar], plane: Plane) -> list[Markup]:
     """Band, frequency, gap, forecast and interval of each bin."""
     drawings = []
     for bar in bars:
@@ -121,21 +126,21 @@ def drawn_bars(bars: Sequence[Bar]) -> list[Markup]:
             element(
                 "g",
                 element("title", tooltip),
-                RELIABILITY.box(bar.low, bar.high, 0, bar.frequency, class_="frequency"),
-                RELIABILITY.box(bar.low, bar.high, bar.frequency, bar.forecast, class_=f"gap {bar.kind}"),
-                RELIABILITY.box(bar.low, bar.high, *bar.band, class_="band"),
-                RELIABILITY.line([(bar.low, bar.frequency), (bar.high, bar.frequency)], class_="level"),
-                RELIABILITY.line([(middle, end) for end in bar.interval], class_="whisker"),
+                plane.box(bar.low, bar.high, 0, bar.frequency, class_="frequency"),
+                plane.box(bar.low, bar.high, bar.frequency, bar.forecast, class_=f"gap {bar.kind}"),
+                plane.box(bar.low, bar.high, *bar.band, class_="band"),
+                plane.line([(bar.low, bar.frequency), (bar.high, bar.frequency)], class_="level"),
+                plane.line([(middle, end) for end in bar.interval], class_="whisker"),
             )
         )
     return drawings
 
 
-def count_bars(bars: Sequence[Bar]) -> list[Markup]:
+def count_bars(bars: Sequence[Bar], plane: Plane) -> list[Markup]:
     """How many samples each bin holds, against the fullest."""
     fullest = max((bar.count for bar in bars), default=1.0)
-    boxes = [COUNTS.box(bar.low, bar.high, 0, max(bar.count / fullest, 0.012), class_="count") for bar in bars]
-    most = element("text", f"fullest bin: {amount(fullest)}", x=COUNTS.left, y=COUNTS.top - 6, class_="tick start most")
+    boxes = [plane.box(bar.low, bar.high, 0, max(bar.count / fullest, 0.012), class_="count") for bar in bars]
+    most = element("text", f"fullest bin: {amount(fullest)}", x=plane.left, y=plane.top - 6, class_="tick start most")
     return [*boxes, most]
 
 
@@ -195,8 +200,10 @@ def lines(
     parts = [plane.frame(*axis, x_ticks=x_ticks)]
     if diagonal:
         parts.append(plane.line([(end, end) for end in plane.x], class_="diagonal"))
-    for index, line in enumerate(series):
-        parts += _drawn(plane, line, f"s{index % STYLES}")
+    kinds = [f"s{index % STYLES}" for index in range(len(series))]
+    bands = [part for line, kind in zip(series, kinds, strict=True) for part in _band(plane, line, kind)]
+    curves = bands + [part for line, kind in zip(series, kinds, strict=True) for part in _drawn(plane, line, kind)]
+    parts += [plane.clipped(f"{identity}-inside", *curves)] if span else curves
     if names:
         parts.append(_legend(plane, names))
     return picture(identity, title, description, plane.width, plane.height, *parts)
@@ -224,7 +231,7 @@ def signed_bars(
     span = _span(np.array([100.0 * end for part in (values, low, high) for end in part] or [0.0]), zero=True)
     span = min(span[0], -0.12 * span[1], -0.5), max(span[1], -0.12 * span[0], 0.5)
     height = top + bottom + row * max(len(values), 1)
-    left = 138.0 if beside else 12.0
+    left = LETTER * max(map(len, names), default=0) + 9 if beside else 12.0
     plane = Plane(span, (0, max(len(values), 1)), height=height, left=left, bottom=bottom, top=top)
     parts = [plane.frame(label, "", y_ticks=[])]
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -271,16 +278,20 @@ def histogram(
 
 STYLES = 6
 """Colours and dashes that tell lines apart."""
-SHORT = 15
+SHORT = 24
 """Letters of a name that fit beside its bar."""
 
 
+def _band(plane: Plane, line: Line, kind: str) -> list[Markup]:
+    """The band of a line, if it has one; all bands lie under all lines."""
+    if line.low is None or line.high is None or not len(line.x):
+        return []
+    return [plane.area(line.x, line.low, line.high, class_=f"area {kind}")]
+
+
 def _drawn(plane: Plane, line: Line, kind: str) -> list[Markup]:
-    """One line with its band and its marks."""
-    parts = []
-    if line.low is not None and line.high is not None and len(line.x):
-        parts.append(plane.area(line.x, line.low, line.high, class_=f"area {kind}"))
-    parts.append(plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}"))
+    """One line with its marks."""
+    parts = [plane.line(zip(line.x, line.y, strict=True), class_=f"series {kind}")]
     if line.marks:
         parts += [
             element("circle", cx=plane.across(x), cy=plane.up(y), r=3.2, class_=f"mark {kind}")

@@ -100,7 +100,7 @@ def _action(subjects: Sequence[Subject], pairs: Pairs) -> str:
         return "Nothing to recommend: no loss of these models is known."
     rivals = pairs.rivals(metric, best, names)
     if not rivals:
-        return f"Use {inert(best, SHORT)}: its {metric} is clearly the lowest."
+        return f"Use {inert(best, SHORT)}: its {metric} is clearly {'lower' if len(names) == 2 else 'the lowest'}."
     together = listed([best, *rivals], most=4, length=SHORT)
     return f"Choose between {together} on other grounds, or on more rows: their {metric} shows no clear difference."
 

@@ -17,7 +17,7 @@ from calibrant.inference.grouped import BLOCK
 from calibrant.inference.skewness import skewed_by
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
-from calibrant.report.charts import signed_bars
+from calibrant.report.charts import SHORT, signed_bars
 from calibrant.report.quoting import Quoted, quoted_p, sides
 
 LEVEL = 0.05
@@ -162,6 +162,15 @@ def corrected(groups: Sequence[Gap]) -> list[Gap]:
     """
     p_values = holm(np.array([group.p for group in groups]))
     return [dataclasses.replace(group, p=float(p)) for group, p in zip(groups, p_values, strict=True)]
+
+
+def most_drawn(names: Sequence[str]) -> int:
+    """How many bars a picture has room for: fewer where a name is so long that it needs a line of its own.
+
+    >>> most_drawn(["north", "south"]), most_drawn(["education = college or university"])
+    (16, 10)
+    """
+    return 16 if max(map(len, names), default=0) <= SHORT else 10
 
 
 def gap_bars(identity: str, shown: Sequence[Gap], title: str, what: str) -> Markup:

@@ -48,8 +48,9 @@
   // the picture, on the planes that the file draws on
   const svg = document.getElementById("reliability-picture");
   const plane = data.planes.bars, below = data.planes.counts;
-  const across = (x) => plane.left + x * (plane.width - plane.left - plane.right);
-  const up = (on, y) => on.height - on.bottom - y * (on.height - on.top - on.bottom);
+  const share = (value, [low, high]) => (value - low) / (high - low);
+  const across = (x) => plane.left + share(x, plane.x) * (plane.width - plane.left - plane.right);
+  const up = (on, y) => on.height - on.bottom - share(y, on.y) * (on.height - on.top - on.bottom);
   const make = (name, attributes, text) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);

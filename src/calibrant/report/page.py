@@ -13,13 +13,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from calibrant.report.charts import hatches
+from calibrant.report.charts import Span, hatches
 from calibrant.report.limit_checks import LimitCheck
 from calibrant.report.quoting import KeyNumber, Quoted
 from calibrant.specification.encoding import number
 from calibrant.text import inert
 
 Cell = str | float | int | Quoted
+SHORT, LETTERS = 12, 100
+"""Rows of a table, and letters of a cell, up to which it is not broken between two sheets of paper."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,19 @@ class PageTable:
     digits: int = 4
     folded: bool = False
     """Whether the reader has to ask for it."""
+    most: int | None = None
+    """How many rows are on the page, the first ones; JSON has all. None: all."""
+
+    @property
+    def listed(self) -> Sequence[Sequence[Cell]]:
+        """The rows that are on the page."""
+        return self.rows[: self.most]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is kept together on paper: few rows of few lines."""
+        longest = max((len(self.shown(cell)) for row in self.listed for cell in row), default=0)
+        return len(self.listed) <= SHORT and longest <= LETTERS
 
     def shown(self, cell: Cell) -> str:
         """A cell as it is read: text cut to a length that fits, numbers to a few digits."""
@@ -71,6 +86,19 @@ class PageTable:
         return inert(cell, 1000) if isinstance(cell, str) else str(number(_bare(cell)))
 
 
+def all_in_json(grid: PageTable) -> list[str]:
+    """Where the rows of a table are that are not on the page; nothing where all are.
+
+    >>> all_in_json(PageTable(("class",), [("a",), ("b",)], "Classes", most=1))
+    ['The table lists 1 of 2. For all, write the tables as JSON: --json FILE, or Report.to_json().']
+    """
+    there, every = len(grid.listed), len(grid.rows)
+    if there == every:
+        return []
+    listed = f"The table lists {there:,} of {every:,}." if there else f"None of {every:,} is listed."
+    return [f"{listed} For all, write the tables as JSON: --json FILE, or Report.to_json()."]
+
+
 @dataclass(frozen=True)
 class PageFigure:
     """A picture with what it shows in words and, below it, the table that it draws."""
@@ -79,8 +107,10 @@ class PageFigure:
     picture: Markup
     caption: str
     grid: PageTable
-    controls: bool = False
-    """Whether the reader can re-bin this picture."""
+    controls: str = ""
+    """How bins are cut at first ("width" or "mass"), where the reader can re-bin this picture."""
+    span: Span = (0.0, 1.0)
+    """From where to where its axes go, where the reader can re-bin it."""
     reading: str = ""
     """How to read it, for readers who ask."""
 

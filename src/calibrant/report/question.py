@@ -20,6 +20,7 @@ from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.report.group_gaps import Gap, gaps
 from calibrant.report.quoting import counted
+from calibrant.report.rebinning import RebinningCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +139,11 @@ class Question:
             return table
         about = dataclasses.replace(Flat()(self.predictions[:1]).about, n=len(self.predictions))
         return dataclasses.replace(table, about=about)
+
+    @cached_property
+    def cells(self) -> RebinningCounts:
+        """The counts from which the event's forecasts are put into other bins."""
+        return RebinningCounts.of(self.event, self.table, self.squares)
 
     @cached_property
     def whole(self) -> Gap:

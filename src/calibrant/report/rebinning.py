@@ -52,6 +52,25 @@ class RebinningCounts:
         cuts, mass = (np.zeros(0), np.zeros((0, 6))) if table is None else _by_rank(event, table, squares)
         return cls(float(width[:, 0].sum()), width, cuts, mass)
 
+    def equal_mass(self, n_bins: int = 15) -> Floats:
+        """Equal-mass bins that hold samples, as the page's script makes them; none under fractional weights.
+
+        A row is (smallest forecast, largest, count, sum of forecasts, sum of outcomes, sum of squared weights).
+
+        >>> cells = RebinningCounts.of(Predictions.from_confidence([1, 0, 1], [.9, .2, .7]))
+        >>> cells.equal_mass(2).round(4).tolist()
+        [[0.2, 0.7, 2.0, 0.9, 1.0, 2.0], [0.9, 0.9, 1.0, 0.9, 1.0, 1.0]]
+        """
+        if not len(self.mass):
+            return np.zeros((0, 6))
+        cuts = np.ceil(np.arange(1, n_bins + 1) * self.n / n_bins)
+        owner = np.searchsorted(cuts, self.ranks[:-1], side="right")
+        first = np.flatnonzero(np.diff(owner, prepend=-1))
+        sums = np.add.reduceat(self.mass[:, :4], first)
+        return np.column_stack(
+            [np.minimum.reduceat(self.mass[:, 4], first), np.maximum.reduceat(self.mass[:, 5], first), sums]
+        )
+
     def to_dict(self) -> dict[str, object]:
         """Plain numbers for the page; equal-width cells without samples are left out."""
         held = np.flatnonzero(self.width[:, 0])

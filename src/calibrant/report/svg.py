@@ -8,6 +8,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+HAIR = 0.5
+"""The least width of a rectangle, in pixels."""
+LETTER = 9.0
+"""Pixels that a letter needs on a small screen."""
+MARGIN = 4
+"""How many pixels outside its plane a drawing ends: marks on an edge are whole."""
+
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
     """One element; text is escaped, markup is kept; class_ is class, stroke_width is stroke-width.
@@ -52,10 +59,10 @@ class Plane:
         return self.height - self.bottom - (y - low) / (high - low) * (self.height - self.top - self.bottom)
 
     def box(self, x0: float, x1: float, y0: float, y1: float, **attributes: object) -> Markup:
-        """A rectangle between two x and two y, in any order."""
+        """A rectangle between two x and two y, in any order; never too narrow to be seen."""
         left, right = sorted((self.across(x0), self.across(x1)))
         top, bottom = sorted((self.up(y0), self.up(y1)))
-        return element("rect", x=left, y=top, width=right - left, height=bottom - top, **attributes)
+        return element("rect", x=left, y=top, width=max(right - left, HAIR), height=bottom - top, **attributes)
 
     def line(self, points: Iterable[tuple[float, float]], **attributes: object) -> Markup:
         """A line through points; it breaks where one is no number."""
@@ -67,6 +74,14 @@ class Plane:
             path.append(f"{pen}{_number(self.across(x))} {_number(self.up(y))}")
             pen = "L"
         return element("path", d="".join(path), fill="none", **attributes)
+
+    def clipped(self, identity: str, *parts: str, above: float = MARGIN, **attributes: object) -> Markup:
+        """Parts in a group that ends a little outside the plane; `above` is how far over its top."""
+        width, height = self.width - self.left - self.right, self.height - self.top - self.bottom
+        place = {"x": self.left - MARGIN, "y": self.top - above}
+        size = {"width": width + 2 * MARGIN, "height": height + above + MARGIN}
+        window = element("clipPath", element("rect", **place, **size), id=identity)
+        return window + element("g", *parts, clip_path=f"url(#{identity})", **attributes)
 
     def area(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float], **attributes: object) -> Markup:
         """The area between two lines over the same x."""
@@ -88,7 +103,9 @@ class Plane:
         for x, text in ticks(*self.x) if x_ticks is None else x_ticks:
             at = self.across(x)
             parts.append(element("line", x1=at, x2=at, y1=self.top, y2=self.height - self.bottom, class_="grid"))
-            parts.append(element("text", text, x=at, y=self.height - self.bottom + 15, class_="tick middle"))
+            fits = at + LETTER * len(text) / 2 <= self.width
+            place, side = (at, "middle") if fits else (self.width, "end")
+            parts.append(element("text", text, x=place, y=self.height - self.bottom + 15, class_=f"tick {side}"))
         for y, text in ticks(*self.y) if y_ticks is None else y_ticks:
             at = self.up(y)
             parts.append(element("line", x1=self.left, x2=self.width - self.right, y1=at, y2=at, class_="grid"))

@@ -13,16 +13,14 @@ from calibrant.inference.grouped import by_blocks
 from calibrant.lenses.events import InTopK
 from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar, Line, lines
-from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
-from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps, most_drawn
+from calibrant.report.page import Cell, PageFigure, PageTable, Section, all_in_json
 from calibrant.report.quoting import counted, points
 from calibrant.report.subject import Subject
 from calibrant.text import inert
 
-NAMED = 10
-"""Classes that are drawn at each end where there are more than twice as many."""
-LISTED = 200
-"""Classes that the table lists."""
+LISTED = 60
+"""Classes that the table on the page lists: about as many as fit on a sheet of paper."""
 HEADER = ("p, corrected", "flag", "90% from", "90% to")
 LEAST_ROWS = 20
 """Rows that a class must be predicted for, to be looked at by itself."""
@@ -77,19 +75,21 @@ def classes_section(subject: Subject) -> Section | None:
     small = [gap for gap in every if gap.units < LEAST_ROWS]
     tested = [gap for gap in every if gap.units >= LEAST_ROWS]
     if not tested:
-        grid = dataclasses.replace(_grid(subject, [], small, words), folded=True)
-        return Section("classes", words.title, (words.none,), (), (grid,))
+        grid = _grid(subject, [], small, words)
+        return Section("classes", words.title, (words.none, *all_in_json(grid)), (), (grid,))
     ordered = sorted(corrected(tested), key=lambda gap: -gap.value)
-    drawn = ordered if len(ordered) <= 2 * NAMED else ordered[:NAMED] + ordered[-NAMED:]
-    some = "" if len(drawn) == len(ordered) else f" The {NAMED} farthest at each end of {len(ordered):,} are drawn."
+    most = most_drawn([gap.name for gap in ordered])
+    drawn = ordered if len(ordered) <= most else ordered[: most // 2] + ordered[-most // 2 :]
+    some = "" if len(drawn) == len(ordered) else f" The {most // 2} farthest at each end of {len(ordered):,} are drawn."
     n = f"n = {len(predictions):,}"
     picture = gap_bars("classes-picture", drawn, f"Signed gaps by {words.by}, {n}", words.several[1])
     caption = (
         f"{n}, {counted(len(ordered), *words.several)}{words.enough}. {words.gap} Strokes: 90% intervals. "
         f"Bold: more than noise after Holm's correction for their number.{some}"
     )
-    figure = PageFigure("classes-figure", picture, caption, _grid(subject, ordered, small, words))
-    return Section("classes", words.title, (_said(ordered, len(small), words),), (figure,))
+    grid = _grid(subject, ordered, small, words)
+    figure = PageFigure("classes-figure", picture, caption, grid)
+    return Section("classes", words.title, (_said(ordered, len(small), words), *all_in_json(grid)), (figure,))
 
 
 def _said(ordered: list[Gap], small: int, words: _Words) -> str:
@@ -111,24 +111,23 @@ def _said(ordered: list[Gap], small: int, words: _Words) -> str:
     return text
 
 
-def _grid(subject: Subject, ordered: list[Gap], small: list[Gap], words: _Words) -> PageTable:
-    """Every class, or those at either end; beside the predicted classes what is known of the true ones.
+def _grid(subject: Subject, tested: list[Gap], small: list[Gap], words: _Words) -> PageTable:
+    """Tested classes, smallest p-value first, those off by more first among equals; beside them the true ones.
 
-    Classes that were predicted too rarely to be tested come last.
+    Classes that were predicted too rarely to be tested come last, and are not on the page.
     """
     predictions = subject.predictions
     truly: dict[str, Gap] = {}
     if predictions.labels is not None and not subject.together:
         truly = {gap.name: gap for gap in gaps(subject.event, predictions.labels, predictions.classes)}
-    listed = ordered if len(ordered) <= LISTED else ordered[: LISTED // 2] + ordered[-LISTED // 2 :]
-    rare = sorted(small, key=lambda gap: -gap.rows)[: LISTED - len(listed)]
-    rare = [dataclasses.replace(gap, p=math.nan) for gap in rare]
-    rows = [(*gap.cells, *_true_cells(truly.get(gap.name), len(predictions))) for gap in [*listed, *rare]]
-    every = len(ordered) + len(small)
-    some = "" if len(rows) == every else f" ({len(rows)} of {every:,})"
+    clearest = sorted(tested, key=lambda gap: (gap.p, -abs(gap.value)))
+    rare = [dataclasses.replace(gap, p=math.nan) for gap in sorted(small, key=lambda gap: -gap.rows)]
+    rows = [(*gap.cells, *_true_cells(truly.get(gap.name), len(predictions))) for gap in [*clearest, *rare]]
+    most = min(len(tested), LISTED)
+    some = "" if most == len(rows) else f" (the {most:,} clearest of {len(rows):,})"
     title = f"{'Labels' if subject.together else 'Classes as predicted'}{some}"
     header = (*words.header, *(TRUE_HEADER if truly else ()))
-    return PageTable(header, [row[: len(header)] for row in rows], title)
+    return PageTable(header, [row[: len(header)] for row in rows], title, most=most)
 
 
 def _true_cells(gap: Gap | None, n: int) -> tuple[Cell, ...]:

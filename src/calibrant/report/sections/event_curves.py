@@ -15,13 +15,14 @@ from calibrant.recipes import AUROC, BRIER_SKILL, E90, ICI, INTERCEPT, OE_RATIO,
 from calibrant.report.charts import Line, lines
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
 from calibrant.report.quoting import listed
-from calibrant.report.sections.reliability_diagram import axis
+from calibrant.report.sections.reliability_diagram import axis, drawn_bins
 from calibrant.report.subject import Subject, tried
 from calibrant.result import Result
 
 POINTS = 33
 """Predictions at which curves are drawn."""
 THRESHOLDS = np.arange(1, 100) / 100
+"""Thresholds of the decision curve, as shares of the axis."""
 NUMBERS: dict[str, tuple[Metric, str]] = {
     "calibration slope": (SLOPE, "1 is calibrated; below 1 predictions are too extreme, above 1 not extreme enough"),
     "calibration intercept": (INTERCEPT, "0 is calibrated; above 0 predictions are too low on average (log-odds)"),
@@ -50,13 +51,14 @@ def _figure(subject: Subject, curves: list[Curve], at: Floats) -> PageFigure:
     unknown = [math.nan] * len(at)
     columns = [part or unknown for line in series for part in (line.y, line.low, line.high)]
     rows: list[tuple[Cell, ...]] = list(zip(at.tolist(), *columns, strict=True))
+    corner = drawn_bins([subject]).corner
     picture = lines(
         "curves-picture",
         series,
         axis(subject),
         f"Calibration curves, {subject.size}",
         "A smooth and an isotonic curve; a calibrated model is on the dashed diagonal.",
-        span=(0.0, 1.0),
+        span=corner.span,
         diagonal=True,
     )
     bands = (
@@ -66,7 +68,7 @@ def _figure(subject: Subject, curves: list[Curve], at: Floats) -> PageFigure:
     )
     caption = (
         f"{subject.size}. Dashed: calibrated. {bands} The bandwidth of the smooth curve is chosen by leave-one-out "
-        "cross-validation. The isotonic curve never falls and needs no bandwidth."
+        f"cross-validation. The isotonic curve never falls and needs no bandwidth.{corner.sentence}"
     )
     header = ("prediction", "smooth", "90% from", "90% to", "isotonic", "90% from", "90% to")
     return PageFigure("curves-figure", picture, caption, PageTable(header, rows, "Points of the curves"))
@@ -127,11 +129,14 @@ def decisions_section(subject: Subject) -> Section | None:
     """The decision curve: what acting above a threshold is worth, against acting on all and on none; of events only."""
     if not subject.of_one_event or subject.table is None:
         return None
-    model = net_benefits(next(subject.table.ladders()), THRESHOLDS)
+    corner = drawn_bins([subject]).corner
+    low, high = corner.span
+    thresholds = low + (high - low) * THRESHOLDS
+    model = net_benefits(next(subject.table.ladders()), thresholds)
     rate = subject.frequency
-    everybody = rate - (1 - rate) * THRESHOLDS / (1 - THRESHOLDS)
+    everybody = rate - (1 - rate) * thresholds / (1 - thresholds)
     lowest = -0.25 * max(float(model.max()), float(everybody.max()), 0.01)
-    xs = THRESHOLDS.tolist()
+    xs = thresholds.tolist()
     series = [
         Line(name, xs, np.where(values < lowest, np.nan, values).tolist())
         for name, values in (("act on the predictions", model), ("act on all", everybody), ("act on none", 0 * model))
@@ -143,21 +148,22 @@ def decisions_section(subject: Subject) -> Section | None:
         f"Decision curve, {subject.size}",
         "Net benefit of acting on the predictions, on all samples and on none.",
     )
-    rows = [tuple(row) for row in np.column_stack([THRESHOLDS, model, everybody])[4::5].tolist()]
+    rows = [tuple(row) for row in np.column_stack([thresholds, model, everybody])[4::5].tolist()]
     header = ("threshold", "act on the predictions", "act on all")
+    part = f" Thresholds go from {low:g} to {high:g}, where the predictions are." if corner.is_part else ""
     caption = (
         f"{subject.size}. Net benefit is true positives less false positives per sample, a false one weighted by the "
-        "odds of the threshold (Vickers & Elkin 2006). Acting on none has 0."
+        f"odds of the threshold (Vickers & Elkin 2006). Acting on none has 0.{part}"
     )
     figure = PageFigure("decisions-figure", picture, caption, PageTable(header, rows, "Net benefit by threshold"))
-    return Section("decisions", "Decision curve", (_worth(model, everybody),), (figure,))
+    return Section("decisions", "Decision curve", (_worth(thresholds, model, everybody),), (figure,))
 
 
-def _worth(model: Floats, everybody: Floats) -> str:
+def _worth(thresholds: Floats, model: Floats, everybody: Floats) -> str:
     """At which thresholds the predictions are worth using: the longest stretch of them."""
     useful = np.flatnonzero(model > np.maximum(everybody, 0.0))
     if not len(useful):
         return "At no threshold is acting on the predictions worth more than acting on all samples, or on none."
     stretch = max(np.split(useful, np.flatnonzero(np.diff(useful) > 1) + 1), key=len)
-    first, last = (f"{100 * THRESHOLDS[place]:.0f}%" for place in (stretch[0], stretch[-1]))
+    first, last = (f"{100 * thresholds[place]:.3g}%" for place in (stretch[0], stretch[-1]))
     return f"At thresholds from {first} to {last}, acting on the predictions is worth more than acting on all or none."

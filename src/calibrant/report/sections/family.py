@@ -51,7 +51,7 @@ _EVENT: dict[str, tuple[Metric, str, str]] = {
     ),
     "MCS": (
         recipes.MCS,
-        "Are predictions too high on average (above 0, over-confident) or too low (below 0, under-confident)?",
+        "Are predictions too high on average (above 0) or too low (below 0)?",
         "mean forecast - frequency, over all samples",
     ),
     "largest drift": (
@@ -206,7 +206,7 @@ def _without_interval(results: dict[str, Result]) -> list[str]:
     for name, result in results.items():
         if result.interval is None:
             names.setdefault(result.notes[-1], []).append(name)
-    return [f"{listed(several, most=20)}: {reason}." for reason, several in names.items()]
+    return [f"Without an interval: {listed(several, most=20)} ({reason})." for reason, several in names.items()]
 
 
 def _left_out(subject: Subject, floorless: list[str], left_out: list[str], dear: list[str]) -> list[str]:

@@ -12,14 +12,14 @@ from calibrant.inference.grouped import bin_numbers
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
 from calibrant.report.charts import Bar
-from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps
-from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.group_gaps import Gap, corrected, gap_bars, gaps, most_drawn
+from calibrant.report.page import Cell, PageFigure, PageTable, Section, all_in_json
 from calibrant.report.quoting import counted, listed, points
 from calibrant.report.subject import Subject
 from calibrant.text import inert
 
-MOST_COLUMNS, MOST_VALUES, DRAWN, LISTED, LEAST_ROWS = 12, 100, 20, 200, 20
-"""Columns looked at, values of a column, groups drawn and listed, rows a group must have to be looked at."""
+MOST_COLUMNS, MOST_VALUES, LISTED, LEAST_ROWS = 12, 100, 60, 20
+"""Columns looked at, values of a column, groups listed on the page, rows a group must have to be looked at."""
 HEADER = (
     "group", "gap", "p, corrected", "flag", "90% from", "90% to", "samples", "mean prediction", "observed", "ECE"
 )  # fmt: skip
@@ -50,19 +50,19 @@ def groups_section(subject: Subject) -> Section | None:
     if flagged:
         worst = flagged[0]
         sentence += f". The clearest is {inert(worst.name, 80)}, {worst.flag} by {points(abs(worst.value))}"
-    shown = [gap for gap, _ in groups[:DRAWN]]
+    most = most_drawn([gap.name for gap, _ in groups])
+    shown = [gap for gap, _ in groups[:most]]
     picture = gap_bars("groups-picture", shown, f"Signed gaps by group, {subject.size}", "groups")
-    some = "" if len(shown) == len(groups) else f" The {DRAWN} clearest of {len(groups):,} are drawn."
+    some = "" if len(shown) == len(groups) else f" The {most} clearest of {len(groups):,} are drawn."
     caption = (
         f"{subject.size}. Mean prediction less observed frequency, smallest p-value first. Strokes: 90% intervals. "
         f"Bold: more than noise after correction.{some}"
     )
     title = "Groups" if len(groups) <= LISTED else f"Groups ({LISTED} clearest of {len(groups):,})"
-    rows = [(*gap.cells, float(error)) for gap, error in groups[:LISTED]]
-    grid = PageTable(HEADER, rows, title)
-    return Section(
-        "groups", "Groups", (f"{sentence}.", *remarks), (PageFigure("groups-figure", picture, caption, grid),)
-    )
+    rows = [(*gap.cells, float(error)) for gap, error in groups]
+    grid = PageTable(HEADER, rows, title, most=LISTED)
+    figure = PageFigure("groups-figure", picture, caption, grid)
+    return Section("groups", "Groups", (f"{sentence}.", *remarks, *all_in_json(grid)), (figure,))
 
 
 def likert_section(subject: Subject) -> Section:
@@ -173,7 +173,7 @@ def _not_looked_at(subject: Subject, skipped: list[str], numbering: list[str], t
         remarks.append(f"Not looked at: {inert(subject.groups, 60)}, whose rows may depend on each other.")
     if numbering:
         remarks.append(
-            f"Not looked at: {listed(numbering)}, which by name number the rows; name one with --by to see it."
+            f"Not looked at, because the name says row number: {listed(numbering)}. To see one, name it with --by."
         )
     if skipped:
         remarks.append(

@@ -113,22 +113,21 @@ def _compared(first: Subject, metric: str, model: Predictions, rival: Prediction
 def models_figure(subjects: Sequence[Subject]) -> PageFigure:
     """The reliability of all models in one picture, with intervals where there are two."""
     first, drawn = subjects[0], subjects[:DRAWN]
-    events = [(subject.name, subject.event, subject.squares) for subject in drawn]
-    series, grid = compared(events, "Reliability by bin and model", banded=len(subjects) <= BANDED)
+    series, grid, bins = compared(drawn, "Reliability by bin and model", banded=len(subjects) <= BANDED)
     picture = lines(
         "models-picture",
         series,
         axis(first),
         f"Reliability of {len(series)} models, {first.size}",
         "One line a model, 15 bins each; a calibrated model is on the dashed diagonal.",
-        span=(0.0, 1.0),
+        span=bins.corner.span,
         diagonal=True,
     )
     some = "" if len(subjects) <= DRAWN else f" The first {DRAWN} of {len(subjects)} models are drawn."
     shaded = " Shaded: 90% intervals (Wilson)." if len(subjects) <= BANDED else ""
     caption = (
-        f"{first.size}. Dashed: calibrated.{shaded} 15 equal-width bins; those of fewer than {FEW} samples are in the "
-        f"table only.{some}"
+        f"{first.size}. Dashed: calibrated.{shaded} 15 equal-{bins.cut} bins; those of fewer than {FEW} samples are in "
+        f"the table only.{bins.corner.sentence}{some}"
     )
     return PageFigure("models-figure", picture, caption, grid)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from calibrant.kernels.totals import Floats
 from calibrant.predictions import Predictions
 from calibrant.recipes import ECE
 from calibrant.report.charts import Bar, Line, histogram, reliability
+from calibrant.report.corner import Corner, corner_of, leaves_room
 from calibrant.report.page import Cell, PageFigure, PageTable, Section
+from calibrant.report.question import Question
 from calibrant.report.quoting import Quoted, amount, counted, sides
 from calibrant.report.subject import Subject, redraws
 from calibrant.result import Result
@@ -24,6 +27,8 @@ TOGETHER = 1.2
 """The design effect above which dependence is spoken of."""
 FEW = 10
 """Bins of fewer samples are left out where lines are compared: they jump about."""
+
+MASSED = "ECE itself uses 15 bins of equal width, of which few hold samples here."
 
 
 def axis(subject: Subject) -> tuple[str, str]:
@@ -37,7 +42,8 @@ def axis(subject: Subject) -> tuple[str, str]:
 
 def reliability_figure(subject: Subject) -> PageFigure:
     """The reliability diagram that the reader can re-bin."""
-    bars = bars_of(subject.ece, subject.event, subject.squares)
+    drawn = drawn_bins([subject])
+    (bars,), corner = drawn.bars, drawn.corner
     words, (over, under) = axis(subject), sides(subject.predictions)
     picture = reliability(
         "reliability-picture",
@@ -47,20 +53,56 @@ def reliability_figure(subject: Subject) -> PageFigure:
         f"{words[1].capitalize()} against {words[0]} in {counted(len(bars), 'bin')} that hold samples; the table below "
         "has every number.",
         sides=(over, under),
+        span=corner.span,
     )
+    massed = " Each bin holds equally many samples." if drawn.cut == "mass" else ""
     pooled = f" All {len(subject.event):,} predictions are pooled, whatever the label is." if subject.together else ""
     caption = (
         f"Reliability diagram of the predicted probability that {subject.happening}, {subject.size}.{pooled} Bars of a "
-        "calibrated model end in the dashed boxes, near the diagonal."
+        f"calibrated model end in the dashed boxes, near the diagonal.{corner.sentence}{massed}"
     )
     reading = (
         f"Grey bars: {words[1]}. The black stroke is its 90% interval (Wilson). The hatched part is the gap to the "
         f"mean {words[0]}: {over} where that is above the observed frequency, {under} where it is below. The "
         "dashed box is where the bar of a calibrated model would end in about 90 of 100 samples (normal approximation, "
         f"rough in bins of few samples). Below: how many samples each bin holds.{_remark(subject)}"
+        f"{f' {MASSED}' if massed else ''}"
     )
     grid = PageTable(HEADER, [row(bar) for bar in bars], "Reliability by bin", "reliability-table")
-    return PageFigure("reliability-figure", picture, caption, grid, controls=True, reading=reading)
+    return PageFigure(
+        "reliability-figure", picture, caption, grid, controls=drawn.cut, span=corner.span, reading=reading
+    )
+
+
+@dataclass(frozen=True)
+class DrawnBins:
+    """The bins that are drawn of each question, and the part of the unit square that holds them."""
+
+    bars: list[list[Bar]]
+    corner: Corner
+    cut: str = "width"
+    """"width" or "mass": what is equal of all bins."""
+
+
+def drawn_bins(questions: Sequence[Question]) -> DrawnBins:
+    """15 bins of equal width; of equal mass, where those would leave at least half of the square empty."""
+    wide = [bars_of(by_blocks(ECE, each.event), each.event, each.squares) for each in questions]
+    if not all(map(leaves_room, wide)):
+        return DrawnBins(wide, Corner())
+    massed = [_massed(each) for each in questions]
+    cut, bars = ("mass", massed) if all(massed) else ("width", wide)
+    corner = corner_of([bar for each in bars for bar in each], [each.event for each in questions])
+    return DrawnBins(bars, corner, cut) if corner.is_part else DrawnBins(wide, Corner())
+
+
+def _massed(question: Question) -> list[Bar]:
+    """15 bins of equally many samples; none under fractional weights."""
+    rows = question.cells.equal_mass(EqualWidth().n_bins).tolist()
+    weighted = question.squares is not None
+    return [
+        Bar(low, high, count, forecasts / count, outcomes / count, squares if weighted else None)
+        for low, high, count, forecasts, outcomes, squares in rows
+    ]
 
 
 def _remark(subject: Subject) -> str:
@@ -105,19 +147,19 @@ def row(bar: Bar) -> tuple[Cell, ...]:
 
 
 def compared(
-    events: Sequence[tuple[str, Predictions, Floats | None]], title: str, *, banded: bool = False
-) -> tuple[list[Line], PageTable]:
+    questions: Sequence[Question], title: str, *, banded: bool = False
+) -> tuple[list[Line], PageTable, DrawnBins]:
     """Reliability of several models in 15 bins each, as lines, with intervals if wanted, and as a table."""
     series: list[Line] = []
     rows: list[tuple[Cell, ...]] = []
-    for name, event, squares in events:
-        bars = bars_of(by_blocks(ECE, event), event, squares)
+    every = drawn_bins(questions)
+    for name, bars in zip([each.name for each in questions], every.bars, strict=True):
         drawn = [bar for bar in bars if bar.effective >= FEW] or bars
         xs, ys = [bar.forecast for bar in drawn], [bar.frequency for bar in drawn]
         low, high = ([bar.interval[end] for bar in drawn] if banded else None for end in (0, 1))
         series.append(Line(name, xs, ys, low, high, marks=True))
         rows += [(name, *row(bar)) for bar in bars]
-    return series, PageTable(("model", *HEADER), rows, title)
+    return series, PageTable(("model", *HEADER), rows, title), every
 
 
 def noise_section(subject: Subject) -> Section:

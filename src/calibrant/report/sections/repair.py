@@ -35,25 +35,26 @@ def repair_section(subject: Subject) -> Section:
     lowest = next((name for name in choice.ranking if name != UNCHANGED), None)
     after = lowest if choice.best == UNCHANGED else choice.best
     shown = [UNCHANGED, *([] if after is None else [after])]
-    asked = [Question(choice.forecasts[name], _worded(name), groups=subject.groups) for name in shown]
-    series, drawn = compared(
-        [(each.name, each.event, each.squares) for each in asked], "Reliability by bin, before and after"
-    )
-    described = " and after ".join(map(_worded, shown))
+    words = [name if name == UNCHANGED else in_words(name) for name in shown]
+    asked = [
+        Question(choice.forecasts[name], word, groups=subject.groups) for name, word in zip(shown, words, strict=True)
+    ]
+    series, grid, drawn = compared(asked, "Reliability by bin, before and after")
+    described = " and after ".join(words)
     picture = lines(
         "repair-picture",
         series,
         axis(subject),
         f"Reliability before and after recalibration, n = {n:,}",
         f"Reliability {described}; a calibrated model is on the dashed diagonal.",
-        span=(0.0, 1.0),
+        span=drawn.corner.span,
         diagonal=True,
     )
     caption = (
         f"n = {n:,}, cross-fitted, {described}. Dashed: calibrated. Bins of fewer than {FEW} samples are in the table "
-        "only."
+        f"only.{drawn.corner.sentence}"
     )
-    figure = PageFigure("repair-figure", picture, caption, drawn)
+    figure = PageFigure("repair-figure", picture, caption, grid)
     return Section("repair", title, paragraphs, (figure,), (_methods(choice, n),))
 
 
