@@ -448,7 +448,7 @@ def test_all_that_is_on_a_page_goes_alone_to_standard_output(command, tmp_path):
     ended = command("report", "event.csv", "-o", "x.html", "--json", "-")
     assert json.loads(ended.out)["report"] == "x.html"
     assert (tmp_path / "x.html").read_text().startswith("<!DOCTYPE html>")
-    for outputs in (("-", "-"), ("x.html", "x.html"), ("x.html", "./x.html")):
+    for outputs in (("-", "-"), ("x.json", "x.json"), ("x.json", "./x.json")):
         ended = command("report", "event.csv", "-o", outputs[0], "--json", outputs[1])
         assert (ended.code, ended.out) == (2, "")
         assert "two outputs would go to" in ended.err
