@@ -69,7 +69,8 @@ def test_without_skewness_it_is_student_and_with_it_the_longer_end_is_on_the_ske
     ("metric", "data", "reason"),
     [
         (cal.SMECE, rows(), "no interval is known to cover for this metric"),
-        (cal.MCE, rows(), "no interval is known to cover for this metric"),
+        (cal.MCE, rows(), "no interval is known to cover for this metric: compare it with its noise floor"),
+        (cal.NetBenefit(0.3), rows(), "no interval is known to cover for this metric; that of Bootstrap may not"),
         (cal.ECE, ([0.3, 0.6], [0.2, 0.7]), "under soft labels"),
         (cal.BRIER, ([0] * 19 + [1], [0.05] * 20), "one outcome was seen fewer than 2 times"),
         (cal.BRIER, ([0] * 20, [[0.95, 0.05]] * 20), "one outcome was seen fewer than 2 times"),
@@ -96,6 +97,18 @@ def test_what_was_never_seen_may_still_happen(forecast):
     assert between.high == pytest.approx(1 - 0.05 ** (1 / 30), rel=0.1)  # Student's quantile is farther out
     opposite = cal.ECE([0] * 30, [1 - forecast] * 30, interval=cal.Confidence()).interval
     assert opposite.high == pytest.approx(between.high)
+
+
+@pytest.mark.parametrize("metric", [cal.ECE, cal.SCE, cal.ACE, cal.ADAPTIVE_ECE])
+def test_an_interval_reaches_to_the_value(metric):
+    """Ten calibrated samples of 60: chance alone often makes an error that is larger than any true one may be."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        p = rng.dirichlet(np.ones(5), 60)
+        y = (p.cumsum(axis=1) < rng.random(60)[:, None]).sum(axis=1)
+        result = metric(y, p, interval=cal.Confidence())
+        assert result.interval.low <= result.value <= result.interval.high
+        assert all(part.interval.low <= part.value <= part.interval.high for part in result.parts.values())
 
 
 def test_an_interval_says_what_it_is_an_interval_of():

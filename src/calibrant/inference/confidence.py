@@ -38,7 +38,8 @@ FEWEST_GROUPS = 20
 FEW_TO_CHOOSE = 200
 """Fewer rows than this choose the number of bins too freely for an interval of these bins."""
 UNKNOWN = "no interval is known to cover for this metric: compare it with its noise floor"
-"""What is said of all other metrics."""
+"""What is said of all other metrics, and of those for which calibration sets no value:"""
+NO_FLOOR = "no interval is known to cover for this metric; that of Bootstrap may not"
 RARE = f"no interval: one outcome was seen fewer than {FEWEST} times"
 SOFT = "no interval is known to cover under soft labels"
 INFINITE = "no interval: the value is not finite"
@@ -78,7 +79,8 @@ class Confidence:
             cluster = np.arange(len(predictions))
         way = _way(metric)
         if way is None or not result.n or predictions.soft is not None:
-            reason = UNKNOWN if predictions.soft is None else SOFT
+            unknown = NO_FLOOR if metric.facts.calibrated is None else UNKNOWN
+            reason = unknown if predictions.soft is None else SOFT
             return dataclasses.replace(result, notes=(*result.notes, reason))
         values = (result.value, *result.values)
         every = zip(values, way(predictions, cluster, self.level), strict=False)  # a single question is the metric
