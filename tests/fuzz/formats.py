@@ -381,6 +381,7 @@ def formats():
     )
     summary = cal.ECE.replace(binning=cal.EqualWidth(4)).summarise(LABELS, ROWS).to_bytes()
     store, fitted = stores.finished(FOLDER / "store"), _map()
+    small = stores.finished(FOLDER / "small store", stores.ONE_TRIAL)
     outcome = next((store / "results").glob("*.npz"))
     database = (store / "study.sqlite").read_bytes()
     listed = [
@@ -392,6 +393,7 @@ def formats():
         Format("state", _state(), as_state, mutations.of_bytes),
         Format("our Parquet, scanned", ours("parquet"), at_path("scanned.parquet", scanned), mutations.of_bytes),
         Format("store", database, stores.reader(store), stores.mutated),
+        Format("store of one trial", (small / "study.sqlite").read_bytes(), stores.reader(small), stores.mutated),
         Format("outcome of a trial", outcome.read_bytes(), _as_outcome(store, outcome), mutations.of_archive),
         Format("NPZ", _foreign_npz(), at_path("npz", rows_of), mutations.of_archive, by_numpy),
         Format(
@@ -431,6 +433,7 @@ SEALED = (
     "state",
     "our Parquet, scanned",
     "store",
+    "store of one trial",
     "outcome of a trial",
 )
 """Formats that carry a checksum of ours."""

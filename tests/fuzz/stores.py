@@ -22,10 +22,16 @@ QUESTIONS = (
 """What a study asks its database: tables, and by which columns rows are looked for."""
 
 
-def finished(folder):
-    """The store of a study of two trials: every table, with rows that could be exchanged, in few pages."""
+TWO_TRIALS = TEXT.replace("seeds: [0, 1, 2]", "seeds: [0, 1]")
+"""A study whose store has rows in every table that could be exchanged."""
+ONE_TRIAL = TEXT.replace("seeds: [0, 1, 2]", "seeds: [0]").replace("[accuracy, ece]", "[accuracy]")
+"""The smallest study whose store has rows in every table: all its bits can be flipped in some minutes."""
+
+
+def finished(folder, text=TWO_TRIALS):
+    """The store of a study, in few pages."""
     with pytest.MonkeyPatch.context() as patch:
-        finished_store(folder, patch, TEXT.replace("seeds: [0, 1, 2]", "seeds: [0, 1]"))
+        finished_store(folder, patch, text)
     compact(folder / "study.sqlite")
     return folder
 
