@@ -18,7 +18,6 @@ from calibrant.files import reading as io
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.recalibrate.methods import in_words
-from calibrant.recalibrate.methods import in_words
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
