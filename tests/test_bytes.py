@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import calibrant as cal
 from calibrant.kernels.precision import Precision
 from calibrant.kernels.totals import Totals
 from calibrant.specification.bit_packing import as_bits, from_bits
-from calibrant.specification.packing import MAGIC, packed
+from calibrant.specification.packing import MAGIC, _fits, packed
 from calibrant.summaries import About
 
 RNG = np.random.default_rng(11)
@@ -403,6 +404,18 @@ def test_what_cannot_be_read_is_not_written():
         dataclasses.replace(bins, low=None).to_bytes()
     with pytest.raises(cal.CalibrationInputError, match="must be possible to be written as bytes, got -1 soft labels"):
         dataclasses.replace(bins, about=dataclasses.replace(bins.about, soft=-1)).to_bytes()
+
+
+@pytest.mark.parametrize(("numbers", "fits"), [(np.zeros(2, np.int64), True), (np.zeros(2), False), (None, True)])
+def test_an_array_is_declared_by_its_type_or_by_an_alias_of_it(numbers, fits):
+    """`numpy.typing.NDArray` is one or the other, by the version of NumPy and of Python."""
+    typing_extensions = pytest.importorskip("typing_extensions")
+    scalar = TypeVar("scalar", bound=np.generic)
+    plain = np.ndarray[Any, np.dtype[scalar]]
+    alias = typing_extensions.TypeAliasType("alias", plain, type_params=(scalar,))
+    assert _fits(numbers, plain[np.int64] | None) == fits
+    assert _fits(numbers, alias[np.int64] | None) == fits
+    assert _fits(np.zeros(2), alias[Any])
 
 
 def test_a_summary_of_ones_own_must_declare_its_axes():

@@ -495,7 +495,7 @@ def test_a_trial_that_fails_hinders_no_other_and_is_said(data, tmp_path):
 
 
 ZYGOTE = """
-import os, random, signal, sqlite3, sys, time
+import contextlib, os, random, signal, sqlite3, sys, time
 import torch
 from calibrant import train
 from calibrant.experiments.training import datasets, networks, trainer
@@ -521,7 +521,7 @@ for number in range(kills):
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     try:
-        with sqlite3.connect(os.path.join(folder, "study.sqlite")) as database:
+        with contextlib.closing(sqlite3.connect(os.path.join(folder, "study.sqlite"))) as database:
             print(dict(database.execute("select state, count(*) from trials group by state")), flush=True)
     except sqlite3.OperationalError:
         print({}, flush=True)

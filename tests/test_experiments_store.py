@@ -11,6 +11,7 @@ import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -437,7 +438,7 @@ def test_a_writer_killed_at_any_moment_leaves_whole_files_and_a_whole_database(s
         writer.join()
         for path in store.results.glob("*.npz"):
             read_outcome(path)
-        with sqlite3.connect(store.database.path) as database:
+        with closing(sqlite3.connect(store.database.path)) as database:
             assert database.execute("pragma integrity_check").fetchone() == ("ok",)
 
 

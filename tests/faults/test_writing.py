@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -181,17 +182,17 @@ def test_the_end_of_a_process_at_a_commit_leaves_the_rows_before_or_after_it(tmp
     path = tmp_path / "rows.sqlite"
 
     def add():
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             database.execute("insert into rows values (1)")
 
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("create table rows (number)")
     counts = []
     for point in points(add):
         assert (point.call, point.kind) == ("commit", "kill")
         before = counts[-1] if counts else 1  # the run that listed the points
         assert killed(point, add) == KILLED
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             counts.append(database.execute("select count(*) from rows").fetchone()[0])
         assert counts[-1] == before + point.after
     assert counts == [1, 2]

@@ -179,6 +179,7 @@ class _Unpacking:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the type that its field declares."""
+    hint = _without_alias(hint)
     parts = get_args(hint)
     if get_origin(hint) in (Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
@@ -190,3 +191,9 @@ def _fits(value: Any, hint: Any) -> bool:
         (scalar,) = get_args(parts[1])
         return scalar is Any or value.dtype == scalar
     return type(value) is hint or (dataclasses.is_dataclass(hint) and isinstance(value, hint))  # type: ignore[arg-type]
+
+
+def _without_alias(hint: Any) -> Any:
+    """What an alias with parameters stands for; `NDArray` is one from NumPy 2.5 on."""
+    meaning = getattr(get_origin(hint), "__value__", None)
+    return hint if meaning is None else meaning[get_args(hint)]
