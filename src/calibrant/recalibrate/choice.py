@@ -132,10 +132,14 @@ class Choice:
     def _gained(self) -> str:
         if self.gain is None:
             return ""
-        low, high = (round(end, 4) + 0.0 for end in (self.gain.interval.low, self.gain.interval.high))
-        doubt = "" if low > 0 else " The interval holds 0: on new data the gain may be none."
+        sign, verb = (1, "lowers") if self.gain.value >= 0 else (-1, "raises")
+        ends = (self.gain.interval.low, self.gain.interval.high)
+        low, high = sorted(round(sign * end, 4) + 0.0 for end in ends)
+        doubt = "" if round(ends[0], 4) > 0 else " The interval holds 0: on new data the gain may be none."
+        if ends[1] < 0:
+            doubt = " On new data it is likely to be higher, too: change nothing."
         return (
-            f" Choosing so lowers it by {self.gain.value:.4f} on rows left out of the choice "
+            f" Choosing so {verb} it by {abs(self.gain.value):.4f} on rows left out of the choice "
             f"({100 * self.gain.interval.level:g}% interval {low:.4f} to {high:.4f}).{doubt}"
         )
 

@@ -85,10 +85,10 @@ def gain(choice: Choice) -> list[str]:
     if choice.gain is None:
         return []
     between = choice.gain.interval
-    ends = (choice.gain.value, between.low, between.high)
-    value, least, most = (round(end, 4) + 0.0 for end in ends)  # 0.0000, never -0.0000
+    sign, verb = (1, "falls") if choice.gain.value >= 0 else (-1, "rises")
+    least, most = sorted(round(sign * end, 4) + 0.0 for end in (between.low, between.high))  # 0.0000, never -0.0000
     doubt = "" if between.low > 0 else " On new data the gain may be none."
-    lower = f"the log loss falls by {value:.4f} (90% interval {least:.4f} to {most:.4f})"
+    lower = f"the log loss {verb} by {abs(choice.gain.value):.4f} (90% interval {least:.4f} to {most:.4f})"
     return [f"On rows left out of the choice, {lower}.{doubt}"]
 
 
