@@ -12,12 +12,14 @@ import scipy.special
 
 import calibrant as cal
 from calibrant.door import leaks
+from calibrant.files import SHIPPED, read
 from calibrant.recalibrate import METHODS, choose, cross_fit, from_json
 from calibrant.recalibrate.choice import gain_of_choosing, plainest
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import as_lesson
 from calibrant.recalibrate.folds import fold_of
 from calibrant.recalibrate.methods import SHORT, named, spelled, usual
+from calibrant.report.sections.repair import gain
 from toy import Z, y
 
 _STRENGTHS = {"off_diagonal": 1e-2, "intercept": 1e-2}
@@ -525,6 +527,28 @@ def test_probabilities_that_are_taken_for_logits_are_warned_of():
     p = cal.Predictions.from_logits(labels, x).probabilities
     with pytest.warns(cal.CalibrationWarning, match='pass input="probabilities"'):
         cal.TemperatureScaling().fit(p, labels)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (0.02, 0.01, 0.03, "lowers it by 0.0200 on rows left out of the choice (90% interval 0.0100 to 0.0300)."),
+        (
+            -0.02,
+            -0.03,
+            0.01,
+            "raises it by 0.0200 on rows left out of the choice (90% interval of the gain -0.0300 to 0.0100).",
+        ),
+        (-0.02, -0.03, -0.01, "on new data the log loss is likely to rise, so change nothing."),
+    ],
+)
+def test_what_choosing_is_worth_is_said_with_its_sign_in_words(value, low, high, words):
+    choice = choose(read(SHIPPED / "fashion_mnist_validation.npz")[:500], {"temperature": cal.TemperatureScaling()})
+    between = dataclasses.replace(choice.gain.interval, low=low, high=high)
+    changed = dataclasses.replace(choice, gain=dataclasses.replace(choice.gain, value=value, interval=between))
+    assert words in changed.verdict
+    sentence = f"the log loss {'falls' if value > 0 else 'rises'} by 0.0200"
+    assert sentence in gain(changed)[0]
 
 
 def test_groups_are_kept_together_in_what_choosing_is_worth():

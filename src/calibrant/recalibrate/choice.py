@@ -275,7 +275,7 @@ class Gain:
         if round(self.interval.low, 4) > 0:
             return ""
         if self.interval.high < 0:
-            return "The whole interval is below 0: on new data the log loss rises."
+            return "The whole interval is below 0: on new data the log loss is likely to rise, so change nothing."
         return "The interval holds 0: on new data the gain may be none."
 
 
