@@ -298,7 +298,7 @@ def test_a_gain_below_nothing_is_a_loss():
     between = dataclasses.replace(choice.gain.interval, low=-0.03, high=-0.01)
     worse = dataclasses.replace(choice, gain=dataclasses.replace(choice.gain, value=-0.02, interval=between))
     assert "the log loss rises by 0.0200 (90% interval of the gain -0.0300 to -0.0100)" in gain(worse)[0]
-    assert gain(worse)[0].endswith("The whole interval is below 0: on new data the log loss is likely to rise, so change nothing.")
+    assert gain(worse)[0].endswith("on new data the log loss is likely to rise, so change nothing.")
     assert "Choosing so raises it by 0.0200 on rows left out of the choice" in worse.verdict
 
 

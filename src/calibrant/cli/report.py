@@ -105,10 +105,7 @@ def report(
     metrics = metrics_named(list(thresholds))
     thresholds = limits_of(thresholds, metrics)
     target = DEFAULT if output is None else output
-    check_output(target, files, () if style else list(_ENDINGS))
-    if tables is not None:
-        check_output(tables, files, [".json"], "--json")
-    check_apart(target, tables)
+    _check_outputs(target, tables, files, style)
     about = (" · ".join(filter(None, (author, datetime.date.today().isoformat() if date is None else date))), note)
     if opened and is_standard(target):
         raise click.UsageError("--open needs a file; name it with -o")
@@ -126,10 +123,9 @@ def report(
         for rows in models.values():
             check_questions(metrics, rows)
         first = next(iter(models.values()))
-        what, state = described(first), None
+        what, state, column = described(first), None, grouped(first, groups)
         if dependent := told_groups(first, groups):
             say(dependent.rstrip("\n"))
-        column = grouped(first, groups)
         options = {"seed": seed, "groups": column, "by": by or None, "confident": confident, "title": title}
         page_report = Report.of(models, limits=held, about=about, command=command, **options)  # type: ignore[arg-type]
     _write(page_report, output, target, style, what, quiet=quiet or (tables is not None and is_standard(tables)))
@@ -139,6 +135,14 @@ def report(
         webbrowser.open(Path(target).resolve().as_uri())
     if metrics:
         enforce(_measured(page_report, state, metrics), thresholds, confident=confident)
+
+
+def _check_outputs(target: str, tables: str | None, files: Sequence[str], style: str | None) -> None:
+    """Refuse what cannot be written, before anything is read."""
+    check_output(target, files, () if style else list(_ENDINGS))
+    if tables is not None:
+        check_output(tables, files, [".json"], "--json")
+    check_apart(target, tables)
 
 
 def _write(page_report: Any, output: str | None, target: str, style: str | None, what: str, *, quiet: bool) -> None:
