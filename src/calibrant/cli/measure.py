@@ -22,7 +22,7 @@ from calibrant.cli.input_files import (
     told_groups,
 )
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
-from calibrant.cli.questions import check_questions
+from calibrant.cli.questions import check_questions, refuse_score_alone
 from calibrant.cli.scans import (
     are_many,
     are_states,
@@ -273,5 +273,6 @@ def metrics_named(names: Sequence[str]) -> dict[str, Metric]:
     """The metrics that words spell."""
     metrics: dict[str, Metric] = {}
     for name in names:
+        refuse_score_alone(name)
         metrics.update(usage(spelling.metrics, name))
     return metrics

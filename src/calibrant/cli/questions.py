@@ -10,8 +10,22 @@ from calibrant.errors.asking import Asking
 from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
+from calibrant.specification import spelling
 
+SCORES = {"brierscore": "brier", "logscore": "log_loss"}
+"""Scores that ask about the top label where they stand alone, and the metric that is meant by most who type them."""
 SUITABLE = "without -m, the metrics that suit these predictions are measured"
+
+
+def refuse_score_alone(text: str) -> None:
+    """Refuse the name of a score without a lens: of classes it would ask about the top label, which is seldom meant.
+
+    >>> refuse_score_alone("top_label/brier_score")
+    """
+    meant = SCORES.get(spelling.plain(text))
+    if meant is not None:
+        hint = f"{meant} is the usual metric; top_label/{text} asks about the top label alone"
+        raise click.UsageError(f"metric: needs a lens beside a score, got {text!r}; {hint}")
 
 
 def of_events(metrics: dict[str, Metric]) -> dict[str, Metric]:

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from calibrant.door.streams import InputFile
@@ -35,8 +35,6 @@ _SYNONYMS = {
     "kdeece": "ece_kde",
 }  # fmt: skip
 """What other libraries call metrics, to be named in errors."""
-_SCORES = {"brier_score": "brier", "log_score": "log_loss"}
-"""Scores that need a lens, and the metric that is usually meant by them alone."""
 
 _MARK = "_"
 
@@ -91,20 +89,10 @@ def composed(pieces: list[Any], text: str = "") -> Metric:
             raise CalibrationInputError("metric", f"must have one {field}", got=f"several in {text!r}")
         fields[field] = piece
     if base is None:
-        _refuse_score_alone(fields, text)
         base = _base(fields.values())
     if unknown := fields.keys() - fields_of(base).keys():
         raise CalibrationInputError("metric", f"has no {sorted(unknown)[0]} to replace", got=repr(text))
     return base.replace(**fields)
-
-
-def _refuse_score_alone(fields: Mapping[str, Any], text: str) -> None:
-    """Refuse a score without a lens: the top label, which is asked elsewhere, is seldom meant."""
-    meant = _SCORES.get(spelled(fields.get("score")))
-    if meant is not None and "lens" not in fields:
-        score = spelled(fields["score"])
-        hint = f"{meant} is the usual metric; top_label/{score} asks about the top label alone"
-        raise CalibrationInputError("metric", "needs a lens beside a score", got=repr(text), hint=hint)
 
 
 def _is_metric(piece: Any) -> bool:
