@@ -22,11 +22,12 @@ TOOLS = ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100"]
 QUICK = ["-m", "not slow", "-q", "--tb=short", "-p", "no:cacheprovider", "-n", "2"]
 BARE = [
     "tests/oracles",
-    "tests/test_against_oracles.py",
-    "tests/test_totals.py",
-    "tests/test_kernels.py",
-    "tests/test_laws.py",
+    *(
+        f"tests/test_{name}.py"
+        for name in ("against_oracles", "bytes", "kernels", "laws", "metric", "real_predictions", "recipes", "totals")
+    ),
 ]
+"""Tests of the core, which needs nothing but NumPy and SciPy."""
 
 
 def settings(pythons: dict[str, str]) -> list[tuple[str, str, list[str], list[str]]]:
