@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ pytest.importorskip("yaml")
 pytest.importorskip("pydantic")
 
 import calibrant as cal
-from calibrant.experiments.running import runner
+from calibrant.experiments.running import runner, sealed_database
 from calibrant.experiments.running.store_repair import repaired
 from calibrant.experiments.running.study_store import RUNNING, WAITING, Store
 from calibrant.experiments.training.trial_outcomes import write_outcome
@@ -147,6 +148,19 @@ def test_a_measurement_that_was_changed_is_measured_again(folder, finished):
         database.execute("update maps set text = replace(text, '1', '2')")
     database.close()
     assert found(folder) == found(finished)
+
+
+def test_an_error_that_is_kept_keeps_no_lock(folder, monkeypatch):
+    """Python 3.13 keeps it until cycles are collected, whoever catches it."""
+    monkeypatch.setattr(sealed_database, "PATIENCE", 0.2)
+    with closing(sqlite3.connect(folder / "study.sqlite")) as database, database:
+        database.execute("update maps set text = cast(x'ff' as text)")
+    sealed = Store(folder).database
+    with sealed.reading() as database, pytest.raises(sqlite3.OperationalError, match="decode") as caught:
+        sealed.rows(database, "maps")
+    with sealed.writing() as database:
+        database.execute("delete from maps")
+    assert caught.tb is not None
 
 
 def test_rows_and_their_tally_are_read_at_one_moment(folder, monkeypatch):

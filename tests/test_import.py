@@ -36,6 +36,12 @@ def test_import_adds_less_than_a_fifth_of_a_second_to_numpy(tmp_path):
     assert min(ours) < max(0.2, 2.5 * min(theirs))
 
 
+def test_a_report_without_its_extra_says_what_to_install():
+    code = "import sys; sys.modules |= {'jinja2': None, 'markupsafe': None}; import calibrant.report"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.splitlines()[-1]
+    assert told == "ModuleNotFoundError: calibrant.report needs jinja2: pip install 'calibrant[cli]'"
+
+
 DOCUMENTED_BY_THEIR_MODULES = {"everything", "diagnostics", "recalibrate"}
 OF_TORCH = ("along_rows", "down_columns", "fused", "order_statistics", "rowwise", "tensors", "torch")
 DOCUMENTED = [name for name in cal.__all__ if name != name.upper() and name not in DOCUMENTED_BY_THEIR_MODULES]

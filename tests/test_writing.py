@@ -1,11 +1,13 @@
 """Writing: what stands at a path decides how it is written; rights are kept, and nothing is written in halves."""
 
+import io
 import os
 import socket
 import stat
 import struct
 import sys
 import threading
+import traceback
 from contextlib import contextmanager
 
 import pytest
@@ -230,6 +232,17 @@ def test_a_device_that_is_full_is_named(tmp_path):
     with pytest.raises(OSError, match="No space left on device") as caught:
         write_text(full, "new")
     assert caught.value.filename == str(full)
+
+
+def test_a_write_that_failed_holds_nothing_that_cannot_be_collected(tmp_path):
+    """A buffer of which a view is open cannot be closed: a warning of Python 3.13, a crash of Python 3.12.1."""
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_text(device(tmp_path / "full", 1, 7), "new")
+    frames = [frame.f_locals.values() for frame, _ in traceback.walk_tb(caught.tb)]
+    buffers = [value for values in frames for value in values if isinstance(value, io.BytesIO)]
+    assert buffers
+    for buffer in buffers:
+        buffer.close()
 
 
 def test_a_directory_and_a_socket_are_refused(tmp_path):

@@ -49,7 +49,7 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     if path in STANDARD_OUTPUT or (status is not None and not stat.S_ISREG(status.st_mode)):
         content = io.BytesIO()
         yield content
-        _write_through(path, content.getbuffer())
+        _write_through(path, content.getvalue())  # a view, left in a traceback, could not be collected
         return
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}")
@@ -203,7 +203,7 @@ def _keep_list_of_rights(handle: int, old: Path) -> None:
         raise OSError(error.errno, "has rights of single users, which a new file cannot be given") from None
 
 
-def _write_through(path: str | Path, content: memoryview) -> None:
+def _write_through(path: str | Path, content: bytes) -> None:
     """Content to standard output, a pipe or a device."""
     if path in STANDARD_OUTPUT:
         if sys.stdout is None:

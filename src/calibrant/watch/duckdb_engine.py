@@ -34,6 +34,9 @@ class FetchedRows:
         """The first row; None where there is none."""
         return self.rows[0] if self.rows else None
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 @final
 class DuckDBConnection:

@@ -102,7 +102,7 @@ class WaitingRows:
         )
         records = [
             (forecast, part, self.joining.unlabelled if label is None else json.loads(label))
-            for forecast, part, label in self.connection.execute(query, (window,))
+            for forecast, part, label in self.connection.execute(query, (window,)).fetchall()
             if label is not None or self.joining.unlabelled is not None
         ]
         known = self.store.setting(self.connection, "forecasts")

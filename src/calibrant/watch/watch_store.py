@@ -63,7 +63,8 @@ class WatchStore:
         if not self.path.exists() or not self.path.stat().st_size:
             return False
         with self.reading() as connection:
-            tables = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+            names = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
+            tables = {name for (name,) in names}
             if tables - {*_TABLES, "tallies"}:
                 raise CalibrationInputError(str(self.path), "must be the store of a watch", got="another database")
             return "settings" in tables and self.setting(connection, "watch") is not None
@@ -128,7 +129,7 @@ class WatchStore:
 
     def names(self, connection: Connection) -> list[str]:
         """The closed windows, in their order."""
-        return [name for (name,) in connection.execute("select name from windows order by place")]
+        return [name for (name,) in connection.execute("select name from windows order by place").fetchall()]
 
     def state(self, connection: Connection, place: int) -> bytes:
         """The state of a closed window."""

@@ -46,7 +46,7 @@ class Connection(Protocol):
     """What is asked of a connection to a database, as `sqlite3` has it."""
 
     def execute(self, statement: str, values: Any = ..., /) -> Any:
-        """The rows that a statement gives: a cursor."""
+        """The rows that a statement gives: a cursor, of which a traceback would keep the lock while it is open."""
 
     def executemany(self, statement: str, values: Any, /) -> Any:
         """A statement, once for each row of values."""
@@ -191,9 +191,9 @@ class SealedDatabase:
     def rows(self, database: Connection, table: str, **asked: Any) -> list[Record]:
         """The rows of a table that have these values; a damaged one is refused, and so is a table that lost some."""
         where = f"where {' and '.join(f'{name} = ?' for name in asked)}" if asked else ""
-        cursor = database.execute(f"select * from {table} {where}", tuple(asked.values()))
-        names = [column[0] for column in cursor.description]
-        records = [dict(zip(names, row, strict=True)) for row in cursor]
+        with closing(database.execute(f"select * from {table} {where}", tuple(asked.values()))) as cursor:
+            names = [column[0] for column in cursor.description]
+            records = [dict(zip(names, row, strict=True)) for row in cursor]
         if "seal" not in names:
             return records
         if set(names) != self._columns[table]:
@@ -221,9 +221,9 @@ class SealedDatabase:
 
     def remove(self, database: Connection, table: str, where: str, values: Sequence[Any]) -> None:
         """Take the rows of a table that fulfil a condition out of it."""
-        seals = [seal for (seal,) in database.execute(f"select seal from {table} where {where}", tuple(values))]
+        seals = database.execute(f"select seal from {table} where {where}", tuple(values)).fetchall()
         database.execute(f"delete from {table} where {where}", tuple(values))
-        self._count(database, table, seals, [])
+        self._count(database, table, [seal for (seal,) in seals], [])
 
     def is_whole(self) -> bool:
         """Whether every page, row and tally is as it was written."""
@@ -251,7 +251,7 @@ class SealedDatabase:
         for statement in (*self.schema.values(), _TALLIES):
             database.execute(statement)
         for table in self.keys:
-            names = {column[1] for column in database.execute(f"pragma table_info({table})")}
+            names = {column[1] for column in database.execute(f"pragma table_info({table})").fetchall()}
             if "seal" not in names:
                 records = self.rows(database, table)
                 database.execute(f"drop table {table}")
