@@ -27,8 +27,8 @@ INTRODUCTION = """# Do intervals cover, do tests keep their level?
 Written by `scripts/inference_study.py`; do not edit. Raw results: `inference_study.csv`.
 
 Intervals are `Confidence()` at 90 %, {datasets} data sets a cell. The target is the limit of the metric as rows grow in
-number; of the sweep, with as many bins of equal mass as it chose. The laws are others than those on which the methods
-were tried out. Metrics that are not here have no interval: a note says so.
+number; of the sweep, with as many bins of equal mass as it chose. The distributions are others than those on which the
+methods were tried out. Metrics that are not here have no interval: a note says so.
 
 A recipe *covers* in a regime at an n if no cell of data has an upper 99 % limit of coverage below 88 %; the range is
 that of the cells. It is *withheld* if more than half of the data sets get no interval; smaller shares stand beside.
