@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files import reading as io
+from calibrant.inference.skewness import skewed
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
 from calibrant.recalibrate.methods import in_words
@@ -747,14 +748,12 @@ def test_top_k_keeps_what_it_promises_or_not():
     assert ranks_section(Subject(drawn(50), "m")) is None
 
 
-def test_scores_have_normal_intervals():
+def test_scores_have_intervals_corrected_for_skewness():
     predictions = classes(700)
     rows = {row[0]: row for row in scores_section(Subject(predictions, "m")).grids[0].rows}
     losses = -np.log(predictions.probabilities[np.arange(700), predictions.labels])
-    reach = 1.6448536269514722 * losses.std() / math.sqrt(700)
-    assert rows["log loss"][1:4] == pytest.approx(
-        (losses.mean(), losses.mean() - reach, losses.mean() + reach), abs=1e-9
-    )
+    ends = skewed(losses.mean(), (losses - losses.mean()) / 700, 0.9)
+    assert rows["log loss"][1:4] == pytest.approx((losses.mean(), *ends), abs=1e-9)
     assert rows["accuracy"][1] == cal.ACCURACY(predictions).value
 
 
@@ -764,8 +763,9 @@ def test_weighted_scores_scatter_by_their_squared_weights():
     rows = {row[0]: row for row in scores_section(Subject(predictions, "m")).grids[0].rows}
     scores = (predictions.values - predictions.labels) ** 2
     mean = np.average(scores, weights=weight)
-    reach = 1.6448536269514722 * math.sqrt(((weight * (scores - mean)) ** 2).sum()) / weight.sum()
-    assert rows["Brier score"][1:4] == pytest.approx((mean, mean - reach, mean + reach), abs=1e-9)
+    freedom = (weight**2).sum() ** 2 / (weight**4).sum() - 1
+    ends = skewed(mean, weight * (scores - mean) / weight.sum(), 0.9, most=freedom)
+    assert rows["Brier score"][1:4] == pytest.approx((mean, *ends), abs=1e-9)
 
 
 def test_scores_are_made_of_their_parts():
