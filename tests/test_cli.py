@@ -353,7 +353,7 @@ def test_intervals_are_those_that_cover_unless_a_bootstrap_is_asked_for(command,
     out = command(*asked).out
     assert f"{known.low:.4f} to {known.high:.4f}" in out
     assert "note: no interval is known to cover for this metric: compare it with its noise floor (mce)" in out
-    assert "note: intervals are of the metric's own limit with these bins" in out
+    assert "note: intervals are of each metric's own limit with these bins" in out
     drawn = cal.ECE(read(tmp_path / "rows.npz"), interval=cal.Bootstrap(50, seed=0)).interval
     for spelled in ("bootstrap=50", "50"):
         assert f"{drawn.low:.4f} to {drawn.high:.4f}" in command(*asked, spelled).out
@@ -672,7 +672,10 @@ def test_of_several_limits_of_a_metric_each_holds(command, limits):
         (["measure", "probs.npz", "--metric", "expected_calibration_error"], "did you mean 'ece'?"),
         (["measure", "probs.npz", "--metric", "classwise_ece"], "did you mean 'sce'?"),
         (["measure", "probs.npz", "--metric", "brier_score"], "brier is the usual metric; top_label/brier_score asks"),
-        (["simulate", "bias", "--metric", "sce"], "is a question about classes; simulated models predict one event"),
+        (
+            ["simulate", "bias", "--metric", "sce"],
+            "is a question about classes; this model predicts one event, --scores",
+        ),
         (["measure", "probs.npz", "--metric", "xyz"], "`calibrant info` lists the metrics"),
         (["measure", "probs.npz", "--metric", "adaptive_ec"], "did you mean 'adaptive_ece'?"),
         (["measure", "probs.npz", "--metric", "equal_mas(3)"], "did you mean 'equal_mass'?"),

@@ -28,15 +28,15 @@ def refuse_score_alone(text: str) -> None:
         raise click.UsageError(f"metric: needs a lens beside a score, got {text!r}; {hint}")
 
 
-def of_events(metrics: dict[str, Metric]) -> dict[str, Metric]:
-    """The metrics, refused where one cannot be asked of simulated models, which predict one event."""
+def refuse_classes(metrics: Mapping[str, Metric]) -> None:
+    """Refuse metrics that cannot be asked of simulated models of one event."""
     event = Predictions.from_probs([1], [0.5])
     for name, metric in metrics.items():
         try:
             check_questions({name: metric}, event)
         except CalibrationInputError as error:
-            raise click.UsageError(f"{name} {error.expected}; simulated models predict one event") from None
-    return metrics
+            hint = "--scores 'softmax(3, 2)' --curve 'tempered(2)' simulates one of classes"
+            raise click.UsageError(f"{name} {error.expected}; this model predicts one event, {hint}") from None
 
 
 def check_questions(metrics: Mapping[str, Metric], predictions: Predictions) -> None:

@@ -108,8 +108,9 @@ def _correction(table: Table) -> str:
 def _targets(table: Table) -> str:
     """What the intervals are intervals of."""
     every = (result.interval for results in table.results.values() for result in results.values())
-    targets = dict.fromkeys(interval.target for interval in every if interval is not None and interval.target)
-    return f"note: intervals are of {' or '.join(targets)}\n" if targets else ""
+    targets = {interval.target for interval in every if interval is not None and interval.target}
+    words = max(targets, key=len, default="").replace("the metric's", "each metric's")
+    return f"note: intervals are of {words}\n" if words else ""
 
 
 def _notes(table: Table) -> dict[str, list[str]]:

@@ -15,8 +15,8 @@ from calibrant.cli.group import say, usage
 from calibrant.cli.input_files import read, reading_options
 from calibrant.cli.measure import metrics_named
 from calibrant.cli.output_files import check_output, is_standard
-from calibrant.cli.questions import check_questions, of_events
-from calibrant.cli.simulated_models import SimulatedModel, model_options
+from calibrant.cli.questions import check_questions
+from calibrant.cli.simulated_models import model_options, simulated_model
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.writing import whole_file, write_text
 from calibrant.inference.draws import check_seed
@@ -114,7 +114,7 @@ def bias(
       calibrant simulate bias -m ece --bins 5 --bins 15 --scores 'beta(2, 0.5)' --curve 'power(1.5)' -o bias.csv
     """
     metrics = _metrics(names, seed, outputs)
-    simulated = usage(lambda _: SimulatedModel.of(**model, order=order), "")
+    simulated = simulated_model(metrics, **model, order=order)
     _say_how_long(metrics, simulated.scores, simulated.curve, sizes, replicates * max(1, len(bins)), n_jobs)
     run: dict[str, Any] = {"replicates": replicates, "seed": seed, "n_jobs": n_jobs, "p": order}
     grid = simulation.bias_grid(metrics, simulated.scores, simulated.curve, sizes, bins or None, **run)
@@ -167,7 +167,7 @@ def power(
       calibrant simulate power -m ece --model resnet110_c10 --level 0.01
     """
     metrics = _metrics(names, seed, outputs)
-    simulated = usage(lambda _: SimulatedModel.of(**model, order=order), "")
+    simulated = simulated_model(metrics, **model, order=order)
     _say_how_long(metrics, simulated.scores, simulated.curve, sizes, 2 * replicates, n_jobs)
     run: dict[str, Any] = {"level": level, "replicates": replicates, "seed": seed, "n_jobs": n_jobs}
     runs = [simulation.power(metrics, simulated.scores, simulated.curve, n, **run) for n in sizes]
@@ -227,7 +227,7 @@ def samples(
       calibrant simulate samples -m ece --error 0.02 --power 0.9 --scores 'beta(2, 0.5)' -o samples.png
     """
     metrics = _metrics(names, run["seed"], outputs)
-    law = usage(lambda _: SimulatedModel.of(model, scores, None, None, None), "").scores
+    law = simulated_model(metrics, model, scores, None, None, None).scores
     p = 1.0 if order is None and len(metrics) > 1 else order
     needed = {name: simulation.samples_needed(metric, law, error, p=p, **run) for name, metric in metrics.items()}
     fewest = min(needed, key=lambda name: needed[name].n)
@@ -283,8 +283,7 @@ def _metrics(
         check_output(output)
     if any(_ending(output) in PICTURES for output in outputs):
         import matplotlib.figure  # noqa: F401 - what is missing is said before the work begins
-    chosen = metrics_named(names) if names else dict(usual or metrics_named(USUAL))
-    return of_events(chosen) if usual is None else chosen
+    return metrics_named(names) if names else dict(usual or metrics_named(USUAL))
 
 
 def _ending(output: str) -> str:

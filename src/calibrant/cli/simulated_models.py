@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from calibrant.cli.group import usage
+from calibrant.cli.questions import refuse_classes
 from calibrant.exceptions import CalibrationInputError, nearest
+from calibrant.metric import Metric
 from calibrant.simulate.calibration_curves import (
     IDENTITY,
     LINKS,
@@ -147,3 +150,18 @@ def spelled(option: str, text: str, makers: dict[str, Maker]) -> Any:
         if isinstance(reason, CalibrationInputError):
             raise CalibrationInputError(option, str(reason)) from None
         raise CalibrationInputError(option, "needs numbers as its help says", got=repr(text)) from None
+
+
+def simulated_model(
+    metrics: Mapping[str, Metric],
+    model: str | None,
+    scores: str | None,
+    curve: str | None,
+    error: float | None,
+    order: float | None,
+) -> SimulatedModel:
+    """The model that the options name; refused where it cannot answer the metrics."""
+    simulated = usage(lambda _: SimulatedModel.of(model, scores, curve, error, order), "")
+    if not isinstance(simulated.scores, SoftmaxScores):
+        refuse_classes(metrics)
+    return simulated

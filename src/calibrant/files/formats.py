@@ -61,7 +61,7 @@ def _ending(start: bytes, source: InputFile) -> str:
         raise CalibrationInputError(str(source), f"must be a {ending[1:]} file", got="other content")
     if ending in _READERS:
         return ending
-    if not source.is_stream:
+    if not source.is_stream and (source.path is not None or ending):
         got = f"the ending {source.ending or '(none)'!r}"
         raise CalibrationInputError(str(source), "must be NPZ, NPY, CSV, Parquet or JSONL", got=got)
     header = start.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n")[0]
