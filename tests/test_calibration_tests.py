@@ -281,6 +281,36 @@ def test_classes_are_seldom_rejected_in_groups_or_alone():
     assert rejected(lambda p: cal.calibration_test(p, n=39, groups="group").p_value, data) <= 24
 
 
+# Each label
+
+
+def of_labels(n, seed, exponents=(1.0, 1.0, 1.0), **columns):
+    """Labels that happen as often as their forecasts to these powers."""
+    rng = np.random.default_rng([seed, n, 7])
+    p = rng.beta(1.2, 2.5, (n, len(exponents)))
+    return cal.Predictions.from_multilabel((rng.random(p.shape) < p**exponents).astype(int), p, **columns)
+
+
+def test_the_statistic_of_labels_is_the_sum_of_the_cox_tests_of_each():
+    weight = np.arange(80) % 3 + 1.0
+    predictions = of_labels(80, 0, sample_weight=weight)
+    p, y = predictions.probabilities, predictions.labels
+    total = sum(plain.cox(y[:, label], p[:, label], weight) for label in range(3))
+    assert cal.calibration_test(predictions, n=9).statistics["each label"] == close(total)
+
+
+def test_labels_that_are_off_in_opposite_directions_are_seen():
+    tests = [cal.calibration_test(of_labels(400, seed, (1.0, 1.4, 0.75)), n=99) for seed in range(20)]
+    assert sum(test.p_value <= 0.07 for test in tests) >= 18
+    assert sum(test.loudest == "each label" for test in tests) >= 15
+
+
+def test_calibrated_labels_are_seldom_rejected_in_groups_or_alone():
+    data = [of_labels(60, seed, group=np.arange(60) // 2) for seed in range(250)]
+    assert rejected(lambda p: cal.calibration_test(p, n=39).p_value, data) <= 24
+    assert rejected(lambda p: cal.calibration_test(p, n=39, groups="group").p_value, data) <= 24
+
+
 # Levels: at an exact 5 %, more than 24 of 250 come once in 1,000 times
 
 

@@ -461,3 +461,14 @@ def test_a_pure_shift_is_called_a_shift_and_repaired_by_one():
     assert "by a shift of the log-odds of 0.5" in conclusion.sentence
     assert "ECE goes from 9.0 to 2." in conclusion.action
     assert "_" not in conclusion.action
+
+
+def test_labels_that_are_off_in_opposite_directions_are_not_called_calibrated():
+    rng = np.random.default_rng(3)
+    p = rng.beta(1.2, 2.5, (1500, 4))
+    y = (rng.random(p.shape) < p ** [1, 1.3, 0.8, 1]).astype(int)
+    report = Report.of(Predictions.from_multilabel(y, p))
+    assert report.verdict.sentence.startswith("Single labels are miscalibrated, which pooled labels hide (p ")
+    assert report.verdict.tone == "poor"
+    ece = report.page.key_numbers[0]
+    assert "all labels pooled" in ece.meaning

@@ -35,6 +35,8 @@ class MainQuestion:
     """The row of the predictions that each answer is about."""
     cluster: Ints | None = None
     """The group of each answer; answers of different groups are independent. None: all are."""
+    label: Ints | None = None
+    """The label that each answer is about, where a row has several. None: it has one."""
 
     @classmethod
     def of(cls, predictions: Predictions, groups: str | None = None) -> MainQuestion:
@@ -50,7 +52,8 @@ class MainQuestion:
             raise CalibrationInputError("test", "needs at least one row", got="none")
         truth, outputs = view.truth_rows[weight > 0].ravel(), view.outputs[weight > 0].ravel().astype(np.float64)
         groups_of = np.zeros(len(order)) if cluster is None else cluster[order]
-        place = np.lexsort((truth, groups_of, weight[order], outputs))
+        label = np.arange(len(order)) % view.v
+        place = np.lexsort((truth, label, groups_of, weight[order], outputs))
         rows = order[place]
         return cls(
             view.about.question,
@@ -59,6 +62,7 @@ class MainQuestion:
             weight[rows],
             rows,
             None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1],
+            label[place] if view.v > 1 else None,
         )
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ from calibrant.checks import whole
 from calibrant.inference.calibration_tests import whitening
 from calibrant.inference.class_totals import ClassTotals
 from calibrant.inference.draws import check_seed, replicate
+from calibrant.inference.label_scores import LabelScores
 from calibrant.inference.main_question import MOST_DRAWN, MainQuestion
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
@@ -20,8 +21,8 @@ from calibrant.specification.encoding import number
 from calibrant.text import p_value
 
 MEMBERS = ("Cox", "Spiegelhalter", "Kolmogorov-Smirnov", "kernel", "Hosmer-Lemeshow")
-OF_CLASSES = "class totals"
-"""The member that forecasts of classes have besides."""
+OF_CLASSES, OF_LABELS = "class totals", "each label"
+"""The member that forecasts of classes have besides, and that of forecasts of several labels."""
 MOST_CELLS = 512
 """Distinct forecasts of which all pairs are compared; more are put into so many cells of about equal variance."""
 BINS = 10
@@ -78,13 +79,16 @@ def calibration_test(
     pairs of rows of :math:`k(p_i, p_j)\, w_i (y_i - p_i)\, w_j (y_j - p_j)` with an exponential kernel of median scale,
     and that of Hosmer and Lemeshow on 10 bins of equal variance. Where the probability of every class is known, a sixth
     is the quadratic form of the class totals, observed less expected (`ClassTotals`): it sees classes that are forecast
-    too often while others are not often enough. Each is ranked among its values under n redraws of
-    the labels from the forecasts, and the ranks are combined by the mean of :math:`\tan((1/2 - p) \pi)` (Cauchy).
-    That mean is ranked among those of the redraws in turn: p = (number at least as large, itself included) / (n + 1).
+    too often while others are not often enough. Of several labels the sixth is the sum of Cox's statistics of each
+    (`LabelScores`): it sees labels that are forecast too high while others are too low.
+
+    Each is ranked among its values under n redraws of the labels from the forecasts, and the ranks are combined by the
+    mean of :math:`\tan((1/2 - p) \pi)` (Cauchy). That mean is ranked among those of the redraws in turn:
+    p = (number at least as large, itself included) / (n + 1).
 
     So it holds its level exactly, at every n, for any forecasts, ties and weights, where rows are independent. The
     question is the event, or whether the likeliest class is right, and how often each class came true; independent
-    labels are pooled. A weighted row is one independent row.
+    labels are pooled by the first five. A weighted row is one independent row.
 
     With `groups`, the name of a column, rows of one value may depend on each other in any way: calibration then means
     calibrated on average over groups. The p-values are the larger ones of two: of redrawn labels, and of the residuals
@@ -104,7 +108,7 @@ def calibration_test(
     whole(n, "n", 1)
     check_seed(seed)
     answers = MainQuestion.of(predictions, groups)
-    statistics = _Members.of(answers, ClassTotals.of(predictions, answers))
+    statistics = _Members.of(answers, LabelScores.of(answers) or ClassTotals.of(predictions, answers))
     redraws = {6: _redrawn} if answers.cluster is None else {6: _redrawn, 7: _flipped}
     block = int(np.clip(MOST_DRAWN // len(answers), 1, n))
     observed = statistics.observed(answers)
@@ -127,9 +131,13 @@ def calibration_test(
     )
 
 
+Besides = ClassTotals | LabelScores
+"""What the sixth member looks at."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """The statistics of residuals (r, n), and of class totals, as (r, members); large is bad."""
+    """The statistics of residuals (r, n), and of classes or labels, as (r, members); large is bad."""
 
     scores: Floats
     """Features (n, 3) of which the first two make Cox's statistic, the third Spiegelhalter's."""
@@ -140,10 +148,10 @@ class _Members:
     bins: Ints
     bin_scale: Floats
     scale: float
-    classes: ClassTotals | None
+    classes: Besides | None
 
     @classmethod
-    def of(cls, answers: MainQuestion, classes: ClassTotals | None) -> _Members:
+    def of(cls, answers: MainQuestion, classes: Besides | None) -> _Members:
         variances = answers.variances
         lines = np.column_stack([np.ones(len(answers)), answers.log_odds])
         brier = 1.0 - 2.0 * answers.forecasts[:, None]
@@ -164,7 +172,9 @@ class _Members:
     @property
     def names(self) -> tuple[str, ...]:
         """The members."""
-        return MEMBERS if self.classes is None else (*MEMBERS, OF_CLASSES)
+        if self.classes is None:
+            return MEMBERS
+        return (*MEMBERS, OF_LABELS if isinstance(self.classes, LabelScores) else OF_CLASSES)
 
     def observed(self, answers: MainQuestion) -> Floats:
         """The statistics (1, members) of what was seen."""
@@ -194,20 +204,20 @@ Drawn = tuple[Floats, Floats | None]
 def _work(
     answers: MainQuestion,
     statistics: _Members,
-    drawn: Callable[[MainQuestion, ClassTotals | None, np.random.Generator, int], Drawn],
+    drawn: Callable[[MainQuestion, Besides | None, np.random.Generator, int], Drawn],
     rng: np.random.Generator,
     count: int,
 ) -> Floats:
     return statistics(*drawn(answers, statistics.classes, rng, count))
 
 
-def _redrawn(answers: MainQuestion, classes: ClassTotals | None, rng: np.random.Generator, count: int) -> Drawn:
+def _redrawn(answers: MainQuestion, classes: Besides | None, rng: np.random.Generator, count: int) -> Drawn:
     """Of labels that happen as often as they are forecast."""
     hits = rng.random((count, len(answers))) < answers.forecasts
     return answers.weight * (hits - answers.forecasts), None if classes is None else classes.redrawn(hits, rng)
 
 
-def _flipped(answers: MainQuestion, classes: ClassTotals | None, rng: np.random.Generator, count: int) -> Drawn:
+def _flipped(answers: MainQuestion, classes: Besides | None, rng: np.random.Generator, count: int) -> Drawn:
     """Of the residuals with the signs of whole groups at random."""
     assert answers.cluster is not None
     signs = rng.choice([-1.0, 1.0], (count, int(answers.cluster.max()) + 1))

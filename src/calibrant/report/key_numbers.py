@@ -23,8 +23,9 @@ def key_numbers(subject: Subject) -> list[KeyNumber]:
     floor = subject.ece.details.get("noise_floor")
     gap = "Confidence − accuracy" if answers else "Mean prediction − frequency"
     held = "0 is calibrated" if floor is None else f"a calibrated model would show about {100 * floor:.1f}"
+    pooled = ", all labels pooled" if subject.together > 1 else ""
     return [
-        _number("ECE", subject.ece, "points", f"Mean gap between prediction and frequency; {held}."),
+        _number("ECE", subject.ece, "points", f"Mean gap between prediction and frequency{pooled}; {held}."),
         _mean_gap(gap, subject, f"0 is calibrated; above {over}, below {under}."),
         _third(subject),
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.inference.omnibus import MEMBERS, OF_LABELS, CalibrationTest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
 from calibrant.report.quoting import percent, points, sides
@@ -52,10 +53,21 @@ def verdict(subject: Subject) -> Verdict:
     noise = p_value(test.p_value, test.redraws)
     if test.p_value > LEVEL:
         return _nothing_found(subject, noise, supporting, action)
+    if hidden := _hidden(test):
+        return Verdict(f"{hidden} ({noise}).", supporting, "poor", action)
     if subject.ece.value < TELLING:
         sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
         return Verdict(sentence, supporting, "unsure", action)
     return Verdict(f"{_direction(subject)}, more than noise ({noise}).", supporting, "poor", action)
+
+
+def _hidden(test: CalibrationTest) -> str:
+    """What is off by class or by label, where the main question alone shows nothing; empty elsewhere."""
+    if len(MEMBERS) * min(test.p_values[name] for name in MEMBERS) <= LEVEL:
+        return ""
+    if OF_LABELS in test.p_values:
+        return "Single labels are miscalibrated, which pooled labels hide"
+    return "Some classes are predicted too often and others too rarely, which the likeliest class hides"
 
 
 def _reversed(subject: Subject) -> list[str]:
