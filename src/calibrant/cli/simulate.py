@@ -228,6 +228,7 @@ def samples(
     """
     metrics = _metrics(names, run["seed"], outputs)
     law = simulated_model(metrics, model, scores, None, None, None).scores
+    assert not isinstance(law, simulation.SoftmaxScores)  # they are refused without a curve of their own
     p = 1.0 if order is None and len(metrics) > 1 else order
     needed = {name: simulation.samples_needed(metric, law, error, p=p, **run) for name, metric in metrics.items()}
     fewest = min(needed, key=lambda name: needed[name].n)
