@@ -53,9 +53,11 @@ def tried(python: str, packages: list[str], tests: list[str]) -> tuple[str, str,
         interpreter = _answer([f"{folder}/bin/python", "--version"]).stdout.strip().replace(" ", "==").lower()
         versions = _answer([*command, "pip", "freeze"]).stdout
         done = _answer([*command, "pytest", *QUICK, *tests])
-    print(done.stdout[-6000:], flush=True)
+    print(done.stdout[-6000:], done.stderr[-2000:], flush=True)
     named = re.findall(r"^(?:numpy|scipy|pandas|pyarrow|scikit-learn|matplotlib)==\S+", versions, re.MULTILINE)
     ending = re.sub(r" in [\d.]+s.*|=", "", done.stdout.strip().splitlines()[-1]).strip()
+    if done.returncode not in (0, 1):
+        ending = f"stopped before their end (status {done.returncode})"
     return " ".join([interpreter, *named]), ending, done.returncode == 0
 
 
