@@ -149,6 +149,19 @@ def test_soft_rows_that_turn_out_hard_have_the_bytes_of_hard_ones():
         assert metric.summarise(mixed).to_bytes() == metric.summarise(hard).to_bytes()
 
 
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_batch_that_turns_out_hard_adds_to_the_bytes_of_soft_rows(k):
+    random = np.random.default_rng(5)
+    p, soft = random.dirichlet(np.ones(k), 400), random.dirichlet(np.ones(k), 400)
+    soft[:200] = np.eye(k)[random.integers(0, k, 200)]
+    for y, forecasts in ((soft, p), (soft[:, 1], p[:, 1])):
+        whole, hard, rest = (
+            cal.LOG_LOSS.summarise(cal.Predictions.from_probs(y[rows], forecasts[rows]))
+            for rows in (slice(None), slice(200), slice(200, None))
+        )
+        assert (hard + rest).to_bytes() == whole.to_bytes()
+
+
 def test_rows_of_labels_have_one_form_however_they_were_batched():
     """A batch with one true label a row at most is like one of classes; its sum with others is not."""
     rows = cal.Predictions.from_multilabel([[1, 0], [1, 1], [0, 0]], [[0.9, 0.2], [0.8, 0.7], [0.1, 0.3]])

@@ -47,22 +47,21 @@ class Given:
             happened = self.outputs[:, 0, 0] if d == 1 else self.outputs[np.arange(n), 0, targets]
             return kernels.event_logs(happened, targets if d == 1 else np.zeros_like(targets))[:, None]
         rows, question, coordinate = _places(targets, d)
-        with np.errstate(divide="ignore"):
-            logs = self._of_opposites() if d == 1 else np.zeros((n, v))
-            logs[rows, question] = np.log(self.outputs[rows, question, coordinate], dtype=np.float64)
+        if d == 1:
+            happened = np.full((n, v), -1)
+            happened[rows, question] = 0
+            return _event_logs(self.outputs[:, :, 0], happened)
+        logs = np.zeros((n, v))
+        logs[rows, question] = _event_logs(self.outputs[rows, question, coordinate])
         return logs
 
     def complete(self) -> tuple[Floats, Floats]:
         """Outputs and their logarithms."""
         outputs = self.outputs.astype(np.float64)
-        with np.errstate(divide="ignore"):
-            if self.outputs.shape[2] > 1:
-                return outputs, np.log(outputs)
-            both = np.concatenate([outputs, 1.0 - outputs], axis=2)
-            return both, np.stack([np.log(outputs[:, :, 0]), self._of_opposites()], axis=2)
-
-    def _of_opposites(self) -> Floats:
-        return np.log1p(np.negative(self.outputs[:, :, 0], dtype=np.float64))
+        if self.outputs.shape[2] > 1:
+            return outputs, _event_logs(outputs)
+        both = np.concatenate([outputs, 1.0 - outputs], axis=2)
+        return both, _event_logs(np.concatenate([outputs, outputs], axis=2), np.broadcast_to([0, -1], both.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +158,12 @@ def sigmoid(logits: Array) -> Floats:
 
 def _pooled(make: Callable[[], Floats]) -> Floats:
     return make().reshape(-1, 1)
+
+
+def _event_logs(outputs: Array, targets: Ints | None = None) -> Floats:
+    """The logarithms of any shape, by the one function: those of two libraries differ in the last bit."""
+    happened = np.zeros(outputs.size, np.int64) if targets is None else targets.reshape(-1)
+    return kernels.event_logs(outputs.reshape(-1), happened).reshape(outputs.shape)
 
 
 def _places(targets: Ints, d: int) -> tuple[Ints, Ints, Ints]:
