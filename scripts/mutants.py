@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MUTATED = ("bins.py", "distances.py", "aggregates.py", "kernels/*.py", "binning/*.py", "inference/*.py")
+MUTATED = ("bins.py", "aggregates.py", "distances/*.py", "binning/*.py", "kernels/*.py", "inference/*.py")
 LEFT_OUT = re.compile(
     r"test_(cli|report|page|plots|experiments|train|network|dataset|docs|export|files|import|names|recalibrate|real)"
 )

@@ -245,9 +245,10 @@ def scanned(path):
 
 
 def as_stream(content):
-    """Labels and forecasts of an Arrow file, as a scan gets them."""
+    """Labels and forecasts of an Arrow file that a scan accepts, as it gets them."""
     path = FOLDER / "sample.arrow"
     path.write_bytes(content)
+    cal.scale.scan(path, {"ece": cal.ECE})
     return _rows_of_batches([columns for _, columns in batches(*parts(path))])
 
 

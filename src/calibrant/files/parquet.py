@@ -29,7 +29,8 @@ def read_parquet(source: InputFile) -> Columns:
     written = (table.schema.metadata or {}).get(SEAL)
     if written is not None and written != _checksum(table, source):
         got = "contents that do not match the checksum"
-        raise CalibrationInputError(str(source), "must be as it was written", got=got)
+        hint = f"a program that changes the file must drop its metadata {SEAL.decode()!r}"
+        raise CalibrationInputError(str(source), "must be as it was written", got=got, hint=hint)
     return columns
 
 
