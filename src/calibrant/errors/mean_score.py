@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -139,6 +140,9 @@ class MeanScore(OfScores[Scores]):
             return Scores(view.about, Totals(np.array([hi]), np.array([lo])), *counts)
         scores = self.scores(view)
         finite = np.isfinite(scores)
+        if view.keep is None and view.group is None and view.weight is None and finite.all():
+            counts = (Totals.whole(np.full(view.v, count)) for count in (len(scores), 0))
+            return Scores(view.about, Totals.summed(scores), *counts)
         kept = np.ones(scores.shape, bool) if view.keep is None else view.keep
         question = np.arange(view.v) + (0 if view.group is None else view.group[:, None] * view.v)
         question = np.broadcast_to(question, scores.shape)
@@ -170,11 +174,13 @@ class MeanScore(OfScores[Scores]):
         classes = dict(about.reads).get(CLASSES)
         if note is None or coordinates is None or classes is None or about.names or about.question != str(self.lens):
             return ()
+        if not _TWO_NAMES.fullmatch(classes):  # to read a thousand names takes long
+            return ()
         try:
             names = ast.literal_eval(f"({classes},)")
         except (SyntaxError, ValueError, MemoryError, RecursionError):  # a file may say anything
             return ()
-        return (note,) if len(names) == 2 and coordinates(names) == names else ()
+        return (note,) if coordinates(names) == names else ()
 
     def within(self, table: Forecasts) -> Result:
         """Between what the mean score lies, as the score says; and the middle. Of soft labels more would be needed."""
@@ -229,6 +235,8 @@ def _logarithms(outputs: Array, targets: Array) -> tuple[int, int, int]:
     return kernels.event_scores(outputs, targets, True)
 
 
+_NAME = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_TWO_NAMES = re.compile(f"{_NAME}, {_NAME}")
 _TWICE = "of two classes, this is twice the Brier score of the positive class, which scikit-learn reports"
 _BRIER = dataclasses.replace(_score(2.0, lower_is_better=True, within=quadratic_within), of_two_classes=_TWICE)
 _LOGARITHMIC = _score(math.inf, lower_is_better=True, within=logarithmic_within)

@@ -80,6 +80,7 @@ template <class E> inline Pack<E>& operator+=(Pack<E>& a, Pack<E> b) { return a 
 template <class E> struct Mask;
 template <> struct Mask<float> { typedef Ints Pack; };
 template <> struct Mask<double> { typedef Wholes Pack; };
+template <> struct Mask<std::int32_t> { typedef Ints Pack; };
 template <> struct Mask<std::int64_t> { typedef Wholes Pack; };
 
 #define COMPARISON(sign)                                                                     \
@@ -88,7 +89,7 @@ template <> struct Mask<std::int64_t> { typedef Wholes Pack; };
         EACH(mask.part[i] = (typename Mask<E>::Pack::Vector)(a.part[i] sign b.part[i]))      \
         return mask;                                                                         \
     }
-COMPARISON(<) COMPARISON(>) COMPARISON(>=) COMPARISON(!=)
+COMPARISON(<) COMPARISON(>) COMPARISON(>=) COMPARISON(==) COMPARISON(!=)
 #undef COMPARISON
 
 template <class M, class E> inline Pack<E> chosen(M mask, Pack<E> yes, Pack<E> no) {
@@ -111,13 +112,21 @@ template <int bits, class E> inline Pack<E> moved_down(Pack<E> a) {
     return a;
 }
 
+template <class E> alignas(64) constexpr E COUNTED[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // Eight values as doubles, whatever they are stored as.
 inline Doubles eight(const double* from) { return Doubles::at(from); }
 inline Doubles eight(const float* from) {
-    typedef float Half __attribute__((vector_size(NATIVE / 2)));
     Doubles doubles;
-    EACH(Half half; std::memcpy(&half, from + i * (NATIVE / 8), sizeof half);
-         doubles.part[i] = __builtin_convertvector(half, Doubles::Vector))
+#if defined(__AVX512F__)
+    doubles.part[0] = _mm512_cvtps_pd(_mm256_loadu_ps(from));
+#elif defined(__AVX2__)
+    EACH(doubles.part[i] = _mm256_cvtps_pd(_mm_loadu_ps(from + 4 * i)))
+#else
+    double values[8];
+    for (int lane = 0; lane < 8; ++lane) values[lane] = double(from[lane]);
+    doubles = Doubles::at(values);
+#endif
     return doubles;
 }
 
@@ -128,13 +137,53 @@ inline double added(Floats v) {
     for (int lane = 0; lane < 8; ++lane) half[lane] = v[lane] + v[lane + 8];
     return double(((half[0] + half[4]) + (half[2] + half[6])) + ((half[1] + half[5]) + (half[3] + half[7])));
 }
-inline bool any(Wholes mask) {
-    Wholes::Vector all = {};
-    EACH(all |= mask.part[i])
-    Whole joined = 0;
-    for (int lane = 0; lane < Wholes::each; ++lane) joined |= all[lane];
-    return joined != 0;
+
+// The lesser and the greater of two; the second where they are equal or one is nan, as the machine's own have it.
+#if defined(__AVX512F__)
+inline Floats lesser(Floats a, Floats b) { return a.part[0] = _mm512_min_ps(a.part[0], b.part[0]), a; }
+inline Floats greater(Floats a, Floats b) { return a.part[0] = _mm512_max_ps(a.part[0], b.part[0]), a; }
+#elif defined(__AVX2__)
+inline Floats lesser(Floats a, Floats b) {
+    EACH(a.part[i] = _mm256_min_ps(a.part[i], b.part[i]))
+    return a;
 }
+inline Floats greater(Floats a, Floats b) {
+    EACH(a.part[i] = _mm256_max_ps(a.part[i], b.part[i]))
+    return a;
+}
+#endif
+template <class E> inline Pack<E> lesser(Pack<E> a, Pack<E> b) { return chosen(a < b, a, b); }
+template <class E> inline Pack<E> greater(Pack<E> a, Pack<E> b) { return chosen(a > b, a, b); }
+template <class E> inline E least_of(Pack<E> v) {
+    E least = v[0];
+    for (int lane = 1; lane < v.count; ++lane) least = std::min<E>(least, v[lane]);
+    return least;
+}
+template <class E> inline E most_of(Pack<E> v) {
+    E most = v[0];
+    for (int lane = 1; lane < v.count; ++lane) most = std::max<E>(most, v[lane]);
+    return most;
+}
+
+// A bit for each lane of a mask, the first lane lowest.
+template <class E> inline Bits lanes_of(Pack<E> mask) {
+    Bits lanes = 0;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(E) == 4)
+        lanes = _mm512_movepi32_mask((__m512i)mask.part[0]);
+    else
+        lanes = _mm512_movepi64_mask((__m512i)mask.part[0]);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(E) == 4)
+        EACH(lanes |= Bits(unsigned(_mm256_movemask_ps((__m256)mask.part[i]))) << (i * mask.each))
+    else
+        EACH(lanes |= Bits(unsigned(_mm256_movemask_pd((__m256d)mask.part[i]))) << (i * mask.each))
+#else
+    for (int lane = 0; lane < mask.count; ++lane) lanes |= Bits(mask[lane] & 1) << lane;
+#endif
+    return lanes;
+}
+template <class E> inline bool any(Pack<E> mask) { return lanes_of(mask) != 0; }
 
 // A matrix whose rows lie a stride apart.
 template <class T> struct Matrix {

@@ -38,13 +38,12 @@ void sums_beside_top(const T* row, Whole width, Whole top, Whole stretch, Raise 
             P e[count];
             ALONGSIDE(e[i] = loaded(from + i * P::count, P()) - largest)
             raise(e);
-            bool inside = left_out >= 0 && left_out < step;
-            if (inside || end < step) {
-                E each[step];
-                ALONGSIDE(e[i].store(each + i * P::count))
-                if (inside) each[left_out] = E(0);
-                std::fill(each + end, each + step, E(0));
-                ALONGSIDE(e[i] = P::at(each + i * P::count))
+            if ((left_out >= 0 && left_out < step) || end < step) {
+                typedef typename Mask<E>::Pack Places;
+                typedef decltype(Places{}[0]) Place;
+                const Places places = Places::at(COUNTED<Place>), out = Place(left_out), past = Place(end);
+                ALONGSIDE(Places place = places + Place(i * P::count);
+                          e[i] = chosen((place != out) & (place < past), e[i], P(E(0))))
             }
             ALONGSIDE(sum[i % 2] += e[i])
             ALONGSIDE(square[i % 2] = fused(e[i], e[i], square[i % 2]))
@@ -74,7 +73,7 @@ inline void sums_in_floats(const float* row, Whole width, Whole top, double& res
     auto raise = [](Floats(&e)[4]) {
         constexpr int count = 4;
         const Floats least = -87.0f;
-        ALONGSIDE(e[i] = chosen(e[i] > least, e[i], least))
+        ALONGSIDE(e[i] = greater(e[i], least))
         raise_inside(e, Floats(1.44269504f));
     };
     sums_beside_top<Floats>(row, width, top, 1024, raise, rest, squares);
@@ -133,7 +132,7 @@ template <class T> inline T largest_of(const T* row, Whole width) {
     Whole j = 0;
     for (; j + L <= width; j += L) {
         Pack<T> x = Pack<T>::at(row + j);
-        high = chosen(x > high, x, high);
+        high = greater(x, high);
     }
     T largest = row[0];
     for (int lane = 0; lane < L; ++lane) largest = std::max<T>(largest, high[lane]);
@@ -172,7 +171,7 @@ Moments moments_of(const T* row, Whole width, T top, double inverse, double lowe
         }
         P u[count], e[count];
         ALONGSIDE(u[i] = loaded(from + i * P::count, P()) - largest)
-        ALONGSIDE(e[i] = u[i] = chosen(u[i] > least, u[i], least))
+        ALONGSIDE(e[i] = u[i] = greater(u[i], least))
         raise(e, E(inverse));
         if (j + step > width) {
             E each[step];

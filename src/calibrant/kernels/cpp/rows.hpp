@@ -15,43 +15,52 @@ template <class T> struct Extremes {
     }
 };
 
+// Where a value that a row holds stands first.
+template <class T> inline Whole first_place(const T* row, Whole width, T value) {
+    constexpr Whole L = Pack<T>::count;
+    const Pack<T> sought = value;
+    Whole j = 0;
+    for (; j + 4 * L <= width; j += 4 * L) {
+        Bits found = 0;
+        for (Whole i = 0; i < 4; ++i) found |= lanes_of(Pack<T>::at(row + j + i * L) == sought) << (i * L);
+        if (found) return j + __builtin_ctzll(found);
+    }
+    while (j < width && row[j] != value) ++j;
+    return j < width ? j : 0;
+}
+
+// A walk for the extremes and the sum, and one through the cache for the place of the largest entry.
 template <class T>
 void survey_row(const T* row, Whole width, Extremes<T>& all, Whole& top, T& smallest, T& largest) {
-    typedef typename Mask<T>::Pack Places;
-    typedef decltype(Places{}[0]) Place;
     constexpr Whole L = Pack<T>::count;
     const T infinity = std::numeric_limits<T>::infinity();
-    Pack<T> low = infinity, high = -infinity, sum[2] = {T(0), T(0)};
-    Places step = Place(0), places = Place(0);
+    Pack<T> low[2] = {infinity, infinity}, high[2] = {-infinity, -infinity}, sum[2] = {T(0), T(0)};
     Whole j = 0;
     for (; j + 2 * L <= width; j += 2 * L) {
         for (int half = 0; half < 2; ++half) {
             Pack<T> x = Pack<T>::at(row + j + half * L);
             sum[half] += x;
-            low = chosen(x < low, x, low);
-            Places higher = x > high;
-            places = chosen(higher, step, places);
-            high = chosen(higher, x, high);
-            step = step + Place(1);
+            low[half] = lesser(x, low[half]);
+            high[half] = greater(x, high[half]);
         }
     }
-    T total = 0;
-    smallest = infinity, largest = -infinity, top = 0;
-    for (Whole lane = 0; lane < L && j; ++lane) {
-        smallest = std::min<T>(smallest, low[lane]);
-        total += sum[0][lane] + sum[1][lane];
-        Whole place = Whole(places[lane]) * L + lane;
-        if (high[lane] > largest || (high[lane] == largest && place < top)) largest = high[lane], top = place;
-    }
+    T total = 0, least = infinity, most = -infinity;
     for (; j < width; ++j) {
-        smallest = row[j] < smallest ? row[j] : smallest;
+        least = row[j] < least ? row[j] : least;
+        most = row[j] > most ? row[j] : most;
         total += row[j];
-        if (row[j] > largest) largest = row[j], top = j;
     }
+    if (width >= 2 * L) {
+        least = std::min(least, least_of(lesser(low[0], low[1])));
+        most = std::max(most, most_of(greater(high[0], high[1])));
+        total += T(added(sum[0] + sum[1]));
+    }
+    top = first_place(row, width, most);
     if (std::isnan(total)) {  // a nan, or infinities of both signs
         for (Whole place = 0; place < width; ++place) all.broken |= std::isnan(row[place]);
     }
-    all.low = std::min(all.low, smallest), all.high = std::max(all.high, largest);
+    smallest = least, largest = width ? row[top] : most;
+    all.low = std::min(all.low, least), all.high = std::max(all.high, most);
     all.least = std::min(all.least, total), all.most = std::max(all.most, total);
 }
 
@@ -92,15 +101,26 @@ template <class T> void leaders(Matrix<T> scores, Whole k, Whole* order, Whole t
     });
 }
 
+// Units of the squares of eight outputs, each with 1 added.
+inline Naturals squares_and_one(const double* outputs) {
+    Doubles x = eight(outputs);
+    return units_and_one(x * x);
+}
+inline Naturals squares_and_one(const float* outputs) {  // their squares are exact, so that one rounding is enough
+    Doubles x = eight(outputs);
+#if defined(__FMA__)
+    return same_bits<Naturals>(fused(x, x, Doubles(1.0)));
+#else
+    return units_and_one(x * x);
+#endif
+}
+
 // Squares of outputs less the truth, in units, summed over the d coordinates of each of v questions.
 template <class T> Whole squares_of(const T* outputs, Whole d) {
     Naturals sums[2] = {Bits(0), Bits(0)};
     Whole j = 0;
     for (; j + 16 <= d; j += 16) {
-        for (int half = 0; half < 2; ++half) {
-            Doubles x = eight(outputs + j + 8 * half);
-            sums[half] += units_and_one(x * x);
-        }
+        for (int half = 0; half < 2; ++half) sums[half] += squares_and_one(outputs + j + 8 * half);
     }
     Whole sum = Whole(added(sums[0] + sums[1]) - Bits(j) * Bits(ONE));
     for (; j < d; ++j) sum += unit(double(outputs[j]) * double(outputs[j]));

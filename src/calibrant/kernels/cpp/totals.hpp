@@ -106,10 +106,7 @@ constexpr Whole FEW = 256;  // bins whose tables are small beside so many rows
 // One question, hard labels: four tables in turn, so that no sum waits for the one before.
 template <class T, class Target>
 void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
-    struct Cell {
-        Bits units;
-        Bits counts;  // hits above 2^32, all below
-    };
+    typedef Bits Cell __attribute__((vector_size(16)));  // units; hits above 2^32 and all below
     constexpr Whole L = Pack<T>::count;
     const bool side_by_side = outputs.stride == 1 && edges.few();
     Whole bins = edges.bins();
@@ -117,9 +114,8 @@ void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edge
     for (Whole start = begin; start < end; start += TOGETHER) {
         Whole stop = std::min(end, start + TOGETHER), i = start;
         auto add = [&](Whole turn, Whole row, Whole code, Bits units) {
-            Cell& cell = table[4 * code + turn];
-            cell.units += units;
-            cell.counts += (Bits(~Whole(targets[row])) >> 63 << 32) + 1;  // the sign, for a branch would guess wrongly
+            Bits hit = Bits(~Whole(targets[row])) >> 63 << 32;  // the sign, for a branch would guess wrongly
+            table[4 * code + turn] += Cell{units, hit + 1};
         };
         for (; side_by_side && i + L <= stop; i += L) {
             typename Mask<T>::Pack code;
@@ -134,13 +130,15 @@ void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edge
         for (; i < stop; ++i) add(i % 4, i, edges.code(*outputs.row(i)), Bits(unit(*outputs.row(i))));
         for (Whole place = 0; place < 4 * bins; ++place) {
             Cell& cell = table[place];
-            if (!cell.counts) continue;
-            sums.add_many(place / 4, Whole(cell.counts & 0xFFFFFFFF), cell.units);
-            sums.happened_often(place / 4, Whole(cell.counts >> 32));
+            if (!cell[1]) continue;
+            sums.add_many(place / 4, Whole(cell[1] & 0xFFFFFFFF), cell[0]);
+            sums.happened_often(place / 4, Whole(cell[1] >> 32));
             cell = Cell{0, 0};
         }
     }
 }
+
+constexpr Whole BLOCK = 32;  // columns among which few lie beyond the first bin
 
 template <class T> inline void move(T value, Whole column, const Edges<T>& edges, Sums& sums) {
     Whole home = column * edges.bins(), code = edges.code(value);
@@ -149,31 +147,34 @@ template <class T> inline void move(T value, Whole column, const Edges<T>& edges
     sums.take(home, unit(value));
 }
 
+// Entries of a row side by side: their units go to those of their columns; what lies beyond the first bin is moved.
+template <class T>
+inline void add_block(const T* row, Whole column, const Edges<T>& edges, Bits* units, Sums& sums) {
+    constexpr Whole L = Pack<T>::count;
+    const Pack<T> first = edges.first();
+    for (Whole j = 0; j < BLOCK; j += 8) (Naturals::at(units + j) + units_and_one(eight(row + j))).store(units + j);
+    Bits beyond = 0;
+    for (Whole j = 0; j < BLOCK; j += L) beyond |= lanes_of(Pack<T>::at(row + j) >= first) << j;
+    for (; beyond; beyond &= beyond - 1) {
+        Whole place = __builtin_ctzll(beyond);
+        move(row[place], column + place, edges, sums);
+    }
+}
+
 // Many questions, hard labels: all entries of a column go to its first bin, then the few beyond it are moved.
 template <class T>
 void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
     Whole v = outputs.width, bins = edges.bins();
-    const T first = edges.first();
     std::vector<Bits> units(v);  // they wrap on the way, not in the end
     for (Whole start = begin; start < end; start += TOGETHER) {
         Whole stop = std::min(end, start + TOGETHER);
         for (Whole i = start; i < stop; ++i) {
             const T* row = outputs.row(i);
             Whole j = 0;
-            for (; j + 64 <= v; j += 64) {
-                Wholes beyond = Whole(0);
-                for (Whole c = j; c < j + 64; c += 8) {
-                    Doubles x = eight(row + c);
-                    (Naturals::at(&units[c]) + units_and_one(x)).store(&units[c]);
-                    beyond = beyond | (x >= Doubles(first));
-                }
-                if (any(beyond))
-                    for (Whole c = j; c < j + 64; ++c)
-                        if (row[c] >= first) move(row[c], c, edges, sums);
-            }
+            for (; j + BLOCK <= v; j += BLOCK) add_block(row + j, j, edges, &units[j], sums);
             for (; j < v; ++j) {
                 units[j] += Bits(unit(row[j])) + Bits(ONE);
-                if (row[j] >= first) move(row[j], j, edges, sums);
+                if (row[j] >= edges.first()) move(row[j], j, edges, sums);
             }
             if (targets[i] >= 0) sums.happened(targets[i] * bins + edges.code(row[targets[i]]), UNIT);
         }
