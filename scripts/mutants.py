@@ -4,7 +4,7 @@
 
 A mutant is the package with one comparison, operator, number, word or statement changed. The tests that run its line
 are run until one fails. `list.csv` gets every mutant with its outcome; the survivors are explained in `reasons.csv`
-(mutant, reason), and `README.md` is printed from both.
+(mutant, reason), and `README.md` is printed from both. Needs coverage, torch and Triton beside what the tests need.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import ast
 import concurrent.futures
 import csv
 import dataclasses
+import functools
+import importlib.util
 import itertools
 import json
 import os
@@ -29,7 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MUTATED = ("bins.py", "aggregates.py", "distances/*.py", "binning/*.py", "kernels/*.py", "inference/*.py")
 LEFT_OUT = re.compile(
-    r"test_(cli|report|page|plots|experiments|train|network|dataset|docs|export|files|import|names|recalibrate|real)"
+    r"test_(cli|report|page|plots|experiments|train|network|dataset|docs|export|files|import|names|recalibrate|real"
+    r"|guides|watch|scan|fuzz|study|writing|exit|language|damage|options|door|claims)"
 )
 COMPARED = {
     "<": "<=",
@@ -59,6 +62,8 @@ COMBINED = {
 SWAPPED = {"min": "max", "minimum": "maximum", "floor": "ceil", "any": "all", "argmin": "argmax", "zeros": "ones"}
 SWAPPED |= {other: name for name, other in SWAPPED.items()}
 SIDES = {"left": "right", "right": "left"}
+ON_A_GPU = {"along_rows.py", "cell_tallies.py", "down_columns.py", "fused.py"}
+"""Kernels in Triton, whose lines no tracer sees; where Triton is installed, its interpreter runs their tests."""
 NO_TEST = {2: "does not import", 3: "does not import", 124: "no end"}
 """What an exit status says of a mutant that no single test noticed; another status is a fault of this script."""
 STEP = 15.0
@@ -244,14 +249,23 @@ def covered(file: str) -> tuple[str, float, dict[str, dict[str, list[str]]]]:
 
 def tests_by_line(file: str, contexts: dict[str, list[str]]) -> dict[str, list[str]]:
     """The tests that run each line: the whole file where it is run outside of a test function."""
-    functions = {line: {name.rpartition(".")[2] for name in names} for line, names in contexts.items()}
-    return {
-        line: [file] if "" in names or file.startswith("src") else sorted(f"{file}::{name}" for name in names)
-        for line, names in functions.items()
-    }
+    drawn = [f"{file}::{name}" for name in drawing(file)]
+    tests: dict[str, list[str]] = {}
+    for line, names in contexts.items():
+        functions = {name.rpartition(".")[2] for name in names}
+        outside = "" in functions or file.startswith("src")
+        known = {f"{file}::{name}" for name in functions - {"test_function"}}  # what Hypothesis calls its tests
+        tests[line] = [file] if outside else sorted(known | set(drawn if "test_function" in functions else ()))
+    return tests
 
 
-@dataclasses.dataclass(frozen=True)
+def drawing(file: str) -> list[str]:
+    """The tests of a file whose data Hypothesis draws."""
+    functions = [node for node in ast.parse((ROOT / file).read_text()).body if isinstance(node, ast.FunctionDef)]
+    return [each.name for each in functions if any("given(" in ast.unparse(mark) for mark in each.decorator_list)]
+
+
+@dataclasses.dataclass
 class Suite:
     """How long each test file takes, and which of its tests run which lines."""
 
@@ -259,15 +273,37 @@ class Suite:
     lines: dict[str, dict[str, dict[str, list[str]]]]
 
     def of(self, mutant: Mutant) -> list[tuple[list[str], float]]:
-        """The tests that run the line of a mutant, quick files first, in steps, with the seconds of each step."""
+        """The tests that run the line of a mutant, quick ones first, in steps, with the seconds of each step."""
+        if Path(mutant.path).name in ON_A_GPU and importlib.util.find_spec("triton"):
+            return [(["tests/test_device_fused.py"], 30.0)]
+        chosen = {file: self.tests(file, mutant) for file in self.lines}
+        shares = {file: self.share(file, tests) for file, tests in chosen.items() if tests}
         steps: list[tuple[list[str], float]] = []
-        for file in sorted(self.lines, key=self.seconds.__getitem__):
-            tests = self.lines[file].get(mutant.path, {}).get(str(mutant.line), [])
-            if tests and (not steps or steps[-1][1] > STEP):
+        for file in sorted(shares, key=shares.__getitem__):
+            if not steps or steps[-1][1] > STEP:
                 steps.append(([], 0.0))
-            if tests:
-                steps[-1] = (steps[-1][0] + tests, steps[-1][1] + self.seconds[file])
+            steps[-1] = (steps[-1][0] + chosen[file], steps[-1][1] + shares[file])
         return steps
+
+    def tests(self, file: str, mutant: Mutant) -> list[str]:
+        """The tests of a file that run a line; of one that runs when its module is imported, those that run others."""
+        lines = self.lines[file].get(mutant.path, {})
+        tests = lines.get(str(mutant.line), [])
+        if tests != [file] or file.startswith("src"):
+            return tests
+        return sorted({test for others in lines.values() for test in others if test != file})
+
+    def share(self, file: str, tests: list[str]) -> float:
+        """About how long some tests of a file take."""
+        return self.seconds[file] * min(1.0, len(tests) / max(1, self.counts[file]))
+
+    @functools.cached_property
+    def counts(self) -> dict[str, int]:
+        """How many test functions each file has."""
+        return {
+            file: len({test for lines in paths.values() for tests in lines.values() for test in tests} - {file})
+            for file, paths in self.lines.items()
+        }
 
 
 def outcome(mutant: Mutant, steps: list[tuple[list[str], float]]) -> tuple[Mutant, str, str]:
@@ -282,6 +318,8 @@ def outcome(mutant: Mutant, steps: list[tuple[list[str], float]]) -> tuple[Mutan
             status, output = pytest(tree, tests, timeout=60 + 4 * seconds)
             if status not in (0, 5):
                 killer = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+                if not killer and status not in NO_TEST:
+                    raise SystemExit(f"pytest ended with status {status}:\n{output[-2000:]}")
                 return mutant, "killed", killer[1] if killer else NO_TEST[status]
     return mutant, "survived", ""
 
