@@ -219,8 +219,8 @@ def pytest(tree: Path, tests: list[str], *before: str, timeout: float = 1200) ->
 def copy(folder: Path) -> Path:
     """The project with sources of its own; the rest is linked, since tests read it."""
     tree = folder / "tree"
-    for part in ("src", "tests"):
-        shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for part in ROOT.iterdir():
         if not (tree / part.name).exists() and part.name not in (".git", "build"):
             (tree / part.name).symlink_to(part)
@@ -319,7 +319,7 @@ def outcome(mutant: Mutant, steps: list[tuple[list[str], float]]) -> tuple[Mutan
             if status not in (0, 5):
                 killer = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
                 if not killer and status not in NO_TEST:
-                    raise SystemExit(f"pytest ended with status {status}:\n{output[-2000:]}")
+                    return mutant, "not tried", f"pytest ended with status {status}: {output[-2000:]}"
                 return mutant, "killed", killer[1] if killer else NO_TEST[status]
     return mutant, "survived", ""
 
@@ -358,8 +358,10 @@ def run(options: argparse.Namespace, mutants: list[Mutant]) -> None:
         waiting = [pool.submit(outcome, mutant, tests.of(mutant)) for mutant in mutants if mutant.name not in known]
         for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
             mutant, ending, note = future.result()
-            if ending == "survived":
-                print(f"{number}/{len(waiting)} survived: {mutant.name} {note}", flush=True)
+            if ending != "killed":
+                print(f"{number}/{len(waiting)} {ending}: {mutant.name} {note}", flush=True)
+            if ending == "not tried":
+                continue
             writer.writerow([mutant.name, ending, note])
             file.flush()
 
