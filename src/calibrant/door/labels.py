@@ -39,7 +39,7 @@ def event_labels(
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
     if _are_in_range(labels, 2):
-        return labels, None
+        return _own(labels), None
     _refuse_missing(labels, parameter, layout)
     wrong = np.flatnonzero((labels < 0) | (labels > 1))
     if wrong.size:
@@ -68,7 +68,7 @@ def class_labels(
     if _are_keys(labels, keys):
         return _indices(labels, keys, parameter, layout), None
     if _are_in_range(labels, width):
-        return labels, None
+        return _own(labels), None
     _refuse_missing(labels, parameter, layout)
     broken = np.flatnonzero(np.isinf(labels) | (labels != np.floor(labels)))
     if broken.size:
@@ -252,11 +252,19 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
 
 
 def _are_in_range(labels: Array, width: int) -> bool:
-    """Whether whole numbers on a device are class indices; of others the checks on the host say what is wrong."""
-    if isinstance(labels, np.ndarray):
+    """Whether whole numbers are class indices; of others the other checks say what is wrong."""
+    if not isinstance(labels, np.ndarray):
+        low, high = kernels.beside(labels).whole_extremes(labels)
+    elif labels.dtype.kind in "iub" and labels.size:
+        low, high = labels.min(), labels.max()
+    else:
         return False
-    low, high = kernels.beside(labels).whole_extremes(labels)
     return bool(low >= 0 and high < width)
+
+
+def _own(labels: Array) -> Ints:
+    """Whole numbers as labels: a copy, but for those on a device."""
+    return labels.astype(np.int64) if isinstance(labels, np.ndarray) else labels
 
 
 def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:

@@ -36,6 +36,7 @@ def library(level: str | None = None) -> ctypes.CDLL | None:
         return None
 
 
+@cache
 def level_of(loaded: ctypes.CDLL) -> str:
     """The level of instructions of a library."""
     return Path(loaded._name).stem

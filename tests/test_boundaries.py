@@ -1,0 +1,122 @@
+"""Rules at the very place where they change: each test fails where a limit, a sign or a default is off by one."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.aggregates import _rooted
+from calibrant.inference.draws import check_level
+from calibrant.inference.grouped import Dependent, _rows_resampled, grouped
+from calibrant.kernels import compiled
+from calibrant.specification.facts import UNKNOWN
+
+
+def an_event(n=400, seed=0, **fields):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return cal.Predictions.from_probs((rng.random(n) < p).astype(int), p, **fields)
+
+
+def one_ladder(event):
+    (ladder,) = cal.EqualMass(1).summarise(cal.TopLabel()(event)).ladders()
+    return ladder
+
+
+# limits
+
+
+def test_twenty_groups_are_enough_for_an_interval():
+    assert cal.ECE(an_event(group=np.arange(400) % 20), interval=cal.Confidence(groups="group")).interval is not None
+
+
+def test_a_level_of_a_hundred_is_no_percentage_of_something():
+    with pytest.raises(cal.CalibrationInputError) as refused:
+        check_level(100)
+    assert "%" not in str(refused.value)
+    with pytest.raises(cal.CalibrationInputError, match="99% is level=0.99"):
+        check_level(99)
+
+
+@pytest.mark.parametrize(("told", "threads"), [("3", 3), ("0", None), ("", None), ("many", None), ("1000", 64)])
+def test_the_environment_says_how_many_threads_where_it_says_a_number(told, threads, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    free = min(len(os.sched_getaffinity(0)), compiled.MOST_THREADS)
+    assert compiled.threads_for(compiled.SHARED) == (min(threads, compiled.MOST_THREADS) if threads else free)
+
+
+def test_a_stored_forecast_above_one_is_a_fault():
+    table = cal.ADAPTIVE_ECE.summarise(an_event())
+    beyond = table.values.copy()
+    beyond[-1] = 1.5
+    assert not list(table.faults())
+    assert next(dataclasses.replace(table, values=beyond).faults()) == "values that are no probabilities"
+
+
+def test_two_models_are_enough_to_compare_and_one_is_not():
+    models = {name: an_event(seed=0) for name in "ab"}
+    assert list(cal.compare_all(cal.BRIER, models, n=20, seed=0)) == [("a", "b")]
+    with pytest.raises(cal.CalibrationInputError, match="must be at least two"):
+        cal.compare_all(cal.BRIER, {"a": models["a"]}, n=20, seed=0)
+
+
+def test_models_are_equivalent_where_the_interval_stays_inside_the_margin():
+    found = cal.compare(cal.BRIER, an_event(seed=0), an_event(seed=0), n=20, seed=0, margin=0.1)
+    at = dataclasses.replace(found.interval, low=-0.1, high=0.05), dataclasses.replace(found.interval, low=0.0, high=0.1)
+    assert found.equivalent
+    assert [dataclasses.replace(found, interval=interval).equivalent for interval in at] == [False, False]
+
+
+def test_quantiles_are_at_least_one_and_cut_at_values_that_are_there():
+    with pytest.raises(cal.CalibrationInputError, match="n_bins"):
+        cal.Quantiles(0)
+    assert cal.Quantiles(3)._wanted(2).tolist() == [1, 1]
+
+
+# facts
+
+
+def test_the_root_of_a_mean_has_the_root_of_what_a_calibrated_model_has():
+    known = dataclasses.replace(UNKNOWN, low=0.0, high=1.0, calibrated=0.04)
+    assert _rooted(known, 2).calibrated == pytest.approx(0.2)
+    assert _rooted(dataclasses.replace(known, calibrated=None), 2).calibrated is None
+
+
+# draws
+
+
+def test_every_cluster_is_drawn_by_a_bootstrap_of_clusters():
+    event = cal.Predictions.from_probs([1, 0, 1], [0.1, 0.2, 0.3])
+    tables = list(_rows_resampled(grouped(event), 60, 0, Dependent.of(event, np.array([0, 1, 2]))))
+    assert {int(table.counts.sum()) for table in tables} == {3}
+    assert {float(value) for table in tables for value in table.values} == {0.1, 0.2, 0.3}
+
+
+# what a sweep looks at
+
+
+def test_bins_that_follow_values_have_no_cuts_to_look_at():
+    sweep = cal.Sweep(cal.EqualWidth(15))
+    assert list(sweep._looked_at(one_ladder(an_event()))) == []
+
+
+# tensors
+
+
+def test_scores_that_are_minus_infinity_are_counted_as_no_numbers():
+    torch = pytest.importorskip("torch")
+    from calibrant.kernels.rowwise import add_scores
+
+    table = torch.zeros((4, 1), dtype=torch.int64)
+    add_scores(table, torch.tensor([[1.0], [-torch.inf]], dtype=torch.float64), 4.0)
+    assert table[2:, 0].tolist() == [1, 1]
+
+
+def test_the_first_of_the_leaders_is_found_where_nothing_is_known_yet():
+    torch = pytest.importorskip("torch")
+    from calibrant.kernels.tensors import DeviceArray
+    from calibrant.kernels.torch import leaders
+
+    assert leaders(DeviceArray(torch.tensor([[0.1, 0.9], [0.5, 0.5]])), 1).tensor.tolist() == [[1], [0]]
