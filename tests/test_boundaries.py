@@ -1,16 +1,25 @@
 """Rules at the very place where they change: each test fails where a limit, a sign or a default is off by one."""
 
 import dataclasses
+import io
 import os
+import re
 
 import numpy as np
 import pytest
 
 import calibrant as cal
 from calibrant.aggregates import _rooted
+from calibrant.binning.compact import _spread
+from calibrant.binning.running import _ties
+from calibrant.bins import MOST_BYTES, check_memory
+from calibrant.inference.bands import ends_of_each
 from calibrant.inference.draws import check_level
 from calibrant.inference.grouped import Dependent, _rows_resampled, grouped
-from calibrant.kernels import compiled
+from calibrant.inference.proportions import largest_chance, least_chance
+from calibrant.inference.reliability_curves import _bounds_of_each
+from calibrant.kernels import compiled, progress
+from calibrant.kernels.totals import Totals
 from calibrant.specification.facts import UNKNOWN
 
 
@@ -64,7 +73,10 @@ def test_two_models_are_enough_to_compare_and_one_is_not():
 
 def test_models_are_equivalent_where_the_interval_stays_inside_the_margin():
     found = cal.compare(cal.BRIER, an_event(seed=0), an_event(seed=0), n=20, seed=0, margin=0.1)
-    at = dataclasses.replace(found.interval, low=-0.1, high=0.05), dataclasses.replace(found.interval, low=0.0, high=0.1)
+    at = (
+        dataclasses.replace(found.interval, low=-0.1, high=0.05),
+        dataclasses.replace(found.interval, low=0.0, high=0.1),
+    )
     assert found.equivalent
     assert [dataclasses.replace(found, interval=interval).equivalent for interval in at] == [False, False]
 
@@ -73,6 +85,18 @@ def test_quantiles_are_at_least_one_and_cut_at_values_that_are_there():
     with pytest.raises(cal.CalibrationInputError, match="n_bins"):
         cal.Quantiles(0)
     assert cal.Quantiles(3)._wanted(2).tolist() == [1, 1]
+    nobody = cal.ADAPTIVE_ECE.replace(select=cal.where(region=1)).summarise(an_event(region=np.zeros(400)))
+    (ladder,) = nobody.ladders()
+    assert cal.Quantiles(3).cuts(ladder).tolist() == [0, 0, 0, 0]
+
+
+def test_all_numbers_of_bins_that_are_tried_unless_others_are_said():
+    assert cal.sensitivity(cal.ECE, an_event(), bootstrap=2, seed=0).settings == (5, 10, 15, 20, 30, 50)
+
+
+def test_replicates_of_one_table_share_its_forecasts():
+    ladder = one_ladder(an_event())
+    assert ladder.each.some(np.array([0])).values.tolist() == ladder.values.tolist()
 
 
 # facts
@@ -82,6 +106,10 @@ def test_the_root_of_a_mean_has_the_root_of_what_a_calibrated_model_has():
     known = dataclasses.replace(UNKNOWN, low=0.0, high=1.0, calibrated=0.04)
     assert _rooted(known, 2).calibrated == pytest.approx(0.2)
     assert _rooted(dataclasses.replace(known, calibrated=None), 2).calibrated is None
+
+
+def test_powers_of_the_gaps_of_two_distributions_sum_to_two_at_most():
+    assert cal.power(3).facts.high == 2.0
 
 
 # draws
@@ -120,3 +148,70 @@ def test_the_first_of_the_leaders_is_found_where_nothing_is_known_yet():
     from calibrant.kernels.torch import leaders
 
     assert leaders(DeviceArray(torch.tensor([[0.1, 0.9], [0.5, 0.5]])), 1).tensor.tolist() == [[1], [0]]
+
+
+# tables and bands
+
+
+def test_a_table_of_bins_may_fill_its_memory_and_no_more():
+    most = MOST_BYTES // (3 * 16)  # counts, outputs and targets, in two limbs each
+    check_memory(1, most, 1)
+    with pytest.raises(cal.CalibrationInputError, match="must fit 4 GiB"):
+        check_memory(1, most + 1, 1)
+
+
+def test_totals_of_closed_cells_stand_where_these_are():
+    spread = _spread(Totals.whole(np.array([3, 5])), np.array([False, True, True]))
+    assert spread.value.tolist() == [0.0, 3.0, 5.0]
+
+
+def test_eighteen_draws_reach_as_far_as_the_outermost():
+    assert ends_of_each(np.arange(18.0)[:, None], 0.8).tolist() == [[0.0, 17.0]]
+
+
+def test_stretches_that_give_a_bound_are_no_longer_than_the_data():
+    """By the definition: stretches of 3, 6, ..., 96 of 100 rows, each with its share of the error."""
+    event = an_event(100)
+    low, high = _bounds_of_each(one_ladder(event), np.array([0, 99]), 0.1)
+    came = event.labels[np.argsort(event.probabilities)]
+    tail = 0.1 / (2 * 6)
+    upward = [largest_chance(came[:length].sum(), length, tail) for length in (3, 6, 12, 24, 48, 96)]
+    downward = [least_chance(came[-length:].sum(), length, tail) for length in (3, 6, 12, 24, 48, 96)]
+    assert high[0] == pytest.approx(min(upward))
+    assert low[1] == pytest.approx(max(downward))
+
+
+def test_what_came_true_cannot_sum_to_more_than_all():
+    table = cal.ECCE_MAD.refine().summarise([1, 1, 1], [0.50001, 0.50002, 0.50003])
+    assert table.closed.any()
+    assert not list(table.faults())
+    less = table.outputs - Totals.from_units(table.closed.astype(np.int64))
+    assert "true_outputs above the outputs" in list(dataclasses.replace(table, outputs=less).faults())
+
+
+@pytest.mark.parametrize("metric", [cal.ECE, cal.ADAPTIVE_ECE], ids=str)
+def test_rows_that_all_weigh_two_are_as_many_as_without_weights(metric):
+    ends = [
+        metric(an_event(sample_weight=weight), interval=cal.Confidence()).interval
+        for weight in (None, np.full(400, 2.0))
+    ]
+    assert (ends[1].low, ends[1].high) == pytest.approx((ends[0].low, ends[0].high), rel=0.02)
+
+
+def test_equal_values_of_sorted_rows_begin_and_end_together():
+    begins, ends = _ties(np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 2.0]]))
+    assert begins.tolist() == [[0, 0, 2], [0, 1, 2], [0, 1, 1]]
+    assert ends.tolist() == [[2, 2, 3], [1, 2, 3], [1, 3, 3]]
+
+
+def test_progress_says_how_long_the_rest_takes(monkeypatch):
+    """One item every two seconds, of three."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    clock = iter(range(0, 20, 2))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    assert list(progress.shown("abc", 3, "work")) == ["a", "b", "c"]
+    assert re.findall(r"work: \d/3, \d s left", terminal.getvalue()) == [
+        "work: 1/3, 4 s left", "work: 2/3, 2 s left", "work: 3/3, 0 s left",
+    ]  # fmt: skip
