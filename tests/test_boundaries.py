@@ -45,7 +45,7 @@ def test_a_level_of_a_hundred_is_no_percentage_of_something():
     with pytest.raises(cal.CalibrationInputError) as refused:
         check_level(100)
     assert "%" not in str(refused.value)
-    with pytest.raises(cal.CalibrationInputError, match="99% is level=0.99"):
+    with pytest.raises(cal.CalibrationInputError, match=r"99% is level=0\.99"):
         check_level(99)
 
 
@@ -191,10 +191,8 @@ def test_what_came_true_cannot_sum_to_more_than_all():
 
 @pytest.mark.parametrize("metric", [cal.ECE, cal.ADAPTIVE_ECE], ids=str)
 def test_rows_that_all_weigh_two_are_as_many_as_without_weights(metric):
-    ends = [
-        metric(an_event(sample_weight=weight), interval=cal.Confidence()).interval
-        for weight in (None, np.full(400, 2.0))
-    ]
+    weights = None, np.full(400, 2.0)
+    ends = [metric(an_event(sample_weight=each), interval=cal.Confidence()).interval for each in weights]
     assert (ends[1].low, ends[1].high) == pytest.approx((ends[0].low, ends[0].high), rel=0.02)
 
 
