@@ -20,7 +20,7 @@ import study_records
 from study_claims import CLAIMS
 from study_keeping import Studied, by_seed, keep_tables
 from study_page import all_metrics, judged_page, networks, strengths
-from study_records import EQUAL_WIDTH, Records
+from study_records import Records
 
 from calibrant.experiments.design.checking import text_of
 from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, Claim, Judgement, OutOfReach
@@ -51,7 +51,7 @@ def main() -> None:
     if options.store is not None:
         run(options.store, options.fortunes, options.jobs)
         keep(Studied(options.store), folder)
-    records = study_records.read(folder, rows=TEST_ROWS, classes=KINDS, left_out=EQUAL_WIDTH)
+    records = study_records.read(folder, rows=TEST_ROWS, classes=KINDS)
     lines = page(records, options.repetitions)
     write_text(options.out, "\n".join(line.rstrip() for line in lines) + "\n")
 
@@ -103,10 +103,6 @@ def page(records: Records, repetitions: int) -> Iterator[str]:
     yield "data: short texts of twelve kinds from Debian's package `fortunes`, as bags of words weighted by tf-idf."
     yield "A linear network and one with two hidden layers, five seeds of each compared setting;"
     yield f"{TEST_ROWS:,} test rows. Errors are in points, mean ± standard deviation over seeds."
-    yield ""
-    yield "**Histogram binning** is in the tables below with cells of equal width, as it was run; no claim uses it."
-    yield "Rows of figures were not kept when the study was run. The script keeps them now: the claims about them can"
-    yield "be tested when it is run again (ten minutes of one processor)."
     yield ""
     yield from networks([records])
     yield from judged_page(judgements, repetitions)

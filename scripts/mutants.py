@@ -62,7 +62,7 @@ COMBINED = {
 SWAPPED = {"min": "max", "minimum": "maximum", "floor": "ceil", "any": "all", "argmin": "argmax", "zeros": "ones"}
 SWAPPED |= {other: name for name, other in SWAPPED.items()}
 SIDES = {"left": "right", "right": "left"}
-ON_A_GPU = {"along_rows.py", "cell_tallies.py", "down_columns.py", "fused.py"}
+ON_A_GPU = {"along_rows.py", "down_columns.py", "fused.py"}
 """Kernels in Triton, whose lines no tracer sees; where Triton is installed, its interpreter runs their tests."""
 NO_TEST = {2: "does not import", 3: "does not import", 124: "no end"}
 """What an exit status says of a mutant that no single test noticed; another status is a fault of this script."""

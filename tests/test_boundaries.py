@@ -10,14 +10,19 @@ import pytest
 
 import calibrant as cal
 from calibrant.aggregates import _rooted
+from calibrant.binning import cells
 from calibrant.binning.compact import _spread
 from calibrant.binning.running import _ties
+from calibrant.binning.tallying import tallied
 from calibrant.bins import MOST_BYTES, check_memory
 from calibrant.inference.bands import ends_of_each
 from calibrant.inference.draws import check_level
-from calibrant.inference.grouped import Dependent, _rows_resampled, grouped
+from calibrant.inference.engines import RowsInCells
+from calibrant.inference.gap_sums import GapSum
+from calibrant.inference.grouped import Dependent, _ends, _rows_resampled, grouped, ranks
 from calibrant.inference.proportions import largest_chance, least_chance
 from calibrant.inference.reliability_curves import _bounds_of_each
+from calibrant.inference.shared_outcomes import of_groups
 from calibrant.kernels import compiled, progress
 from calibrant.kernels.totals import Totals
 from calibrant.specification.facts import UNKNOWN
@@ -213,3 +218,65 @@ def test_progress_says_how_long_the_rest_takes(monkeypatch):
     assert re.findall(r"work: \d/3, \d s left", terminal.getvalue()) == [
         "work: 1/3, 4 s left", "work: 2/3, 2 s left", "work: 3/3, 0 s left",
     ]  # fmt: skip
+
+
+def test_a_weighted_value_is_exact_where_a_product_of_floats_would_be_rounded():
+    value, weight = 1 + 2.0**-26, 2.0**27 + 1
+    assert int(Totals.of(np.array([value]), np.array([weight])).units[0]) == (2**26 + 1) * (2**27 + 1) << 26
+
+
+def test_no_rows_have_no_cells_to_be_redrawn_from():
+    assert RowsInCells.of(cal.ECE, an_event()) is not None
+    assert RowsInCells.of(cal.ECE, an_event()[:0]) is None
+
+
+def test_fixed_bins_count_their_memory_for_one_coordinate(monkeypatch):
+    monkeypatch.setattr("calibrant.bins.MOST_BYTES", 10 * 3 * 16)
+    assert cal.ECE.replace(binning=cal.EqualWidth(10))(an_event()).bins.shape == (1, 10, 1)
+    with pytest.raises(cal.CalibrationInputError, match="of all questions must fit"):
+        cal.ECE.replace(binning=cal.EqualWidth(11))(an_event())
+
+
+def test_forecasts_on_either_side_of_a_rank_are_groups_of_their_own():
+    ladder = one_ladder(an_event(5000))
+    ends, at = _ends(ladder), ranks(ladder.n)
+    for places in (at[:-1], at[1:] - 1):
+        assert np.isin(ladder.values[ladder.entry(places)], ends).all()
+
+
+@pytest.mark.parametrize(("units", "rounded"), [(5 << 31, 2), (7 << 31, 4), ((1 << 31) + 1, 1), (1 << 31, 0)])
+def test_a_share_of_very_many_is_rounded_once_with_halves_to_even(units, rounded):
+    shared = Totals.from_units(np.array([units])).share(np.array([1]), np.array([1 << 32]))
+    assert shared.units.tolist() == [rounded]
+
+
+def test_forecasts_of_opened_cells_are_all_kept_apart():
+    event = cal.Predictions.from_probs([1, 0, 1, 1], [0.311, 0.312, 0.3121, 0.9])
+    opened = [(0, cells.numbers(0.311)), (0, cells.numbers(0.312))]
+    table = tallied(cal.TopLabel()(event), opened)
+    assert [ladder.n for ladder in table.ladders()] == [4]
+    assert table.starts.tolist() == [0, 4]
+    assert table.values[:3].tolist() == [0.311, 0.312, 0.3121]
+
+
+def test_bins_move_the_sum_of_gaps_by_their_share_of_the_rows():
+    event, owner = an_event(), np.arange(400) % 40
+    bins = cal.ECE(event).bins
+    sums = GapSum.of(bins, np.ones(1))
+    sharing = of_groups(sums, bins, cal.ECE.binning, cal.ECE.view(event), bins, owner)
+    assert (np.abs(sharing.each) * bins.counts).round(12).tolist() == np.ones((5, 15)).tolist()
+
+
+def test_what_is_done_at_once_says_nothing_on_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert list(progress.shown("abc", 3, "work")) == ["a", "b", "c"]
+    assert terminal.getvalue() == ""
+
+
+def test_a_curve_rises_unless_the_p_value_is_below_five_percent():
+    found = cal.monotonicity_test(an_event(), draws=99)
+    assert [dataclasses.replace(found, p_value=p).rises for p in (0.049, 0.05, 0.06)] == [False, True, True]
+    with pytest.raises(cal.CalibrationInputError, match="seed"):
+        cal.monotonicity_test(an_event(), draws=99, seed=-1)
