@@ -20,6 +20,7 @@ from calibrant.inference.draws import check_level
 from calibrant.inference.engines import RowsInCells
 from calibrant.inference.gap_sums import GapSum
 from calibrant.inference.grouped import Dependent, _ends, _rows_resampled, grouped, ranks
+from calibrant.inference.monotonicity import monotonicity_test
 from calibrant.inference.proportions import largest_chance, least_chance
 from calibrant.inference.reliability_curves import _bounds_of_each
 from calibrant.inference.shared_outcomes import of_groups
@@ -276,7 +277,7 @@ def test_what_is_done_at_once_says_nothing_on_a_terminal(monkeypatch):
 
 
 def test_a_curve_rises_unless_the_p_value_is_below_five_percent():
-    found = cal.monotonicity_test(an_event(), draws=99)
+    found = monotonicity_test(an_event(), draws=99)
     assert [dataclasses.replace(found, p_value=p).rises for p in (0.049, 0.05, 0.06)] == [False, True, True]
     with pytest.raises(cal.CalibrationInputError, match="seed"):
-        cal.monotonicity_test(an_event(), draws=99, seed=-1)
+        monotonicity_test(an_event(), draws=99, seed=-1)
