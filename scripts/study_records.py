@@ -64,7 +64,7 @@ class Records:
     def cell(self, sheet: str, column: str, factor: float = 100.0, **asked: str) -> Difference:
         """A mean over seeds in a sheet, with its error."""
         if sheet not in self.sheets:
-            raise UntestableError(f"the rows of {sheet} were not kept; the study must be run again")
+            raise UntestableError(f"no rows of {sheet} were kept")
         rows = [row for row in self.sheets[sheet] if all(row[key] == value for key, value in asked.items())]
         if not rows:
             raise UntestableError(f"{sheet} has no row of {', '.join(asked.values())}")

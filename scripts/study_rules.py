@@ -137,7 +137,7 @@ def groups_alone_rise(records: Records) -> Iterator[Difference]:
 
 def _levels(records: Records) -> list[str]:
     if "figure_groups" not in records.sheets:
-        raise UntestableError("the rows of figure_groups were not kept; the study must be run again")
+        raise UntestableError("no rows of figure_groups were kept")
     return records.kept("figure_groups", "level")
 
 
@@ -154,7 +154,7 @@ def middle_grows(records: Records) -> Iterator[Difference]:
 def stable_cells(records: Records) -> Iterator[Difference]:
     """The steps of the full error at the ends of the range of gammas less the mean step around 1/16."""
     if "figure_gamma_sweep" not in records.sheets:
-        raise UntestableError("the rows of figure_gamma_sweep were not kept; the study must be run again")
+        raise UntestableError("no rows of figure_gamma_sweep were kept")
     for model in records.models:
         swept = {
             float(row["setting"]): (100 * float(row["value"]), 100 * float(row["sd"]))
@@ -247,7 +247,7 @@ def validation_error_grows(records: Records) -> Iterator[Difference]:
 
 def _epochs(records: Records, model: str) -> list[str]:
     if "figure_over_training" not in records.sheets:
-        raise UntestableError("the rows of figure_over_training were not kept; the study must be run again")
+        raise UntestableError("no rows of figure_over_training were kept")
     rows = records.sheets["figure_over_training"]
     return list(dict.fromkeys(row["epoch"] for row in rows if row["model"] == model))
 

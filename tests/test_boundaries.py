@@ -11,10 +11,12 @@ import pytest
 import calibrant as cal
 from calibrant.aggregates import _rooted
 from calibrant.binning import cells
+from calibrant.binning.bounds import Gaps
 from calibrant.binning.compact import _spread
 from calibrant.binning.running import _ties
 from calibrant.binning.tallying import tallied
 from calibrant.bins import MOST_BYTES, check_memory
+from calibrant.distances.of_gaps import _debiased_within
 from calibrant.inference.bands import ends_of_each
 from calibrant.inference.draws import check_level
 from calibrant.inference.engines import RowsInCells
@@ -281,3 +283,22 @@ def test_a_curve_rises_unless_the_p_value_is_below_five_percent():
     assert [dataclasses.replace(found, p_value=p).rises for p in (0.049, 0.05, 0.06)] == [False, True, True]
     with pytest.raises(cal.CalibrationInputError, match="seed"):
         monotonicity_test(an_event(), draws=99, seed=-1)
+
+
+def test_the_largest_debiased_square_has_the_smallest_variance_that_can_be():
+    gaps = Gaps(*(np.array([number]) for number in (10.0, 10.0, 0.3, 0.3, 0.1, 0.2)))
+    least, most = _debiased_within(gaps)
+    assert most == pytest.approx(0.3**2 - 0.1 * 0.9 / 9)
+    assert least == pytest.approx(0.3**2 - 0.2 * 0.8 / 9)
+
+
+def test_only_predictions_have_a_noise_floor():
+    with pytest.raises(cal.CalibrationInputError, match="predictions"):
+        cal.consistency(cal.ECE, [0.1, 0.9], n=10)
+
+
+def test_how_much_worse_a_model_is_comes_from_the_rows_themselves():
+    good = an_event()
+    bad = cal.Predictions.from_probs(good.labels, good.probabilities**3)
+    found = cal.compare(cal.BRIER, bad, good, n=20, seed=0)
+    assert found.worse_by == pytest.approx(cal.BRIER(bad).value - cal.BRIER(good).value, abs=1e-12)
