@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import math
 import os
 import re
 
@@ -24,7 +25,7 @@ from calibrant.inference.gap_sums import GapSum
 from calibrant.inference.grouped import Dependent, _ends, _rows_resampled, grouped, ranks
 from calibrant.inference.monotonicity import monotonicity_test
 from calibrant.inference.proportions import largest_chance, least_chance
-from calibrant.inference.reliability_curves import _bounds_of_each
+from calibrant.inference.reliability_curves import _bounds_of_each, smooth
 from calibrant.inference.shared_outcomes import of_groups
 from calibrant.kernels import compiled, progress
 from calibrant.kernels.totals import Totals
@@ -302,3 +303,24 @@ def test_how_much_worse_a_model_is_comes_from_the_rows_themselves():
     bad = cal.Predictions.from_probs(good.labels, good.probabilities**3)
     found = cal.compare(cal.BRIER, bad, good, n=20, seed=0)
     assert found.worse_by == pytest.approx(cal.BRIER(bad).value - cal.BRIER(good).value, abs=1e-12)
+
+
+def test_weighted_gaps_of_two_distributions_are_the_root_of_twice_the_weight_at_most():
+    assert cal.weighted([1, 3]).facts.high == pytest.approx(math.sqrt(6))
+
+
+def test_bins_without_a_clear_gap_are_tried_with_both_signs():
+    event = an_event(400)
+    bins = cal.ECE(event).bins
+    sums = GapSum.of(bins, np.ones(1))
+    sharing = of_groups(sums, bins, cal.ECE.binning, cal.ECE.view(event), bins, np.arange(400) % 40)
+    _, up, down, sloped, against = np.sign(sharing.each)
+    unclear = up != down
+    assert unclear.any()
+    assert (up[unclear] == 1).all()
+    assert (sloped[unclear] == -against[unclear]).all()
+
+
+def test_one_sample_is_enough_for_a_point_of_the_smooth_curve():
+    curve = smooth(*cal.SMECE.summarise([1], [0.5]).ladders())
+    assert np.nanmax(curve.frequency) == pytest.approx(1.0)
