@@ -318,6 +318,8 @@ def outcome(mutant: Mutant, steps: list[tuple[list[str], float]]) -> tuple[Mutan
             status, output = pytest(tree, tests, timeout=60 + 4 * seconds)
             if status not in (0, 5):
                 killer = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+                if status < 0:
+                    return mutant, "killed", "the process ends"
                 if not killer and status not in NO_TEST:
                     return mutant, "not tried", f"pytest ended with status {status}: {output[-2000:]}"
                 return mutant, "killed", killer[1] if killer else NO_TEST[status]

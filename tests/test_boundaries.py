@@ -22,7 +22,7 @@ from calibrant.inference.bands import ends_of_each
 from calibrant.inference.draws import check_level
 from calibrant.inference.engines import RowsInCells
 from calibrant.inference.gap_sums import GapSum
-from calibrant.inference.grouped import Dependent, _ends, _rows_resampled, grouped, ranks
+from calibrant.inference.grouped import Dependent, Resampling, _ends, _rows_resampled, grouped, ranks
 from calibrant.inference.monotonicity import monotonicity_test
 from calibrant.inference.proportions import largest_chance, least_chance
 from calibrant.inference.reliability_curves import _bounds_of_each, smooth
@@ -324,3 +324,27 @@ def test_bins_without_a_clear_gap_are_tried_with_both_signs():
 def test_one_sample_is_enough_for_a_point_of_the_smooth_curve():
     curve = smooth(*cal.SMECE.summarise([1], [0.5]).ladders())
     assert np.nanmax(curve.frequency) == pytest.approx(1.0)
+
+
+def test_tied_samples_have_the_frequency_of_all_of_them():
+    ladder = one_ladder(cal.Predictions.from_probs([1, 0, 1], [0.1, 0.2, 0.3]))
+    begins, ends = _ties(np.array([[0.1, 0.2, 0.2]]))
+    assert dataclasses.replace(ladder, ties=(begins[0], ends[0])).rates.tolist() == [1.0, 0.5, 0.5]
+
+
+def test_of_two_nulls_the_one_with_the_larger_p_value_is_shown():
+    event = an_event()
+    result, far, near = cal.ECE(event), np.linspace(0.0, 0.01, 99), np.linspace(0.0, 1.0, 99)
+    for labels, flips in ((far, near), (near, far)):
+        shown = Resampling(grouped(event), {}, {cal.ECE: labels}, {cal.ECE: flips}).null(result)
+        assert shown.p_value > 0.5
+
+
+def test_a_bin_of_one_sample_counts_in_the_monotonicity_test():
+    three = cal.Predictions.from_probs([0, 1, 1], [0.1, 0.5, 0.9])
+    assert sorted(monotonicity_test(three, draws=19, warn=False).sizes.tolist()) == [1.0, 2.0]
+
+
+def test_draws_that_may_be_uneven_in_the_largest_cell_are_drawn_again():
+    cells_of_rows = RowsInCells.of(cal.ECE, an_event())
+    assert cells_of_rows.largest == cells_of_rows.sizes.max() > cells_of_rows.sizes.min()
