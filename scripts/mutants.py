@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import builtins
 import concurrent.futures
 import csv
 import dataclasses
 import functools
 import importlib.util
+import io
 import itertools
 import json
 import os
@@ -158,7 +160,7 @@ class Places(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:
-        if node.id in SWAPPED and node.id in dir(__builtins__):
+        if node.id in SWAPPED and hasattr(builtins, node.id):
             self.note(node, SWAPPED[node.id])
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
@@ -374,13 +376,14 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def put_in_order(path: Path, mutants: list[Mutant]) -> None:
-    """The list as the files go."""
+    """The list as the files go, of what was tried."""
     rows = {row["mutant"]: row for row in read(path)}
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for mutant in sorted(mutants, key=lambda mutant: (mutant.path, mutant.start)):
-            writer.writerow([rows[mutant.name][column] for column in COLUMNS])
+    ordered = sorted(mutants, key=lambda mutant: (mutant.path, mutant.start))
+    content = io.StringIO()
+    writer = csv.DictWriter(content, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows[mutant.name] for mutant in ordered if mutant.name in rows)
+    path.write_text(content.getvalue())
 
 
 def show(folder: Path) -> str:
