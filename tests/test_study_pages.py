@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 try:
     import cifar10_study
     import network_claims
+    import preferred_method
     import recalibration_claims
     import recalibration_study
     from study_records import BASE, Records, is_retrained
@@ -131,3 +132,21 @@ def test_a_study_in_sizes_names_its_trainings():
     study = read("fashion_mnist_series")
     assert len(study.trials()) == 36
     assert {trial.model_name for trial in study.trials()} >= {"cnn width 4", "resnet depth 56", "vit", "resnet18"}
+
+
+def test_methods_are_fitted_to_the_top_label_and_chosen_by_an_error():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 2, (1500, 4))
+    labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)  # twice too sure
+    halves = [cal.Predictions.from_logits(labels[part], logits[part]) for part in (slice(700), slice(700, None))]
+    made = preferred_method.recalibrated(*halves)
+    assert list(made) == ["as it is", *preferred_method.METHODS]
+    scaled = cal.TemperatureScaling().fit(halves[0].values, halves[0].labels).recalibrate(halves[1])
+    assert cal.ECE(made["temperature scaling"]).value == cal.ECE(scaled).value
+    assert all(cal.ECE(made[name]).value < cal.ECE(made["as it is"]).value / 2 for name in preferred_method.METHODS)
+    errors = {name: cal.ECE_SWEEP(made[name]).value for name in preferred_method.METHODS}
+    assert errors[preferred_method.choice(made, cal.ECE_SWEEP)] == min(errors.values())
+    (tenth,) = preferred_method.tenths(tuple(halves), 1)
+    assert [len(part) for part in tenth] == [70, 80]
+    gaps = [cal.MCS(each).value for each in preferred_method.alike(made, 0).values()]
+    assert np.abs(gaps).max() < 4 * 0.5 / np.sqrt(800)
