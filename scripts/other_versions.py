@@ -69,11 +69,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", required=True, help="VERSION=COMMAND, the oldest first")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/versions.md")
+    parser.add_argument("--only", default="", help="try the settings with these words alone, and keep the other rows")
     options = parser.parse_args()
+    kept = options.out.read_text(encoding="utf-8").splitlines() if options.only else []
     lines = ["# Tested versions", "", "Written by `scripts/other_versions.py`; do not edit.", ""]
     lines += ["| setting | installed | quick tests |", "|---|---|---|"]
     passed = True
     for name, python, packages, tests in settings(dict(each.split("=", 1) for each in options.python)):
+        if options.only not in name:
+            lines += [line for line in kept if line.startswith(f"| {name} |")]
+            continue
         versions, ending, good = tried(python, packages, tests)
         print(f"{name}: {ending}", flush=True)
         lines.append(f"| {name} | {versions} | {ending} |")

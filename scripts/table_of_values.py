@@ -23,7 +23,7 @@ TABLE = ROOT / "tests" / "values.json"
 BESIDE = ROOT.parent / "shared" / "data"
 FLOATS = (
     *("LOG_LOSS", "SMECE", "ECE_KDE", "SKCE", "SLOPE", "INTERCEPT", "ICI", "E50", "E90", "EMAX"),
-    *("AUROC", "BRIER_SKILL", "AURC", "AUGRC", "E_AURC"),
+    *("AUROC", "BRIER_SKILL", "AURC", "AUGRC", "E_AURC", "ECE_LB"),
 )
 """Recipes whose numbers are sums of floats."""
 

@@ -44,7 +44,7 @@ class Given:
             return kernels.beside(self.outputs).true_logs(self.outputs, targets)
         n, v, d = self.outputs.shape
         if v == 1 and (d == 1 or (targets >= 0).all()):
-            happened = self.outputs[:, 0, 0] if d == 1 else self.outputs[np.arange(n), 0, targets]
+            happened = self.outputs[:, 0, 0] if d == 1 else _picked(self.outputs[:, 0], targets)
             return kernels.event_logs(happened, targets if d == 1 else np.zeros_like(targets))[:, None]
         rows, question, coordinate = _places(targets, d)
         if d == 1:
@@ -145,7 +145,7 @@ class Softmax:
         """The logit at a place of each row, less the largest one."""
         logits, top, _, _ = self._parts
         with np.errstate(over="ignore"):
-            return logits[np.arange(len(places)), places] - top
+            return _picked(logits, places) - top
 
 
 def sigmoid(logits: Array) -> Floats:
@@ -164,6 +164,12 @@ def _event_logs(outputs: Array, targets: Ints | None = None) -> Floats:
     """The logarithms of any shape, by the one function: those of two libraries differ in the last bit."""
     happened = np.zeros(outputs.size, np.int64) if targets is None else targets.reshape(-1)
     return kernels.event_logs(outputs.reshape(-1), happened).reshape(outputs.shape)
+
+
+def _picked(rows: Array, places: Ints) -> Array:
+    """The entry at a place of each row; by one index each, where rows lie side by side: half the time."""
+    n, d = rows.shape
+    return rows.reshape(-1).take(np.arange(n) * d + places) if rows.flags.c_contiguous else rows[np.arange(n), places]
 
 
 def _places(targets: Ints, d: int) -> tuple[Ints, Ints, Ints]:
