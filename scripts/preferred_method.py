@@ -66,7 +66,7 @@ def language_models(folder: Path) -> dict[str, Halves]:
 
 def recalibrated(validation: cal.Predictions, test: cal.Predictions) -> dict[str, cal.Predictions]:
     """Confidences of the top label after each method: of scaled logits, or mapped by themselves."""
-    made = {"as it is": top(test)}
+    made = {"uncalibrated": top(test)}
     for name, method in METHODS.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cal.CalibrationWarning)
@@ -137,7 +137,7 @@ def page(models: Mapping[str, Halves], samples: int) -> Iterator[str]:
     yield ""
     header = ["model", "best by ECE", "best by the sweep", "tenths that differ", "with 10 bins", "equal methods differ"]
     yield from markdown(header, (figure_row(name, whole[name], small[name], null[name]) for name in models))
-    for number, method in enumerate(("as it is", "temperature scaling", "isotonic regression", "histogram binning"), 4):
+    for number, method in enumerate(("uncalibrated", "temperature scaling", "isotonic regression", "histogram binning"), 4):
         yield ""
         yield f"## Table {number}: {method}"
         yield ""

@@ -140,10 +140,10 @@ def test_methods_are_fitted_to_the_top_label_and_chosen_by_an_error():
     labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)  # twice too sure
     halves = [cal.Predictions.from_logits(labels[part], logits[part]) for part in (slice(700), slice(700, None))]
     made = preferred_method.recalibrated(*halves)
-    assert list(made) == ["as it is", *preferred_method.METHODS]
+    assert list(made) == ["uncalibrated", *preferred_method.METHODS]
     scaled = cal.TemperatureScaling().fit(halves[0].values, halves[0].labels).recalibrate(halves[1])
     assert cal.ECE(made["temperature scaling"]).value == cal.ECE(scaled).value
-    assert all(cal.ECE(made[name]).value < cal.ECE(made["as it is"]).value / 2 for name in preferred_method.METHODS)
+    assert all(cal.ECE(made[name]).value < cal.ECE(made["uncalibrated"]).value / 2 for name in preferred_method.METHODS)
     errors = {name: cal.ECE_SWEEP(made[name]).value for name in preferred_method.METHODS}
     assert errors[preferred_method.choice(made, cal.ECE_SWEEP)] == min(errors.values())
     (tenth,) = preferred_method.tenths(tuple(halves), 1)
