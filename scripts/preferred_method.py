@@ -28,6 +28,8 @@ METHODS = {
     "temperature scaling": cal.TemperatureScaling,
     "isotonic regression": cal.IsotonicCalibration,
 }
+TABLES = ("uncalibrated", "temperature scaling", "isotonic regression", "histogram binning")
+"""What tables 4 to 7 are of."""
 SHARE = 0.1
 CHOOSING = {
     "ECE": cal.ECE,
@@ -137,7 +139,7 @@ def page(models: Mapping[str, Halves], samples: int) -> Iterator[str]:
     yield ""
     header = ["model", "best by ECE", "best by the sweep", "tenths that differ", "with 10 bins", "equal methods differ"]
     yield from markdown(header, (figure_row(name, whole[name], small[name], null[name]) for name in models))
-    for number, method in enumerate(("uncalibrated", "temperature scaling", "isotonic regression", "histogram binning"), 4):
+    for number, method in enumerate(TABLES, 4):
         yield ""
         yield f"## Table {number}: {method}"
         yield ""
