@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from claim_tables import markdown
-from recalibration_study import data_sets
+from recalibration_study import data_sets, halves
 
 import calibrant as cal
 from calibrant.files import reading as io
@@ -56,14 +56,9 @@ def main() -> None:
 
 
 def language_models(folder: Path) -> dict[str, Halves]:
-    """Random halves (seed 0) of the questions."""
-    made = {}
-    for name in LANGUAGE_MODELS:
-        whole = io.read(folder / "llm_mmlu_cloze/mmlu_cloze_logprobs.npz", logits=f"logp_{name}")
-        order = np.random.default_rng(0).permutation(len(whole))
-        half = len(order) // 2
-        made[f"MMLU, {name.replace('_', ' ')}"] = whole[np.sort(order[:half])], whole[np.sort(order[half:])]
-    return made
+    """Halves of the questions."""
+    file = folder / "llm_mmlu_cloze/mmlu_cloze_logprobs.npz"
+    return {f"MMLU, {name.replace('_', ' ')}": halves(io.read(file, logits=f"logp_{name}")) for name in LANGUAGE_MODELS}
 
 
 def recalibrated(validation: cal.Predictions, test: cal.Predictions) -> dict[str, cal.Predictions]:
@@ -88,12 +83,12 @@ def top(predictions: cal.Predictions) -> cal.Predictions:
     return cal.Predictions.from_confidence((view.targets >= 0).astype(int), view.outputs[:, 0, 0])
 
 
-def tenths(halves: Halves, samples: int) -> Iterator[Halves]:
+def tenths(rows: Halves, samples: int) -> Iterator[Halves]:
     """A tenth of the validation and of the test rows, drawn at random."""
     for seed in range(samples):
         rng = np.random.default_rng(seed)
-        drawn = [np.sort(rng.choice(len(rows), max(50, round(SHARE * len(rows))), replace=False)) for rows in halves]
-        yield halves[0][drawn[0]], halves[1][drawn[1]]
+        drawn = [np.sort(rng.choice(len(each), max(50, round(SHARE * len(each))), replace=False)) for each in rows]
+        yield rows[0][drawn[0]], rows[1][drawn[1]]
 
 
 def choice(made: Mapping[str, cal.Predictions], metric: cal.Metric) -> str:
@@ -102,18 +97,18 @@ def choice(made: Mapping[str, cal.Predictions], metric: cal.Metric) -> str:
 
 
 def alike(made: Mapping[str, cal.Predictions], seed: int) -> dict[str, cal.Predictions]:
-    """Three methods that are equally good: calibrated forecasts of as many rows, with labels drawn from them."""
+    """Three methods that are equally good: they move calibrated forecasts of the same rows at random, all alike."""
     rng = np.random.default_rng(seed)
     p = made["temperature scaling"].probabilities
-    several = (np.clip(p + rng.normal(0, 0.02, len(p)), 0.0, 1.0) for _ in METHODS)
-    drawn = [cal.Predictions.from_confidence((rng.random(len(p)) < each).astype(int), each) for each in several]
-    return dict(zip(METHODS, drawn, strict=True))
+    happened = (rng.random(len(p)) < p).astype(int)
+    moved = (np.clip(p + rng.normal(0, 0.02, len(p)), 0.0, 1.0) for _ in METHODS)
+    return {name: cal.Predictions.from_confidence(happened, each) for name, each in zip(METHODS, moved, strict=True)}
 
 
 def page(models: Mapping[str, Halves], samples: int) -> Iterator[str]:
     """The page, line by line."""
-    whole = {name: recalibrated(*halves) for name, halves in models.items()}
-    small = {name: list(starmap(recalibrated, tenths(halves, samples))) for name, halves in models.items()}
+    whole = {name: recalibrated(*rows) for name, rows in models.items()}
+    small = {name: list(starmap(recalibrated, tenths(rows, samples))) for name, rows in models.items()}
     null = {name: [alike(made, seed) for seed, made in enumerate(several)] for name, several in small.items()}
     differing = [name for name, made in whole.items() if len(chosen(made, "ECE")) > 1]
     shares = {each: disagreement(small, each) for each in ("ECE", "ECE, 10 bins")}
@@ -130,7 +125,7 @@ def page(models: Mapping[str, Halves], samples: int) -> Iterator[str]:
     yield "their design."
     yield "Methods are fitted to the top label on validation rows and measured on test rows; where a file has no"
     yield f"validation rows, both are random halves. Then both are cut to a tenth at random, {samples} times, and"
-    yield "methods are fitted anew. Equal methods are calibrated: labels are drawn from their forecasts."
+    yield "methods are fitted anew. Equal methods move calibrated forecasts of the same rows at random, all alike."
     yield "Errors are in percent."
     yield "The ten networks of the paper are not among these models. Histogram binning has cells of equal mass, whose"
     yield "number is chosen by log loss."
@@ -148,7 +143,7 @@ def page(models: Mapping[str, Halves], samples: int) -> Iterator[str]:
         changes = cal.diagnostics.rank_changes(
             {name: made[method] for name, made in whole.items()}, {"ECE": cal.ECE, "sweep": cal.ECE_SWEEP}
         )
-        yield from markdown(["model", "ECE", "sweep", "difference", "relative"], table_rows(changes))
+        yield from markdown(["model", "ECE", "sweep", "difference", "relative, %"], table_rows(changes))
 
 
 def chosen(made: Mapping[str, cal.Predictions], error: str) -> set[str]:

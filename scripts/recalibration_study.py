@@ -83,11 +83,14 @@ def data_sets(folder: Path | None) -> dict[str, tuple[cal.Predictions, cal.Predi
         "CIFAR-100, wide ResNet": io.read(folder / "netcal_cifar_probs/wideresnet-16-4-cifar-100.npz"),
         "MMLU, Llama 3 8B": io.read(folder / "llm_mmlu_cloze/mmlu_cloze_logprobs.npz", logits="logp_LLaMa3_8B"),
     }
-    for name, predictions in whole.items():
-        order = np.random.default_rng(0).permutation(len(predictions))
-        half = len(order) // 2
-        made[name] = predictions[np.sort(order[:half])], predictions[np.sort(order[half:])]
-    return made
+    return made | {name: halves(predictions) for name, predictions in whole.items()}
+
+
+def halves(predictions: cal.Predictions) -> tuple[cal.Predictions, cal.Predictions]:
+    """Two random halves (seed 0) of the rows, each in their order."""
+    order = np.random.default_rng(0).permutation(len(predictions))
+    half = len(order) // 2
+    return predictions[np.sort(order[:half])], predictions[np.sort(order[half:])]
 
 
 class Studied:
