@@ -90,6 +90,7 @@ def test_a_width_that_is_given_is_that_of_the_published_network():
         ("{name: cnn, depth: 20}", "must be a size of cnn, which has none such, got 20; cnn has width; resnet has"),
         ("{name: resnet, depth: 21}", "must be 8, 14, 20, .. (6 n + 2) for resnet, got 21"),
         ("{name: mlp, width: 8}", "must be a size of mlp, which has none such"),
+        ("{name: vit, width: 96}", "must be a multiple of 64 for vit, got 96"),
         ("{name: cnn, width: 0}", "must be greater than or equal to 1"),
     ],
 )

@@ -110,6 +110,25 @@ def test_the_transformer_by_hand():
     assert parameters(build("vit", shape=(3, 32, 32), classes=10)) == tokens + 6 * (attention + computing) + end
 
 
+def test_a_narrow_transformer_has_a_head_for_each_64_of_its_width():
+    tokens, attention, computing = (16 + 1) * 64 + 64 + 50 * 64, 128 + 65 * 256, 128 + 65 * 256 + 257 * 64
+    network = build("vit", shape=(1, 28, 28), classes=10, width=64)
+    assert parameters(network) == tokens + 6 * (attention + computing) + 128 + 65 * 10
+    wide = build("vit", shape=(1, 28, 28), classes=10, width=128)
+    seen = []
+    scaled = torch.nn.functional.scaled_dot_product_attention
+
+    def spied(asked, *others):
+        seen.append(tuple(asked.shape))
+        return scaled(asked, *others)
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", spied)
+        for each in (network, wide):
+            each(torch.zeros(3, 1, 28, 28))
+    assert seen == [(3, 1, 50, 64)] * 6 + [(3, 2, 50, 64)] * 6
+
+
 @pytest.mark.parametrize(
     ("name", "convolutions"),
     # the number in a name counts convolutions and the affine layer, without those of shortcuts

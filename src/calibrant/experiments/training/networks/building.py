@@ -31,7 +31,7 @@ _FAMILIES = {
 }
 NAMES = tuple(_FAMILIES)
 """The networks; each is a function of this name in the module of its family."""
-SIZES = {"cnn": ("width",), "resnet": ("depth", "width")}
+SIZES = {"cnn": ("width",), "resnet": ("depth", "width"), "vit": ("width",)}
 """The networks that come in several sizes, and what can be chosen of them."""
 INITIALISATIONS = ("default", "glorot", "normal")
 _TABULAR = ("linear", "mlp")
@@ -102,6 +102,8 @@ def check_sizes(name: str, **sizes: int) -> None:
             raise CalibrationInputError(
                 size, f"must be a size of {name}, which has none such", got=str(value), hint=hint
             )
+    if name == "vit" and sizes.get("width", 64) % 64:
+        raise CalibrationInputError("width", "must be a multiple of 64 for vit", got=str(sizes["width"]))
     depth = sizes.get("depth", 8)
     if depth < 8 or depth % 6 != 2:
         raise CalibrationInputError("depth", "must be 8, 14, 20, .. (6 n + 2) for resnet", got=str(depth))

@@ -9,23 +9,23 @@ from torch import Tensor, nn
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training.networks.blocks import Added
 
-PATCH, WIDTH, DEPTH, HEADS, HIDDEN = 4, 192, 6, 3, 768
+PATCH, WIDTH, DEPTH, HEAD = 4, 192, 6, 64
 
 
-def vit(shape: tuple[int, ...], classes: int) -> nn.Sequential:
+def vit(shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
     """Six layers of three heads over patches of 4 x 4, of width 192 as the smallest published ones, without dropout.
 
-    Both sides of a picture must be multiples of 4.
+    Both sides of a picture must be multiples of 4. Another `width`, a multiple of 64, has a head for each 64 of it.
 
     >>> vit((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 10])
     """
-    channels, height, width = shape
-    if height % PATCH or width % PATCH:
+    channels, rows, columns = shape
+    if rows % PATCH or columns % PATCH:
         raise CalibrationInputError("shape", f"must have sides that are multiples of {PATCH} for vit", got=repr(shape))
-    layers = [layer for _ in range(DEPTH) for layer in (_attending(), _computing())]
-    tokens = Tokens(channels, (height // PATCH) * (width // PATCH))
-    return nn.Sequential(tokens, *layers, First(), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, classes))
+    layers = [layer for _ in range(DEPTH) for layer in (_attending(width), _computing(width))]
+    tokens = Tokens(channels, (rows // PATCH) * (columns // PATCH), width)
+    return nn.Sequential(tokens, *layers, First(), nn.LayerNorm(width), nn.Linear(width, classes))
 
 
 class Tokens(nn.Module):  # type: ignore[misc] # torch is not there where types are checked
@@ -35,11 +35,11 @@ class Tokens(nn.Module):  # type: ignore[misc] # torch is not there where types 
     torch.Size([2, 65, 192])
     """
 
-    def __init__(self, channels: int, patches: int) -> None:
+    def __init__(self, channels: int, patches: int, width: int = WIDTH) -> None:
         super().__init__()
-        self.patches = nn.Conv2d(channels, WIDTH, PATCH, stride=PATCH)
-        self.first = nn.Parameter(torch.zeros(1, 1, WIDTH))
-        self.places = nn.Parameter(0.02 * torch.randn(1, 1 + patches, WIDTH))
+        self.patches = nn.Conv2d(channels, width, PATCH, stride=PATCH)
+        self.first = nn.Parameter(torch.zeros(1, 1, width))
+        self.places = nn.Parameter(0.02 * torch.randn(1, 1 + patches, width))
 
     def forward(self, pictures: Tensor) -> Tensor:
         patches = self.patches(pictures).flatten(2).transpose(1, 2)
@@ -53,13 +53,13 @@ class Attention(nn.Module):  # type: ignore[misc]
     torch.Size([2, 5, 192])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WIDTH) -> None:
         super().__init__()
-        self.asked = nn.Linear(WIDTH, 3 * WIDTH)
-        self.joined = nn.Linear(WIDTH, WIDTH)
+        self.asked = nn.Linear(width, 3 * width)
+        self.joined = nn.Linear(width, width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        heads = self.asked(tokens).unflatten(2, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        heads = self.asked(tokens).unflatten(2, (3, -1, HEAD)).permute(2, 0, 3, 1, 4)
         return self.joined(F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2))
 
 
@@ -70,9 +70,10 @@ class First(nn.Module):  # type: ignore[misc]
         return tokens[:, 0]
 
 
-def _attending() -> Added:
-    return Added(nn.Sequential(nn.LayerNorm(WIDTH), Attention()))
+def _attending(width: int) -> Added:
+    return Added(nn.Sequential(nn.LayerNorm(width), Attention(width)))
 
 
-def _computing() -> Added:
-    return Added(nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, WIDTH)))
+def _computing(width: int) -> Added:
+    layers = nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+    return Added(nn.Sequential(nn.LayerNorm(width), *layers))
