@@ -1275,6 +1275,17 @@ def test_arrays_that_are_overwritten_change_no_predictions(door, owner):
     assert cal.ECE(made).value == ece
 
 
+@pytest.mark.parametrize(("labels", "forecasts"), [(E, P), (Y, M)], ids=["event", "classes"])
+def test_whole_labels_that_are_overwritten_change_no_predictions(labels, forecasts):
+    labels = np.array(labels, np.int64)
+    made, shared = (Predictions.from_probs(labels, forecasts, copy=copied) for copied in (True, False))
+    before = made.labels.copy()
+    assert np.shares_memory(shared.labels, labels)
+    assert not shared.labels.flags.writeable
+    labels[:] = 1 - labels
+    assert np.array_equal(made.labels, before)
+
+
 @pytest.mark.parametrize("door", ["from_probs", "from_logits"])
 @pytest.mark.parametrize("owner", ["array", "read-only view", "wrapped", "torch", "polars", "list of arrays"])
 def test_matrices_that_are_overwritten_change_no_predictions(door, owner):

@@ -211,13 +211,15 @@ class Predictions(Checked):
     ) -> Predictions:
         flag(copy, "copy", "a sample column needs another name")
         values, flags = forecasts
+        labels = truth.labels
         columns = {name: door.column(name, data) for name, data in arrays.items()}
         if copy and truth.kept is None:  # leaving rows out is a copy
             values, columns = unshared(values), {name: unshared(column) for name, column in columns.items()}
+            labels = None if labels is None else unshared(labels)
         held = kind(values)
         predictions = cls(
             forecasts=held,
-            labels=truth.labels,
+            labels=labels,
             soft=truth.soft,
             classes=truth.classes,
             columns=columns,

@@ -57,6 +57,13 @@ def event_logs(outputs, targets):
     return np.array([-math.inf if share == 0 else math.log(share) for share in likely])
 
 
+def extremes(values):
+    numbers = values.tolist()
+    if any(number != number for number in numbers):
+        return math.nan, math.nan
+    return min(numbers, default=math.inf), max(numbers, default=-math.inf)
+
+
 def row_survey(values):
     entries = [float(entry) for row in values for entry in row]
     sums = [math.fsum(map(float, row)) for row in values]

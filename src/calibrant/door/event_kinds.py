@@ -75,7 +75,9 @@ class OneEvent(Events):
 
     def targets_of_each(self, labels: Ints) -> Array:
         """0 where it happened, else -1."""
-        return labels.astype(np.int8) - 1
+        if not isinstance(labels, np.ndarray):
+            return labels.astype(np.int8) - 1
+        return np.subtract(labels, 1, dtype=np.int8, casting="unsafe")  # in one walk
 
 
 class Answer(OneEvent):

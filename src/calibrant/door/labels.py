@@ -125,9 +125,7 @@ def _surveyed(values: Array) -> tuple[Any, ...]:
     """The smallest and the largest value; of rows the smallest and the largest sum, too, and each one's leader."""
     if values.ndim == 2:
         return kernels.beside(values).row_survey(values)
-    if isinstance(values, np.ndarray):
-        return values.min(initial=1), values.max(initial=0)
-    return kernels.beside(values).row_survey(values[:, None])[:2]
+    return kernels.beside(values).extremes(values)
 
 
 def check_logits(
@@ -136,7 +134,7 @@ def check_logits(
     """Refuse logits that are not finite; where the softmax of rows will be asked for, what it needs of each row."""
     survey: tuple[Array, ...] = ()
     if values.ndim == 1:
-        low, high = values.min(), values.max()
+        low, high = kernels.beside(values).extremes(values)
     elif softmax:
         low, high, *rest = kernels.beside(values).logits_survey(values)
         survey = tuple(rest)
@@ -253,18 +251,15 @@ def _soft_rows(labels: Array, width: int, parameter: str, layout: Layout) -> tup
 
 def _are_in_range(labels: Array, width: int) -> bool:
     """Whether whole numbers are class indices; of others the other checks say what is wrong."""
-    if not isinstance(labels, np.ndarray):
-        low, high = kernels.beside(labels).whole_extremes(labels)
-    elif labels.dtype.kind in "iub" and labels.size:
-        low, high = labels.min(), labels.max()
-    else:
+    if labels.dtype.kind not in "iub" or not labels.size:
         return False
-    return bool(low >= 0 and high < width)
+    low, high = kernels.beside(labels).extremes(labels)
+    return low >= 0 and high < width
 
 
 def _own(labels: Array) -> Ints:
-    """Whole numbers as labels: a copy, but for those on a device."""
-    return labels.astype(np.int64) if isinstance(labels, np.ndarray) else labels
+    """Whole numbers as labels."""
+    return labels.astype(np.int64, copy=False) if isinstance(labels, np.ndarray) else labels
 
 
 def _are_keys(labels: Array, keys: tuple[Any, ...] | None) -> bool:

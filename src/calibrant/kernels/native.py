@@ -37,6 +37,7 @@ __all__ = [
     "event_logs",
     "event_scores",
     "every_log_odds",
+    "extremes",
     "leaders",
     "log_odds",
     "logits_survey",
@@ -65,6 +66,18 @@ Floats = NDArray[np.float64]
 Limbs = tuple[Ints, Ints]
 FEW = 256
 """Bins up to which one question is counted in small tables, and codes fit a byte."""
+
+
+def extremes(values: Array) -> tuple[float, float]:
+    """As `numpy.extremes`."""
+    if values.dtype not in (np.float32, np.float64, np.int64) or not values.size:
+        return plain.extremes(values)
+    whole = values.dtype == np.int64
+    column, *shape = matrix(values[:, None].view(np.float64) if whole else values[:, None])
+    ends = np.empty(2, np.int64 if whole else np.float64)
+    call("extremes", column, *shape, whole, ends, threads_for(values.size))
+    low, high = ends.tolist()
+    return low, high
 
 
 def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:

@@ -39,6 +39,7 @@ __all__ = [
     "event_logs",
     "event_scores",
     "every_log_odds",
+    "extremes",
     "leaders",
     "log_odds",
     "logits_survey",
@@ -113,6 +114,14 @@ def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, 
         hi += int(whole.sum())
         lo += int(np.rint((scaled - whole) * (LOW + 1.0)).astype(np.int64).sum())
     return hi + (lo >> 26), lo & LOW, infinite
+
+
+def extremes(values: Array) -> tuple[float, float]:
+    """The smallest and the largest of some numbers (n,); nan if any is. Of none, infinities."""
+    if not values.size:
+        return np.inf, -np.inf
+    low, high = values.min().item(), values.max().item()
+    return low, high
 
 
 def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:

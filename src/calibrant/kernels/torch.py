@@ -71,9 +71,9 @@ def _ends(numbers: Any) -> list[list[float]]:
     return ends
 
 
-def whole_extremes(labels: DeviceArray) -> tuple[int, int]:
-    """The smallest and the largest of whole numbers."""
-    low, high = torch.stack(torch.aminmax(labels.tensor)).tolist()
+def extremes(values: DeviceArray) -> tuple[float, float]:
+    """The smallest and the largest of some numbers; nan if any is."""
+    low, high = torch.stack(torch.aminmax(values.tensor)).tolist()
     return low, high
 
 

@@ -48,6 +48,18 @@ KERNEL(fuses)() {
 #endif
 }
 
+KERNEL(extremes)(MATRIX, Whole whole, void* ends, Whole threads) {
+    if (whole) {
+        extremes(static_cast<const Whole*>(first), n, stride, static_cast<Whole*>(ends), threads);
+        return 0;
+    }
+    return in_type(wide, [&](auto type) {
+        decltype(type) each[2];
+        extremes(GIVEN.of<decltype(type)>().first, n, stride, each, threads);
+        std::copy(each, each + 2, static_cast<double*>(ends));
+    });
+}
+
 KERNEL(survey)(MATRIX, double* extremes, Whole* top, void* largest, Whole threads) {
     return in_type(wide, [&](auto type) {
         typedef decltype(type) T;

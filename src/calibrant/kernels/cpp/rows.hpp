@@ -15,6 +15,39 @@ template <class T> struct Extremes {
     }
 };
 
+// The smallest and the largest of numbers that lie a stride apart; nan if any is.
+template <class T> void extremes(const T* values, Whole n, Whole stride, T* ends, Whole threads) {
+    typedef std::numeric_limits<T> Limits;
+    const T first = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const T last = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    std::vector<T> least(threads, first), most(threads, last);
+    std::vector<char> broken(threads);
+    in_shares(n, threads, [&](Whole share, Whole begin, Whole end) {
+        constexpr Whole L = Pack<T>::count;
+        Pack<T> low[2] = {first, first}, high[2] = {last, last};
+        typename Mask<T>::Pack unequal[2] = {0, 0};
+        T down = first, up = last;
+        Whole i = begin;
+        for (; stride == 1 && i + 2 * L <= end; i += 2 * L)
+            for (int half = 0; half < 2; ++half) {
+                const Pack<T> x = Pack<T>::at(values + i + half * L);
+                low[half] = lesser(x, low[half]), high[half] = greater(x, high[half]);
+                unequal[half] = unequal[half] | (x != x);  // nan alone differs from itself
+            }
+        bool nan = any(unequal[0] | unequal[1]);
+        for (; i < end; ++i) {
+            const T x = values[i * stride];
+            down = x < down ? x : down, up = x > up ? x : up, nan |= x != x;
+        }
+        least[share] = std::min(down, least_of(lesser(low[0], low[1])));
+        most[share] = std::max(up, most_of(greater(high[0], high[1])));
+        broken[share] = nan;
+    });
+    const bool nan = std::any_of(broken.begin(), broken.end(), [](char each) { return each != 0; });
+    ends[0] = nan ? Limits::quiet_NaN() : *std::min_element(least.begin(), least.end());
+    ends[1] = nan ? Limits::quiet_NaN() : *std::max_element(most.begin(), most.end());
+}
+
 // Where a value that a row holds stands first.
 template <class T> inline Whole first_place(const T* row, Whole width, T value) {
     constexpr Whole L = Pack<T>::count;
