@@ -85,7 +85,7 @@ SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", 
 BACKENDS = kernels.backends()
 EXACT = {
     "brier", "cell_numbers", "cell_totals", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered",
-    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
+    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code", "taken",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -303,6 +303,11 @@ def of_logits_and_labels(rng, n, k, dtype, layout):
         yield layout(logits(rng, n, k, dtype)), rng.integers(0, k, n), inverse
 
 
+@of_matrices
+def of_rows_and_columns(rng, n, k, dtype, layout):
+    yield layout(probabilities(rng, n, k, dtype)), rng.integers(0, k, n)
+
+
 def of_points(rng):
     for m, d in ((1, 1), (5, 1), (40, 3)):
         for shape in ("exponential", "gaussian"):
@@ -376,6 +381,7 @@ CALLS = {
     "square_sums": of_rows,
     "sums_by_code": of_whole_numbers,
     "table_sums": of_running,
+    "taken": of_rows_and_columns,
     "tempered": of_logits_and_labels,
 }
 

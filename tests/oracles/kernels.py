@@ -64,6 +64,10 @@ def extremes(values):
     return min(numbers, default=math.inf), max(numbers, default=-math.inf)
 
 
+def taken(values, columns):
+    return np.array([row[column] for row, column in zip(values, columns, strict=True)], values.dtype)
+
+
 def row_survey(values):
     entries = [float(entry) for row in values for entry in row]
     sums = [math.fsum(map(float, row)) for row in values]

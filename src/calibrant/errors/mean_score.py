@@ -209,7 +209,7 @@ def _events(view: View, of_truth: bool) -> tuple[Array, Array] | None:
         return view.outputs[:, 0, 0], view.targets
     if not of_truth or view.d == 0 or (view.targets < 0).any():
         return None
-    return np.take_along_axis(view.outputs[:, 0], view.targets[:, None], axis=1)[:, 0], np.zeros_like(view.targets)
+    return kernels.taken(view.outputs[:, 0], view.targets), np.zeros_like(view.targets)
 
 
 def _summed_beside(view: View, scores: Array) -> Scores | None:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         square_sums,
         sums_by_code,
         table_sums,
+        taken,
         tempered,
     )
 
@@ -93,6 +94,7 @@ __all__ = [
     "square_sums",
     "sums_by_code",
     "table_sums",
+    "taken",
     "tempered",
     "using",
 ]

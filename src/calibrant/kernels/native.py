@@ -58,6 +58,7 @@ __all__ = [
     "square_sums",
     "sums_by_code",
     "table_sums",
+    "taken",
     "tempered",
 ]
 Array = NDArray[Any]
@@ -78,6 +79,16 @@ def extremes(values: Array) -> tuple[float, float]:
     call("extremes", column, *shape, whole, ends, threads_for(values.size))
     low, high = ends.tolist()
     return low, high
+
+
+def taken(values: Array, columns: Ints) -> Array:
+    """As `numpy.taken`."""
+    if values.dtype not in (np.float32, np.float64):
+        return plain.taken(values, columns)
+    values, *shape = matrix(values)
+    column = np.empty(len(values), values.dtype)
+    call("taken", values, *shape, _whole(columns), column)
+    return column
 
 
 def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:

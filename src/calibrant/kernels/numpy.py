@@ -60,6 +60,7 @@ __all__ = [
     "square_sums",
     "sums_by_code",
     "table_sums",
+    "taken",
     "tempered",
 ]
 Array = NDArray[Any]
@@ -122,6 +123,11 @@ def extremes(values: Array) -> tuple[float, float]:
         return np.inf, -np.inf
     low, high = values.min().item(), values.max().item()
     return low, high
+
+
+def taken(values: Array, columns: Ints) -> Array:
+    """The entry of each row of a matrix that stands in the row's column (n,)."""
+    return values[np.arange(len(values)), columns]
 
 
 def row_survey(values: Array) -> tuple[float, float, float, float, Ints, Array]:

@@ -60,6 +60,14 @@ KERNEL(extremes)(MATRIX, Whole whole, void* ends, Whole threads) {
     });
 }
 
+// The entry of each row that stands in the row's column.
+KERNEL(taken)(MATRIX, const Whole* columns, void* entries) {
+    return in_type(wide, [&](auto type) {
+        auto values = GIVEN.of<decltype(type)>();
+        for (Whole i = 0; i < n; ++i) static_cast<decltype(type)*>(entries)[i] = values.row(i)[columns[i]];
+    });
+}
+
 KERNEL(survey)(MATRIX, double* extremes, Whole* top, void* largest, Whole threads) {
     return in_type(wide, [&](auto type) {
         typedef decltype(type) T;
