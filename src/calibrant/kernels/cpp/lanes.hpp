@@ -192,6 +192,26 @@ template <class T> struct Matrix {
     const T* row(Whole i) const { return first + i * stride; }
 };
 
+// How many entries of a row come before one that begins eight of a cache line, where all rows are alike in that.
+template <class T> inline Whole entries_to_line(Matrix<T> values) {
+    constexpr Whole EIGHT = 8 * sizeof(T);
+    const Whole beyond = Whole(reinterpret_cast<std::uintptr_t>(values.first) % EIGHT);
+    return values.stride % 8 || beyond % Whole(sizeof(T)) ? 0 : std::min(values.width, (EIGHT - beyond) % EIGHT / Whole(sizeof(T)));
+}
+
+// Sums of which the one in a place begins a line of the cache: packs that lie in two lines take twice as long.
+class Lined {
+    struct alignas(64) Line {
+        Bits each[8];
+    };
+    std::vector<Line> lines_;
+    Whole before_;
+
+  public:
+    explicit Lined(Whole count, Whole place = 0) : lines_((count + 8) / 8 + 1), before_((8 - place % 8) % 8) {}
+    Bits* data() { return lines_.data()->each + before_; }
+};
+
 // Shares of the rows, each in a thread of its own: work(share, begin, end).
 inline void in_shares(Whole n, Whole threads, const std::function<void(Whole, Whole, Whole)>& work) {
     threads = std::max<Whole>(1, std::min(threads, n));

@@ -164,22 +164,25 @@ inline void add_block(const T* row, Whole column, const Edges<T>& edges, Bits* u
 // Many questions, hard labels: all entries of a column go to its first bin, then the few beyond it are moved.
 template <class T>
 void many_questions(Matrix<T> outputs, const Whole* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
-    Whole v = outputs.width, bins = edges.bins();
-    std::vector<Bits> units(v);  // they wrap on the way, not in the end
+    Whole v = outputs.width, bins = edges.bins(), lead = entries_to_line(outputs);
+    Lined lines(v, lead);
+    Bits* units = lines.data();  // they wrap on the way, not in the end
     for (Whole start = begin; start < end; start += TOGETHER) {
         Whole stop = std::min(end, start + TOGETHER);
         for (Whole i = start; i < stop; ++i) {
             const T* row = outputs.row(i);
-            Whole j = 0;
-            for (; j + BLOCK <= v; j += BLOCK) add_block(row + j, j, edges, &units[j], sums);
-            for (; j < v; ++j) {
+            const auto add = [&](Whole j) {
                 units[j] += Bits(unit(row[j])) + Bits(ONE);
                 if (row[j] >= edges.first()) move(row[j], j, edges, sums);
-            }
+            };
+            Whole j = 0;
+            while (j < lead) add(j++);
+            for (; j + BLOCK <= v; j += BLOCK) add_block(row + j, j, edges, units + j, sums);
+            while (j < v) add(j++);
             if (targets[i] >= 0) sums.happened(targets[i] * bins + edges.code(row[targets[i]]), UNIT);
         }
         for (Whole j = 0; j < v; ++j) sums.add_many(j * bins, stop - start, units[j] - Bits(stop - start) * Bits(ONE));
-        std::fill(units.begin(), units.end(), 0);
+        std::fill(units, units + v, 0);
     }
 }
 
@@ -209,7 +212,8 @@ void scalar_totals(Matrix<T> outputs, const Whole* hard, const std::int8_t* shor
                    Counted counted, Whole groups, const Edges<T>& edges, Whole* totals, Whole threads) {
     Whole v = outputs.width, cells = groups * v * edges.bins();
     bool all = !counted.keep && !counted.group;
-    std::vector<Sums> parts(threads, Sums(cells));
+    std::vector<Sums> parts;
+    while (Whole(parts.size()) < threads) parts.emplace_back(cells);
     in_shares(outputs.n, threads, [&](Whole share, Whole begin, Whole end) {
         if (short_hard)
             one_question(outputs, short_hard, edges, parts[share], begin, end);
@@ -243,10 +247,10 @@ template <class T, bool square>
 void column_sums(Matrix<T> values, const Whole* rows, Whole count, Whole* sums, Whole threads) {
     Whole d = values.width;
     std::vector<std::vector<Whole>> parts(threads, std::vector<Whole>(2 * d));
-    std::vector<std::vector<Bits>> work(threads, std::vector<Bits>(d));
+    std::vector<Lined> work(threads, Lined(d));
     in_shares(count, threads, [&](Whole share, Whole begin, Whole end) {
         std::vector<Whole>& limbs = parts[share];
-        std::vector<Bits>& units = work[share];
+        Bits* units = work[share].data();
         for (Whole start = begin; start < end; start += TOGETHER) {
             Whole stop = std::min(end, start + TOGETHER);
             for (Whole i = start; i < stop; ++i) {
@@ -254,7 +258,7 @@ void column_sums(Matrix<T> values, const Whole* rows, Whole count, Whole* sums, 
                 Whole j = 0;
                 for (; j + 8 <= d; j += 8) {
                     Doubles x = eight(row + j);
-                    (Naturals::at(&units[j]) + units_and_one(square ? x * x : x)).store(&units[j]);
+                    (Naturals::at(units + j) + units_and_one(square ? x * x : x)).store(units + j);
                 }
                 for (; j < d; ++j) {
                     double x = row[j];
@@ -266,7 +270,7 @@ void column_sums(Matrix<T> values, const Whole* rows, Whole count, Whole* sums, 
                 limbs[j] += Whole(sum >> 26);
                 limbs[d + j] += Whole(sum) & LOW;
             }
-            std::fill(units.begin(), units.end(), 0);
+            std::fill(units, units + d, 0);
         }
     });
     for (Whole j = 0; j < d; ++j) {
