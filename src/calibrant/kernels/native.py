@@ -264,7 +264,7 @@ def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, I
     rows, *shape = matrix(values)
     cells = values.shape[1], len(cuts)
     wholes, ends = np.empty((6, *cells), np.int64), np.empty((2, *cells))
-    threads = min(threads_for(values.size), -(-values.shape[1] // 128))
+    threads = min(threads_for(values.size), -(-values.shape[1] // 32))
     call("column_cuts", rows, *shape, _whole(targets), _whole(cuts), len(cuts), wholes, ends, threads)
     return *wholes, *ends
 

@@ -47,6 +47,44 @@ template <> struct Bucket<std::uint32_t> {
     Large units(Whole place) const { return Large(both & ((Bits(1) << 44) - 1)) << ((place >> 5) - (127 - 29)); }
 };
 
+// Which buckets are open: a bit for each of those from the first open one on, as far as two registers reach.
+class Window {
+  public:
+    static constexpr Whole REACH = 1024;
+
+    void open(Whole place) {
+        if (!any_) any_ = true, first_ = place, std::fill(bits_, bits_ + REACH / 32, 0);
+        whole_ = place - first_ < REACH;
+        if (whole_) bits_[(place - first_) / 32] |= std::uint32_t(1) << (place - first_) % 32;
+    }
+    void close() { any_ = false, whole_ = true; }
+
+    // Keys of open buckets from so many, as many as stand in whole registers; how many of which were looked at.
+    template <int shift> Whole gather(const std::uint32_t* keys, Whole n, std::uint32_t* into, Whole& count) const {
+        Whole i = 0;
+#if defined(__AVX512F__)
+        const __m512i low = _mm512_loadu_si512(bits_), high = _mm512_loadu_si512(bits_ + 16);
+        const __m512i first = _mm512_set1_epi32(int(first_)), reach = _mm512_set1_epi32(int(REACH));
+        for (; any_ && whole_ && i + 16 <= n; i += 16) {
+            const __m512i key = _mm512_loadu_si512(keys + i);
+            const __m512i place = _mm512_sub_epi32(_mm512_srli_epi32(key, shift), first);
+            const __m512i word = _mm512_permutex2var_epi32(low, _mm512_srli_epi32(place, 5), high);
+            const __m512i bit = _mm512_srlv_epi32(word, _mm512_and_si512(place, _mm512_set1_epi32(31)));
+            const __mmask16 there = _mm512_mask_test_epi32_mask(_mm512_cmplt_epu32_mask(place, reach), bit, _mm512_set1_epi32(1));
+            _mm512_storeu_si512(into + count, _mm512_maskz_compress_epi32(there, key));
+            count += __builtin_popcount(there);
+        }
+#endif
+        return i;
+    }
+    template <int shift> Whole gather(const std::uint64_t*, Whole, std::uint64_t*, Whole&) const { return 0; }
+
+  private:
+    bool any_ = false, whole_ = true;
+    Whole first_ = 0;
+    std::uint32_t bits_[REACH / 32] = {};
+};
+
 template <class K> class Column {
     typedef Bucket<K> Shared;
     static constexpr Whole FEW = 1024;
@@ -58,7 +96,7 @@ template <class K> class Column {
         Whole first = 0, hits = 0, cuts = 0;
         Large units = 0;
         std::vector<K> keys, hit_keys;
-        bool sorted = false;
+        bool one_bucket = true, sorted = false;
     };
 
   public:
@@ -69,7 +107,7 @@ template <class K> class Column {
             opened_.push_back(Opened());
             opened_[0].keys.assign(keys, keys + n);
             opened_[0].hit_keys = hits;
-            opened_[0].cuts = count;
+            opened_[0].cuts = count, opened_[0].one_bucket = false;
         } else {
             total(keys, n, hits);
             open(cuts, count, n);
@@ -81,16 +119,18 @@ template <class K> class Column {
 
   private:
     std::vector<Shared> buckets_;
-    std::vector<Total> totals_;
-    std::vector<std::int32_t> home_;
-    std::vector<std::uint8_t> open_;
+    std::vector<Total> totals_ = std::vector<Total>(Shared::COUNT);
+    std::vector<std::int32_t> home_ = std::vector<std::int32_t>(Shared::COUNT, -1);
+    std::vector<Whole> filled_, open_;  // buckets
+    Window window_;
     std::vector<Opened> opened_;
     std::vector<K> gathered_, spare_;
 
     static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT) & (Shared::COUNT - 1); }  // 1 is below the last
 
     void total(const K* keys, Whole n, const std::vector<K>& hits) {
-        totals_.assign(Shared::COUNT, Total());
+        for (Whole place : filled_) totals_[place] = Total();
+        filled_.clear();
         for (Whole start = 0; start < n; start += Shared::MANY) {
             Whole stop = std::min(n, start + Shared::MANY);
             buckets_.assign(Shared::COUNT, Shared());
@@ -100,6 +140,7 @@ template <class K> class Column {
             for (Whole place = 0; place < Shared::COUNT; ++place) {
                 Whole count = buckets_[place].count();
                 if (!count) continue;
+                if (!totals_[place].count) filled_.push_back(place);
                 totals_[place].count += count;
                 if (Shared::exact(place))
                     totals_[place].units += buckets_[place].units(place);
@@ -110,19 +151,20 @@ template <class K> class Column {
                 if (!Shared::exact(bucket_of(keys[i])))
                     totals_[bucket_of(keys[i])].units += Large(unit(value_of(keys[i])));
         }
+        if (n > Shared::MANY) std::sort(filled_.begin(), filled_.end());
         for (K key : hits) ++totals_[bucket_of(key)].hits;
     }
 
     void open(const Whole* cuts, Whole count, Whole n) {
-        home_.assign(Shared::COUNT, -1);
-        open_.assign(Shared::COUNT, 0);
+        for (Whole place : open_) home_[place] = -1;
+        open_.clear(), window_.close();
         Total before;
-        for (Whole place = 0; place < Shared::COUNT; ++place) {
+        for (Whole place : filled_) {
             const Total& total = totals_[place];
-            Whole end = before.count + total.count;
-            Whole held = total.count ? cuts_held(cuts, count, n, before.count, end) : 0;
+            Whole end = before.count + total.count, held = cuts_held(cuts, count, n, before.count, end);
             if (held) {
-                home_[place] = std::int32_t(opened_.size()), open_[place] = 1;
+                home_[place] = std::int32_t(opened_.size());
+                open_.push_back(place), window_.open(place);
                 opened_.push_back(Opened());
                 Opened& last = opened_.back();
                 last.first = before.count, last.hits = before.hits, last.units = before.units, last.cuts = held;
@@ -142,17 +184,17 @@ template <class K> class Column {
 
     // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
     void gather(const K* keys, Whole n, std::vector<K> Opened::* into) {
-        gathered_.resize(n + 1);
+        gathered_.resize(n + 16);
         K* gathered = gathered_.data();
-        const std::uint8_t* open = open_.data();
-        Whole count = 0;
-        _Pragma("GCC unroll 4") for (Whole i = 0; i < n; ++i) {
+        const std::int32_t* home = home_.data();
+        Whole count = 0, i = window_.template gather<Shared::SHIFT>(keys, n, gathered, count);
+        _Pragma("GCC unroll 4") for (; i < n; ++i) {
             gathered[count] = keys[i];
-            count += open[bucket_of(keys[i])];
+            count += home[bucket_of(keys[i])] >= 0;
         }
         std::vector<K*> next;
         for (Opened& each : opened_) next.push_back((each.*into).data());
-        for (Whole i = 0; i < count; ++i) *next[home_[bucket_of(gathered[i])]]++ = gathered[i];
+        for (i = 0; i < count; ++i) *next[home[bucket_of(gathered[i])]]++ = gathered[i];
     }
 
     Opened& holder(Whole rank) {
@@ -160,18 +202,33 @@ template <class K> class Column {
         return *(std::upper_bound(opened_.begin(), opened_.end(), rank, behind) - 1);
     }
 
-    // The key of a rank; keys of buckets that hold several cuts are put in order.
+    // The key of a rank; keys of buckets that hold several cuts are put in order, of others, those alike in more bits are told first.
     K key_at(Opened& home, Whole rank) {
-        auto at = home.keys.begin() + (rank - home.first);
-        if (home.cuts > 2 && !home.sorted) {
-            spare_.resize(home.keys.size());
-            K* ordered = in_order(home.keys.data(), spare_.data(), Whole(home.keys.size()));
-            if (ordered != home.keys.data()) home.keys.swap(spare_), at = home.keys.begin() + (rank - home.first);
+        const Whole held = Whole(home.keys.size());
+        rank -= home.first;
+        spare_.resize(held);
+        if (home.cuts > 2) {
+            if (!home.sorted && in_order(home.keys.data(), spare_.data(), held) == spare_.data()) home.keys.swap(spare_);
             home.sorted = true;
-        } else if (!home.sorted) {
-            std::nth_element(home.keys.begin(), at, home.keys.end());
+            return home.keys[rank];
         }
-        return *at;
+        Whole alike = held;
+        if (home.one_bucket) {
+            constexpr Whole NEXT = 256;
+            const auto next_of = [](K key) { return Whole(key >> (Shared::SHIFT - 8)) % NEXT; };
+            Whole counts[NEXT] = {}, next = 0;
+            for (K key : home.keys) ++counts[next_of(key)];
+            while (rank >= counts[next]) rank -= counts[next++];
+            alike = 0;
+            for (K key : home.keys) {
+                spare_[alike] = key;
+                alike += next_of(key) == next;
+            }
+        } else {
+            std::copy(home.keys.begin(), home.keys.end(), spare_.begin());
+        }
+        std::nth_element(spare_.begin(), spare_.begin() + rank, spare_.begin() + alike);
+        return spare_[rank];
     }
 
     Cut cut(Whole rank, Whole n) {
@@ -182,9 +239,15 @@ template <class K> class Column {
         K largest = 0;
         Whole below = 0;
         cut.units = home.units, cut.before = home.hits;
-        for (K each : home.keys) {
-            if (each < key) cut.units += Large(unit(value_of(each))), ++below, largest = std::max(largest, each);
-            cut.size += each == key;
+        const K* keys = home.keys.data();
+        for (Whole start = 0, held = Whole(home.keys.size()); start < held; start += TOGETHER) {
+            Bits units = 0;
+            for (Whole i = start; i < std::min(held, start + TOGETHER); ++i) {  // without a branch
+                const bool under = keys[i] < key;
+                units += Bits(unit(value_of(keys[i]))) & (Bits(0) - under);
+                below += under, largest = std::max(largest, under ? keys[i] : K(0)), cut.size += keys[i] == key;
+            }
+            cut.units += units;
         }
         for (K each : home.hit_keys) cut.before += each < key, cut.hits += each == key;
         cut.inside = rank - (home.first + below);
@@ -198,7 +261,7 @@ template <class K> class Column {
     }
 };
 
-constexpr Whole PANEL = 128;  // columns that are turned at once
+constexpr Whole PANEL = 32;  // columns that are turned at once
 constexpr Whole SQUARE = 8;
 
 // A square of keys, turned: blocks beside the diagonal change places, those of one, of two, of four.
@@ -230,8 +293,11 @@ template <class T> void turn(Matrix<T> values, Whole first, Whole width, typenam
     constexpr Whole ahead = 2 * SQUARE;
     Whole n = values.n, i = 0, c = 0;
     for (; i + SQUARE <= n; i += SQUARE) {
-        for (Whole next = i + ahead; next < std::min(n, i + ahead + SQUARE); ++next)
-            for (c = 0; c < width; c += Whole(64 / sizeof(T))) __builtin_prefetch(values.row(next) + first + c);
+        for (Whole next = i + ahead; next < std::min(n, i + ahead + SQUARE); ++next) {
+            const T* row = values.row(next) + first;
+            for (c = 0; c < width; c += Whole(64 / sizeof(T))) __builtin_prefetch(row + c);
+            __builtin_prefetch(row + width - 1);
+        }
         for (c = 0; c + SQUARE <= width; c += SQUARE)
             turn_square(values.row(i) + first + c, values.stride, into + c * n + i, n);
         for (; c < width; ++c)
@@ -246,7 +312,9 @@ template <class T>
 void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
                  Whole threads) {
     typedef typename Key<T>::Bits K;
-    Whole n = values.n, v = values.width, panels = (v + PANEL - 1) / PANEL, cells = v * count;
+    Whole n = values.n, v = values.width, cells = v * count, lead = entries_to_line(values);
+    Whole panels = (v - lead + PANEL - 1) / PANEL + (lead > 0);
+    const auto edge = [&](Whole panel) { return std::clamp(lead + (panel - (lead > 0)) * PANEL, Whole(0), v); };
     std::vector<std::unique_ptr<K[]>> keys;
     for (Whole share = 0; share < threads; ++share) keys.emplace_back(new K[std::min(PANEL, v) * n + 1]);
     in_shares(panels, threads, [&](Whole share, Whole begin, Whole end) {
@@ -254,8 +322,8 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
         std::vector<Cut> found(count);
         std::vector<std::vector<K>> hits(PANEL);
         K* turned = keys[share].get();
-        for (Whole first = begin * PANEL; first < std::min(end * PANEL, v); first += PANEL) {
-            Whole width = std::min(PANEL, v - first);
+        for (Whole panel = begin; panel < end; ++panel) {
+            Whole first = edge(panel), width = edge(panel + 1) - first;
             turn(values, first, width, turned);
             for (std::vector<K>& each : hits) each.clear();
             for (Whole i = 0; i < n; ++i)

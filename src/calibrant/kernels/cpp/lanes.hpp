@@ -233,6 +233,8 @@ inline void in_shares(Whole n, Whole threads, const std::function<void(Whole, Wh
 constexpr Whole ONE = 0x3FF0000000000000;
 constexpr Whole LOW = (Whole(1) << 26) - 1;
 
+constexpr Whole TOGETHER = 2048;  // numbers whose units 64 bits can add up
+
 inline Whole unit(double p) {
     double shifted = 1.0 + p;
     Whole bits;

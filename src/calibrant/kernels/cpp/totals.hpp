@@ -100,7 +100,6 @@ class Sums {
 };
 
 constexpr Whole UNIT = Whole(1) << 52;
-constexpr Whole TOGETHER = 2048;  // rows whose units 64 bits can add up
 constexpr Whole FEW = 256;  // bins whose tables are small beside so many rows
 
 // One question, hard labels: four tables in turn, so that no sum waits for the one before.
