@@ -47,6 +47,8 @@ template <class T> class Edges {
 
     Whole bins() const { return Whole(edges_.size()); }
     T first() const { return edges_[0]; }
+    T edge(Whole place) const { return edges_[place]; }
+    bool right() const { return right_; }
     bool plain() const { return !grain_; }
 
   private:
@@ -102,9 +104,88 @@ class Sums {
 constexpr Whole UNIT = Whole(1) << 52;
 constexpr Whole FEW = 256;  // bins whose tables are small beside so many rows
 
+// Some rows of one question: outputs, their units, and 1 each with 2^32 more where it came true; zeros fill it up.
+struct Stretch {
+    static constexpr Whole ROWS = 512;
+    alignas(64) double outputs[ROWS];
+    alignas(64) Bits units[ROWS], marks[ROWS];
+    Whole filled = 0;
+
+    template <class T, class Target> void fill(Matrix<T> from, const Target* targets, Whole begin, Whole end) {
+        Whole rows = end - begin, i = 0;
+        filled = (rows + 7) / 8 * 8;
+        if (from.stride == 1)
+            for (; i + 8 <= rows; i += 8) eight(from.row(begin + i)).store(outputs + i);
+        for (; i < rows; ++i) outputs[i] = *from.row(begin + i);
+        std::fill(outputs + rows, outputs + filled, 0.0);
+        for (i = 0; i < filled; i += 8) (units_and_one(Doubles::at(outputs + i)) - Bits(ONE)).store(units + i);
+        for (i = 0; i < rows; ++i) marks[i] = (Bits(targets[begin + i] >= 0) << 32) + 1;
+        std::fill(marks + rows, marks + filled, 0);
+    }
+    Bits total(const Bits* numbers) const {
+        Naturals sums = Bits(0);
+        for (Whole row = 0; row < filled; row += 8) sums += Naturals::at(numbers + row);
+        return added(sums);
+    }
+};
+
+// a + b where x lies beyond an edge, else a.
+template <bool right> inline Naturals added_beyond(Naturals a, Naturals b, Doubles x, Doubles edge) {
+#if defined(__AVX512F__)
+    constexpr int side = right ? _CMP_GT_OQ : _CMP_GE_OQ;
+    const __mmask8 beyond = _mm512_cmp_pd_mask(x.part[0], edge.part[0], side);
+    a.part[0] = (Naturals::Vector)_mm512_mask_add_epi64((__m512i)a.part[0], beyond, (__m512i)a.part[0], (__m512i)b.part[0]);
+    return a;
+#else
+    return a + (same_bits<Naturals>(right ? x > edge : x >= edge) & b);
+#endif
+}
+
+// Sums of units and of marks of what lies beyond each of some edges, which are kept in registers.
+template <int count, bool right> void beyond(const Stretch& rows, const double* edges, Bits* units, Bits* marks) {
+    Naturals unit_sums[count], mark_sums[count];
+    ALONGSIDE(unit_sums[i] = mark_sums[i] = Bits(0))
+    for (Whole row = 0; row < rows.filled; row += 8) {
+        const Doubles x = Doubles::at(rows.outputs + row);
+        const Naturals unit = Naturals::at(rows.units + row), mark = Naturals::at(rows.marks + row);
+        ALONGSIDE(unit_sums[i] = added_beyond<right>(unit_sums[i], unit, x, Doubles(edges[i]));
+                  mark_sums[i] = added_beyond<right>(mark_sums[i], mark, x, Doubles(edges[i])))
+    }
+    ALONGSIDE(units[i] = added(unit_sums[i]); marks[i] = added(mark_sums[i]))
+}
+
+constexpr Whole AT_ONCE = 7;  // edges whose sums stay in registers
+
+// One question of few bins, hard labels: what lies beyond each edge; bins are differences of those sums.
+template <bool right, class T, class Target>
+void few_bins(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
+    const Whole bins = edges.bins(), groups = (bins + AT_ONCE - 2) / AT_ONCE;
+    std::vector<double> borders(groups * AT_ONCE, std::numeric_limits<double>::infinity());
+    for (Whole place = 0; place + 1 < bins; ++place) borders[place] = edges.edge(place);
+    std::vector<Bits> units(borders.size() + 1), marks(borders.size() + 1);
+    Stretch rows;
+    for (; begin < end; begin += Stretch::ROWS) {
+        rows.fill(outputs, targets, begin, std::min(end, begin + Stretch::ROWS));
+        units[0] = rows.total(rows.units), marks[0] = rows.total(rows.marks);
+        for (Whole group = 0; group < groups; ++group) {
+            const Whole first = group * AT_ONCE;
+            beyond<AT_ONCE, right>(rows, &borders[first], &units[first + 1], &marks[first + 1]);
+        }
+        for (Whole code = 0; code < bins; ++code) {
+            const bool last = code + 1 == bins;
+            const Bits unit = units[code] - (last ? 0 : units[code + 1]), mark = marks[code] - (last ? 0 : marks[code + 1]);
+            sums.add_many(code, Whole(mark & 0xFFFFFFFF), unit);
+            sums.happened_often(code, Whole(mark >> 32));
+        }
+    }
+}
+
 // One question, hard labels: four tables in turn, so that no sum waits for the one before.
 template <class T, class Target>
 void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
+    if (NATIVE == 64 && edges.few() && edges.bins() <= 2 * AT_ONCE + 1)  // with smaller registers, tables are faster
+        return edges.right() ? few_bins<true>(outputs, targets, edges, sums, begin, end)
+                             : few_bins<false>(outputs, targets, edges, sums, begin, end);
     typedef Bits Cell __attribute__((vector_size(16)));  // units; hits above 2^32 and all below
     constexpr Whole L = Pack<T>::count;
     const bool side_by_side = outputs.stride == 1 && edges.few();
