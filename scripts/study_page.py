@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,8 @@ def networks(several: Sequence[Records]) -> Iterator[str]:
 
 def _spread(row: Mapping[str, str], name: str, factor: float) -> str:
     mean, sd = (factor * float(row[each]) for each in (name, f"{name} sd"))
+    if math.isinf(mean):
+        return "infinite"
     digits = 2 if factor == 100 else 4
     return f"{mean:.{digits}f} ± {sd:.{digits}f}"
 
@@ -98,7 +101,8 @@ def all_metrics(records: Records) -> Iterator[str]:
     """Every metric of every method."""
     yield "## All metrics"
     yield ""
-    yield "In points but for the log loss and the Brier score."
+    yield "In points but for the log loss and the Brier score. A mean log loss is infinite where a seed gave the true"
+    yield "class of some test row the probability 0."
     yield ""
     rows = records.sheets["metrics"]
     names = [name for name in rows[0] if f"{name} sd" in rows[0]]
