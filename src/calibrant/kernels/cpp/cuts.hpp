@@ -60,9 +60,9 @@ class Window {
     void close() { any_ = false, whole_ = true; }
 
     // Keys of open buckets from so many, as many as stand in whole registers; how many of which were looked at.
+#if defined(__AVX512F__)
     template <int shift> Whole gather(const std::uint32_t* keys, Whole n, std::uint32_t* into, Whole& count) const {
         Whole i = 0;
-#if defined(__AVX512F__)
         const __m512i low = _mm512_loadu_si512(bits_), high = _mm512_loadu_si512(bits_ + 16);
         const __m512i first = _mm512_set1_epi32(int(first_)), reach = _mm512_set1_epi32(int(REACH));
         for (; any_ && whole_ && i + 16 <= n; i += 16) {
@@ -74,10 +74,10 @@ class Window {
             _mm512_storeu_si512(into + count, _mm512_maskz_compress_epi32(there, key));
             count += __builtin_popcount(there);
         }
-#endif
         return i;
     }
-    template <int shift> Whole gather(const std::uint64_t*, Whole, std::uint64_t*, Whole&) const { return 0; }
+#endif
+    template <int shift, class K> Whole gather(const K*, Whole, K*, Whole&) const { return 0; }
 
   private:
     bool any_ = false, whole_ = true;
