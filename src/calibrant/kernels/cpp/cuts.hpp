@@ -110,7 +110,7 @@ template <class K> class Column {
             opened_[0].cuts = count, opened_[0].one_bucket = false;
         } else {
             total(keys, n, hits);
-            open(cuts, count, n);
+            open(cuts, count);
             gather(keys, n, &Opened::keys);
             gather(hits.data(), Whole(hits.size()), &Opened::hit_keys);
         }
@@ -155,13 +155,13 @@ template <class K> class Column {
         for (K key : hits) ++totals_[bucket_of(key)].hits;
     }
 
-    void open(const Whole* cuts, Whole count, Whole n) {
+    void open(const Whole* cuts, Whole count) {
         for (Whole place : open_) home_[place] = -1;
         open_.clear(), window_.close();
         Total before;
         for (Whole place : filled_) {
             const Total& total = totals_[place];
-            Whole end = before.count + total.count, held = cuts_held(cuts, count, n, before.count, end);
+            Whole end = before.count + total.count, held = cuts_held(cuts, count, before.count, end);
             if (held) {
                 home_[place] = std::int32_t(opened_.size());
                 open_.push_back(place), window_.open(place);
@@ -174,17 +174,14 @@ template <class K> class Column {
         }
     }
 
-    // How many cuts need to know a rank from first to end: their own, or the one before it.
-    static Whole cuts_held(const Whole* cuts, Whole count, Whole n, Whole first, Whole end) {
-        Whole held = 0;
-        for (const Whole* cut = std::lower_bound(cuts, cuts + count, first); cut < cuts + count && *cut <= end; ++cut)
-            held += *cut < end || *cut == n || *cut - 1 >= first;
-        return held;
+    // How many cuts need to know a rank from first on, before end: their own, or the one before it.
+    static Whole cuts_held(const Whole* cuts, Whole count, Whole first, Whole end) {
+        return std::upper_bound(cuts, cuts + count, end) - std::lower_bound(cuts, cuts + count, first);
     }
 
     // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
     void gather(const K* keys, Whole n, std::vector<K> Opened::* into) {
-        gathered_.resize(n + 16);
+        gathered_.resize(n);
         K* gathered = gathered_.data();
         const std::int32_t* home = home_.data();
         Whole count = 0, i = window_.template gather<Shared::SHIFT>(keys, n, gathered, count);
