@@ -201,15 +201,12 @@ template <class T> inline Whole entries_to_line(Matrix<T> values) {
 
 // Sums of which the one in a place begins a line of the cache: packs that lie in two lines take twice as long.
 class Lined {
-    struct alignas(64) Line {
-        Bits each[8];
-    };
-    std::vector<Line> lines_;
-    Whole before_;
+    std::vector<Bits> sums_;
+    Whole place_;
 
   public:
-    explicit Lined(Whole count, Whole place = 0) : lines_((count + 8) / 8 + 1), before_((8 - place % 8) % 8) {}
-    Bits* data() { return lines_.data()->each + before_; }
+    explicit Lined(Whole count, Whole place = 0) : sums_(count + 7), place_(place) {}
+    Bits* data() { return sums_.data() + -(reinterpret_cast<std::uintptr_t>(sums_.data()) / 8 + place_) % 8; }
 };
 
 // Shares of the rows, each in a thread of its own: work(share, begin, end). What one throws is thrown when all have ended.
