@@ -18,9 +18,14 @@ trap 'rm -rf "$copy"' EXIT
 cp -r src tests pyproject.toml conftest.py "$copy"
 folder=$copy/src/calibrant/kernels/cpp
 rm -f "$folder"/*.kernels
-# One level is enough: all are made of the same lines.
-g++ -shared -fPIC -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -pthread $flags \
-    "$folder/plain.cpp" -o "$folder/plain.kernels"
+build() {
+    g++ -shared -fPIC -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -pthread $flags "${@:2}" \
+        "$folder/$1.cpp" -o "$folder/$1.kernels"
+}
+build plain
+# Some lines are for large registers alone, the others are the same at every level. GCC's own instructions of theirs
+# begin with values that are not set.
+[ "$(uname -m)" != x86_64 ] || build avx512 -mfma -mavx512f -mavx512dq -mavx512bw -mavx512vl -Wno-maybe-uninitialized
 cd "$copy"
 # Python's own memory is not looked at, and its interpreter was not built to be watched.
 LD_PRELOAD="$(g++ -print-file-name=$runtime) $(g++ -print-file-name=libstdc++.so.6)" \

@@ -194,7 +194,7 @@ def test_what_came_true_cannot_sum_to_more_than_all():
     table = cal.ECCE_MAD.refine().summarise([1, 1, 1], [0.50001, 0.50002, 0.50003])
     assert table.closed.any()
     assert not list(table.faults())
-    less = table.outputs - Totals.from_units(table.closed.astype(np.int64))
+    less = table.outputs - Totals.exactly(table.closed.astype(np.int64))
     assert "true_outputs above the outputs" in list(dataclasses.replace(table, outputs=less).faults())
 
 
@@ -250,7 +250,7 @@ def test_forecasts_on_either_side_of_a_rank_are_groups_of_their_own():
 
 @pytest.mark.parametrize(("units", "rounded"), [(5 << 31, 2), (7 << 31, 4), ((1 << 31) + 1, 1), (1 << 31, 0)])
 def test_a_share_of_very_many_is_rounded_once_with_halves_to_even(units, rounded):
-    shared = Totals.from_units(np.array([units])).share(np.array([1]), np.array([1 << 32]))
+    shared = Totals.exactly([units]).share(np.array([1]), np.array([1 << 32]))
     assert shared.units.tolist() == [rounded]
 
 

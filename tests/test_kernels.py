@@ -85,7 +85,8 @@ SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", 
 BACKENDS = kernels.backends()
 EXACT = {
     "brier", "cell_numbers", "cell_totals", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered",
-    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code", "taken",
+    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
+    "taken",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]

@@ -445,10 +445,10 @@ def test_one_action_is_recommended_and_the_section_on_recalibration_says_the_sam
         subject = Subject(predictions, "m")
         report = Report.of(predictions)
         assert recommendation(subject) == repair_section(subject).paragraphs[0]
-        assert report.page.action in (recommendation(subject), "Collect more labelled rows; until then, keep the "
+        assert report.verdict.action in (recommendation(subject), "Collect more labelled rows; until then, keep the "
                                       "probabilities.")  # fmt: skip
         words = " ".join(text for section in report.page.sections for text in section.paragraphs)
-        assert words.count("Recalibrate by") == report.page.action.count("Recalibrate by") == subject.is_changed
+        assert words.count("Recalibrate by") == report.verdict.action.count("Recalibrate by") == subject.is_changed
 
 
 def test_the_first_screen_has_three_numbers_with_intervals_and_says_whether_limits_hold():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from calibrant.report import charts
 from calibrant.report.charts import Bar, Line, histogram, lines, planes, reliability, signed_bars
-from calibrant.report.page import Page, PageFigure, PageTable, Section, embedded
+from calibrant.report.page import Page, PageFigure, PageTable, Section, Verdict, embedded
 from calibrant.report.quoting import KeyNumber, Quoted, counted, listed, p_value, percent, points, quoted_p
 from calibrant.report.svg import Plane, element, picture, ticks
 
@@ -278,9 +278,8 @@ def test_tables_show_few_digits_and_copy_all():
 def test_a_page_with_hostile_text_is_still_one_page(text):
     grid = PageTable((text, "x"), [(text, 1.0)], text)
     figure = PageFigure("f", picture("p", text[:50].replace("\ud800", ""), "W", 10, 10), "caption", grid, controls=True)
-    page = Page(
-        "title", "verdict", (), "good", [Section("a", "A", ("said",), (figure,), (grid,))], "footer", {"x": text[:9]}
-    )
+    section = Section("a", "A", ("said",), (figure,), (grid,))
+    page = Page("title", Verdict("verdict", (), "good"), [section], {"x": text[:9]})
     html = page.to_html()
     assert html.count("<script") == 2
     assert "<img" not in html
@@ -296,7 +295,7 @@ def test_the_policy_names_what_is_inline_and_nothing_unsafe():
     import base64
     import hashlib
 
-    html = Page("t", "v", (), "good", [], "f").to_html()
+    html = Page("t", Verdict("v", (), "good"), []).to_html()
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1].replace("&#39;", "'")
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy

@@ -70,7 +70,8 @@ def sentences_of(report):
     page = report.page
     parts = [*page.sections, page.answer]
     figures = [figure for part in parts for figure in part.figures]
-    texts = [page.verdict, page.action, *page.supporting, *(number.meaning for number in page.key_numbers)]
+    verdict = page.verdict
+    texts = [verdict.sentence, verdict.action, *verdict.supporting, *(number.meaning for number in page.key_numbers)]
     texts += [text for part in parts for text in (part.title, *part.paragraphs)]
     texts += [text for figure in figures for text in (figure.caption, figure.reading)]
     grids = [grid for part in parts for grid in part.grids] + [figure.grid for figure in figures]

@@ -219,10 +219,11 @@ def test_the_page_names_groups_and_what_breaks_the_promise(tmp_path):
         y = rng.random(400) < sigmoid(logit(p) + effect + 2.0 * (region == 1) * (number > 8))
         watch.append(str(number), watch_state(cal.Predictions.from_probs(y.astype(int), p, region=region), by="region"))
     page = watch_page(watch.look(), "model")
-    assert any("Windows scatter" in sentence and "--independent windows" in sentence for sentence in page.supporting)
+    remarks = page.verdict.supporting
+    assert any("Windows scatter" in sentence and "--independent windows" in sentence for sentence in remarks)
     assert any(section.identity == "group-values" for section in page.sections)
-    assert "--repair map.json" in page.supporting[-1]
-    assert page.tone == "poor"
+    assert "--repair map.json" in remarks[-1]
+    assert page.verdict.tone == "poor"
 
 
 def test_a_restart_and_a_forgotten_window_are_told(tmp_path):

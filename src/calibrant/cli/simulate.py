@@ -62,6 +62,22 @@ _SHARED = (
         help="Also write this file: .csv, .json, .png, .svg or .pdf. - writes SVG; repeatable.",
     ),
 )
+_of_sizes = click.option(
+    "-n",
+    "sizes",
+    type=click.IntRange(1),
+    multiple=True,
+    default=SIZES,
+    show_default=True,
+    help="The number of samples; repeatable.",
+)
+_of_level = click.option(
+    "--level",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The false-positive rate: how often a calibrated model is called miscalibrated.",
+)
 
 
 def _shared(command: F) -> F:
@@ -85,15 +101,7 @@ def simulate() -> None:
 
 
 @simulate.command(short_help="Bias of metrics at n samples.")
-@click.option(
-    "-n",
-    "sizes",
-    type=click.IntRange(1),
-    multiple=True,
-    default=SIZES,
-    show_default=True,
-    help="The number of samples; repeatable.",
-)
+@_of_sizes
 @click.option(
     "--bins", type=click.IntRange(1), multiple=True, help="A number of bins to try for each metric; repeatable."
 )
@@ -130,22 +138,8 @@ def bias(
 
 
 @simulate.command(short_help="Power of metrics to detect miscalibration.")
-@click.option(
-    "-n",
-    "sizes",
-    type=click.IntRange(1),
-    multiple=True,
-    default=SIZES,
-    show_default=True,
-    help="The number of samples; repeatable.",
-)
-@click.option(
-    "--level",
-    type=float,
-    default=0.05,
-    show_default=True,
-    help="The false-positive rate: how often a calibrated model is called miscalibrated.",
-)
+@_of_sizes
+@_of_level
 @click.option(
     "--replicates",
     type=click.IntRange(2),
@@ -191,13 +185,7 @@ def power(
 @click.option(
     "--power", "wanted", type=float, default=0.8, show_default=True, help="The power: how often it must be detected."
 )
-@click.option(
-    "--level",
-    type=float,
-    default=0.05,
-    show_default=True,
-    help="The false-positive rate: how often a calibrated model is called miscalibrated.",
-)
+@_of_level
 @click.option(
     "--within",
     type=float,

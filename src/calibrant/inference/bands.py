@@ -132,7 +132,7 @@ def reliability_band(
     y_proba: object = None,
     *,
     curve: CurveOf = isotonic,
-    band: BandMethod = ConfidenceBand(),  # noqa: B008 - a value that cannot change
+    band: BandMethod = ConfidenceBand(),
     lens: Lens = TopLabel(),
     select: Selection = everything,
     **options: Unpack[DoorOptions],

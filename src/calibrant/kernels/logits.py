@@ -1,4 +1,4 @@
-"""Kernels of logits in NumPy: softmax, and log-sum-exps each from its own maximum, so that none underflows."""
+"""Kernels of logits and of scores of one event in NumPy: log-sum-exps each from its own maximum, so none underflows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels.row_blocks import blocks, most_rows
+from calibrant.kernels.units import LOW
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -106,6 +107,24 @@ def _in_threads(work: Callable[[slice], None], n: int, size: int) -> None:
     ends = [n * share // count for share in range(count + 1)]
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(work, (slice(low, high) for low, high in itertools.pairwise(ends))))
+
+
+def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, int]:
+    """Scores of one event, summed: squares of outputs (n,) less the truth, or minus logarithms of what happened.
+
+    `targets` are 0 where it happened, else -1. The sum comes in two limbs, each score rounded once; infinite scores
+    are counted apart.
+    """
+    hi = lo = infinite = 0
+    for rows in blocks(len(outputs), 1):
+        output = outputs[rows].astype(np.float64)
+        share = np.where((targets[rows] == 0) == logs, output, 1.0 - output)  # of what happened, or of what did not
+        infinite += int(logs and (share == 0).sum())
+        scaled = (-np.log(np.where(share == 0, 1.0, share)) if logs else np.square(share)) * (LOW + 1.0)
+        whole = np.floor(scaled)
+        hi += int(whole.sum())
+        lo += int(np.rint((scaled - whole) * (LOW + 1.0)).astype(np.int64).sum())
+    return hi + (lo >> 26), lo & LOW, infinite
 
 
 def event_logs(outputs: Array, targets: Array) -> Floats:

@@ -11,62 +11,18 @@ from numpy.typing import NDArray
 from calibrant.kernels import numpy as plain
 from calibrant.kernels.compiled import call, fuses, matrix, threads_for
 from calibrant.kernels.logits import in_float32
-from calibrant.kernels.numpy import (
-    apart,
-    distances,
-    entries,
-    every_log_odds,
-    log_odds,
-    partition,
-    pooled,
-    similarities,
-    softplus,
-    sums_by_code,
-)
 
-__all__ = [
-    "apart",
-    "brier",
-    "cell_numbers",
-    "cell_totals",
-    "column_cuts",
-    "column_sums",
-    "distances",
-    "distinct",
-    "entries",
-    "event_logs",
-    "event_scores",
-    "every_log_odds",
-    "extremes",
-    "leaders",
-    "log_odds",
-    "logits_survey",
-    "normalisers",
-    "ordered",
-    "pair_sums",
-    "partition",
-    "pooled",
-    "rising",
-    "row_sums",
-    "row_survey",
-    "running",
-    "scalar_codes",
-    "scalar_totals",
-    "similarities",
-    "softmax",
-    "softplus",
-    "square_sums",
-    "sums_by_code",
-    "table_sums",
-    "taken",
-    "tempered",
-]
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Limbs = tuple[Ints, Ints]
 FEW = 256
 """Bins up to which one question is counted in small tables, and codes fit a byte."""
+
+
+def __getattr__(name: str) -> Any:
+    """What is not here is NumPy's."""
+    return getattr(plain, name)
 
 
 def extremes(values: Array) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from calibrant.kernels.cell_tallies import cell_numbers, cell_totals
 from calibrant.kernels.logits import (
     apart,
     event_logs,
+    event_scores,
     every_log_odds,
     log_odds,
     logits_survey,
@@ -97,24 +98,6 @@ def brier(outputs: Array, targets: Array) -> Floats:
         block *= 2.0**52
         sums[rows] = np.rint(block, out=block).astype(np.int64).sum(axis=2)
     return sums * np.float64(2.0**-52)
-
-
-def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, int]:
-    """Scores of one event, summed: squares of outputs (n,) less the truth, or minus logarithms of what happened.
-
-    `targets` are 0 where it happened, else -1. The sum comes in two limbs, each score rounded once; infinite scores
-    are counted apart.
-    """
-    hi = lo = infinite = 0
-    for rows in blocks(len(outputs), 1):
-        output = outputs[rows].astype(np.float64)
-        share = np.where((targets[rows] == 0) == logs, output, 1.0 - output)  # of what happened, or of what did not
-        infinite += int(logs and (share == 0).sum())
-        scaled = (-np.log(np.where(share == 0, 1.0, share)) if logs else np.square(share)) * (LOW + 1.0)
-        whole = np.floor(scaled)
-        hi += int(whole.sum())
-        lo += int(np.rint((scaled - whole) * (LOW + 1.0)).astype(np.int64).sum())
-    return hi + (lo >> 26), lo & LOW, infinite
 
 
 def extremes(values: Array) -> tuple[float, float]:

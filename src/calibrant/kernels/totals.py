@@ -107,11 +107,6 @@ class Totals:
         return cls._narrowed(hi.reshape(shape), lo.reshape(shape), top.reshape(shape))
 
     @classmethod
-    def from_units(cls, units: Ints) -> Totals:
-        """Sums in units of 2^-52 that fit one int64."""
-        return cls(units >> HALF, units & _MASK)
-
-    @classmethod
     def normal(cls, hi: Ints, lo: Ints) -> Totals:
         """Limbs that have not been carried yet."""
         hi = hi + (lo >> HALF)

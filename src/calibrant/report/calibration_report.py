@@ -23,7 +23,7 @@ from calibrant.report.charts import planes
 from calibrant.report.comparison_page import comparison_page
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.limit_checks import checked_limits
-from calibrant.report.page import Page, PageTable, Section
+from calibrant.report.page import Page, PageTable, Section, Verdict
 from calibrant.report.sections.choices import choices_section
 from calibrant.report.sections.classes_and_ranks import classes_section, ranks_section
 from calibrant.report.sections.data_and_methods import card_section, methods_section
@@ -35,7 +35,7 @@ from calibrant.report.sections.proper_scores import scores_section
 from calibrant.report.sections.reliability_diagram import noise_section, reliability_figure
 from calibrant.report.sections.repair import repair_section
 from calibrant.report.subject import Subject
-from calibrant.report.verdict import Verdict, verdict
+from calibrant.report.verdict import verdict
 from calibrant.text import inert
 
 _SECTIONS = (
@@ -58,7 +58,6 @@ class Report:
     """
 
     page: Page
-    verdict: Verdict
 
     @classmethod
     def of(
@@ -90,7 +89,7 @@ class Report:
                 forecasts.column(column)
         columns = None if by is None else tuple(by)
         subjects = [Subject(forecasts, model, seed, groups, columns) for model, forecasts in models.items()]
-        page, conclusion = _page(subjects[0], command) if len(subjects) == 1 else comparison_page(subjects, command)
+        page = _page(subjects[0], command) if len(subjects) == 1 else comparison_page(subjects, command)
         first, interval = subjects[0].predictions, Confidence(seed=seed, groups=groups)
         checks = checked_limits(first, limits or {}, interval, confident=confident)
         if len(subjects) > 1:
@@ -101,7 +100,12 @@ class Report:
             about=[inert(line, 400) for line in about if line],
             checks=checks,
         )
-        return cls(page, conclusion)
+        return cls(page)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the page says in a sentence, and what supports it."""
+        return self.page.verdict
 
     @property
     def numbers(self) -> list[dict[str, object]]:
@@ -129,11 +133,11 @@ class Report:
         """The first screen in words: the verdict, what to do, limits, the key numbers."""
         page = self.page
         return [
-            page.verdict,
-            *([f"What to do: {page.action}"] if page.action else []),
+            self.verdict.sentence,
+            *([f"What to do: {self.verdict.action}"] if self.verdict.action else []),
             *(f"{check.status.capitalize()}: {check.sentence}" for check in page.checks),
             *(f"{number.name}: {number.shown}, {number.between}. {number.meaning}" for number in page.key_numbers),
-            *page.supporting,
+            *self.verdict.supporting,
         ]
 
     def to_html(self) -> str:
@@ -174,26 +178,20 @@ def _models(predictions: object, name: str) -> dict[str, Predictions]:
     return models
 
 
-def _page(subject: Subject, command: str) -> tuple[Page, Verdict]:
+def _page(subject: Subject, command: str) -> Page:
     """The page of one model."""
     steps = [partial(getattr, subject, "test"), partial(getattr, subject, "choice")]  # what takes longest
     steps += [partial(section, subject) for section in _SECTIONS]
     _, _, *drafts = [step() for step in shown(steps, len(steps), "report")]
-    conclusion = verdict(subject)
     answer = reliability_figure(subject)
-    page = Page(
+    return Page(
         title=f"Calibration of {inert(subject.name, 120)}",
-        verdict=conclusion.sentence,
-        supporting=conclusion.supporting,
-        tone=conclusion.tone,
-        action=conclusion.action,
+        verdict=verdict(subject),
         answer=Section("reliability", "Reliability", (), (answer,)),
         key_numbers=key_numbers(subject),
         sections=[*(section for section in drafts if section is not None), methods_section(subject, command)],
-        footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"cells": subject.cells.to_dict(), "planes": planes(answer.span)},
     )
-    return page, conclusion
 
 
 def _row(cells: Sequence[str]) -> str:

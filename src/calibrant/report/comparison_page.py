@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import calibrant
 from calibrant.inference.comparison import Comparison
 from calibrant.report.charts import planes
-from calibrant.report.page import Page, PageTable, Section
+from calibrant.report.page import Page, PageTable, Section, Verdict
 from calibrant.report.quoting import KeyNumber, listed, points
 from calibrant.report.sections.data_and_methods import methods_section
 from calibrant.report.sections.models import (
@@ -20,7 +19,6 @@ from calibrant.report.sections.models import (
     value_of,
 )
 from calibrant.report.subject import Subject
-from calibrant.report.verdict import Verdict
 from calibrant.text import inert, p_value
 
 SHORT = 40
@@ -28,27 +26,21 @@ SHORT = 40
 ONE_BY_ONE = "For the page of one model, with its recalibration, write a report of its file alone."
 
 
-def comparison_page(subjects: Sequence[Subject], command: str) -> tuple[Page, Verdict]:
-    """The page of several models, and its headline."""
+def comparison_page(subjects: Sequence[Subject], command: str) -> Page:
+    """The page of several models."""
     pairs = pairs_of(subjects)
     leader, second = _leaders(subjects)
-    conclusion = _verdict(subjects, pairs, leader, second)
     names = [inert(subject.name, SHORT) for subject in subjects]
-    page = Page(
+    return Page(
         title=f"Comparison of {listed(names, length=SHORT) if len(names) == 2 else f'{len(names)} models'}",
-        verdict=conclusion.sentence,
-        supporting=conclusion.supporting,
-        tone=conclusion.tone,
-        action=conclusion.action,
+        verdict=_verdict(subjects, pairs, leader, second),
         answer=Section(
             "models", "Models side by side", (), (models_figure(subjects),), (models_table(subjects, pairs),)
         ),
         key_numbers=_differences(pairs, leader, second),
         sections=[pairs_section(pairs), _card(subjects), methods_section(subjects[0], command)],
-        footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"planes": planes()},
     )
-    return page, conclusion
 
 
 def _leaders(subjects: Sequence[Subject]) -> tuple[str, str]:

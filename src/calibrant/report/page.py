@@ -13,6 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+import calibrant
 from calibrant.report.charts import Span, hatches
 from calibrant.report.limit_checks import LimitCheck
 from calibrant.report.quoting import KeyNumber, Quoted
@@ -143,26 +144,36 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """A sentence, what supports it, its tone ("good", "poor" or "unsure"), and what to do."""
+
+    sentence: str
+    supporting: Sequence[str]
+    tone: str
+    action: str = ""
+    """What to do next."""
+
+
+@dataclass(frozen=True)
 class Page:
     """Everything that the template needs: the first screen, then sections."""
 
     title: str
-    verdict: str
-    supporting: Sequence[str]
-    tone: str
-    """"good", "poor" or "unsure": what colours the verdict."""
+    verdict: Verdict
     sections: Sequence[Section]
-    footer: str
     data: Mapping[str, Any] = field(default_factory=dict)
     """What the script re-bins from."""
     about: Sequence[str] = ()
     """Who wrote the page, when, and what it is about."""
-    action: str = ""
-    """What to do next."""
     answer: Section | None = None
     """The picture and the tables of the first screen."""
     key_numbers: Sequence[KeyNumber] = ()
     checks: Sequence[LimitCheck] = ()
+
+    @property
+    def footer(self) -> str:
+        """What wrote the page, and what is not in it."""
+        return f"Made by calibrant {calibrant.__version__}. No row of the data is in this file."
 
     def to_dict(self) -> dict[str, object]:
         """All that is on the page but its pictures, ready for JSON; tables keep all digits."""
@@ -170,10 +181,10 @@ class Page:
         return {
             "title": self.title,
             "about": list(self.about),
-            "verdict": self.verdict,
-            "tone": self.tone,
-            "action": self.action,
-            "supporting": list(self.supporting),
+            "verdict": self.verdict.sentence,
+            "tone": self.verdict.tone,
+            "action": self.verdict.action,
+            "supporting": list(self.verdict.supporting),
             "key_numbers": [each.to_dict() for each in self.key_numbers],
             "limits": [check.to_dict() for check in self.checks],
             "sections": [part.to_dict() for part in parts],

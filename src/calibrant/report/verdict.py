@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from calibrant.inference.omnibus import MEMBERS, OF_LABELS, CalibrationTest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
+from calibrant.report.page import Verdict
 from calibrant.report.quoting import percent, points, sides
 from calibrant.report.sections.repair import gain, recommendation
 from calibrant.report.subject import Subject
@@ -23,17 +22,6 @@ RULE_OF_THREE = 3.0
 """What never happened in n rows may still happen in 3 / n of them (95 %)."""
 MIXED = 0.25
 """If over- and under-confidence are closer than this ratio, both are named."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A sentence, what supports it, its tone ("good", "poor" or "unsure"), and what to do."""
-
-    sentence: str
-    supporting: tuple[str, ...]
-    tone: str
-    action: str = ""
-    """What to do next."""
 
 
 def verdict(subject: Subject) -> Verdict:

@@ -13,10 +13,9 @@ from calibrant.metric import Metric
 from calibrant.report import Report
 from calibrant.report.charts import Bar, planes, reliability
 from calibrant.report.limit_checks import LimitCheck
-from calibrant.report.page import Cell, Page, PageFigure, PageTable, Section
+from calibrant.report.page import Cell, Page, PageFigure, PageTable, Section, Verdict
 from calibrant.report.quoting import counted
 from calibrant.report.sections.reliability_diagram import HEADER, row
-from calibrant.report.verdict import Verdict
 from calibrant.result import Result
 from calibrant.scale.state import Results, State
 from calibrant.text import inert
@@ -58,18 +57,15 @@ def state_report(
     )
     page = Page(
         title=f"Calibration of {inert(name, 120)}" if not title else inert(title, 200),
-        verdict=verdict.sentence,
-        supporting=verdict.supporting,
-        tone=verdict.tone,
+        verdict=verdict,
         sections=[*sections, Section("limits", "What a state cannot show", (_CANNOT,)), _methods(command)],
-        footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"planes": planes()},
         about=[inert(line, 400) for line in about if line],
         checks=[
             LimitCheck.of(state.result(metric), limit, confident=False) for metric, limit in (limits or {}).items()
         ],
     )
-    return Report(page, verdict)
+    return Report(page)
 
 
 def _numbers(results: Results) -> Section:

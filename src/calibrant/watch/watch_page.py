@@ -11,7 +11,7 @@ from markupsafe import Markup
 import calibrant
 from calibrant.kernels.totals import Floats
 from calibrant.report.charts import planes
-from calibrant.report.page import Cell, Page, PageFigure, PageTable, Section
+from calibrant.report.page import Cell, Page, PageFigure, PageTable, Section, Verdict
 from calibrant.report.svg import Plane, element, picture
 from calibrant.text import inert
 from calibrant.watch.bets import CUTS
@@ -44,20 +44,17 @@ def watch_page(look: Look, name: str) -> Page:
 
     >>> from calibrant.watch.closed_windows import WatchSettings
     >>> from calibrant.watch.looks import look
-    >>> watch_page(look([], WatchSettings()), "model.watch").verdict
+    >>> watch_page(look([], WatchSettings()), "model.watch").verdict.sentence
     'No window is closed yet: there is no evidence.'
     """
-    tone = "unsure" if not look.windows or remarks(look) else "good"
+    tone = "poor" if look.alarm is not None else "unsure" if not look.windows or remarks(look) else "good"
     gap, following = gap_sentence(look), [] if look.alarm is None else [NEXT]
     sections = [_evidence(look), _gaps(look), _forecasts(look)] if look.windows else []
     kinds = [_questions(look, kind) for kind in ("class", "group") if any(each == kind for each, _ in look.questions)]
     return Page(
         title=f"Watch of {inert(name, 120)}",
-        verdict=headline(look),
-        supporting=[*([] if gap is None else [gap]), *remarks(look), *following],
-        tone="poor" if look.alarm is not None else tone,
+        verdict=Verdict(headline(look), [*([] if gap is None else [gap]), *remarks(look), *following], tone),
         sections=[Section("limits", "What is not guaranteed", NOT_GUARANTEED), *sections, *kinds, _methods(look)],
-        footer=f"Made by calibrant {calibrant.__version__}. No row of the data is in this file.",
         data={"planes": planes()},
     )
 

@@ -60,9 +60,9 @@ class Window {
     void close() { any_ = false, whole_ = true; }
 
     // Keys of open buckets from so many, as many as stand in whole registers; how many of which were looked at.
+#if defined(__AVX512F__)
     template <int shift> Whole gather(const std::uint32_t* keys, Whole n, std::uint32_t* into, Whole& count) const {
         Whole i = 0;
-#if defined(__AVX512F__)
         const __m512i low = _mm512_loadu_si512(bits_), high = _mm512_loadu_si512(bits_ + 16);
         const __m512i first = _mm512_set1_epi32(int(first_)), reach = _mm512_set1_epi32(int(REACH));
         for (; any_ && whole_ && i + 16 <= n; i += 16) {
@@ -74,10 +74,10 @@ class Window {
             _mm512_storeu_si512(into + count, _mm512_maskz_compress_epi32(there, key));
             count += __builtin_popcount(there);
         }
-#endif
         return i;
     }
-    template <int shift> Whole gather(const std::uint64_t*, Whole, std::uint64_t*, Whole&) const { return 0; }
+#endif
+    template <int shift, class K> Whole gather(const K*, Whole, K*, Whole&) const { return 0; }
 
   private:
     bool any_ = false, whole_ = true;
@@ -110,7 +110,7 @@ template <class K> class Column {
             opened_[0].cuts = count, opened_[0].one_bucket = false;
         } else {
             total(keys, n, hits);
-            open(cuts, count, n);
+            open(cuts, count);
             gather(keys, n, &Opened::keys);
             gather(hits.data(), Whole(hits.size()), &Opened::hit_keys);
         }
@@ -155,13 +155,13 @@ template <class K> class Column {
         for (K key : hits) ++totals_[bucket_of(key)].hits;
     }
 
-    void open(const Whole* cuts, Whole count, Whole n) {
+    void open(const Whole* cuts, Whole count) {
         for (Whole place : open_) home_[place] = -1;
         open_.clear(), window_.close();
         Total before;
         for (Whole place : filled_) {
             const Total& total = totals_[place];
-            Whole end = before.count + total.count, held = cuts_held(cuts, count, n, before.count, end);
+            Whole end = before.count + total.count, held = cuts_held(cuts, count, before.count, end);
             if (held) {
                 home_[place] = std::int32_t(opened_.size());
                 open_.push_back(place), window_.open(place);
@@ -174,17 +174,14 @@ template <class K> class Column {
         }
     }
 
-    // How many cuts need to know a rank from first to end: their own, or the one before it.
-    static Whole cuts_held(const Whole* cuts, Whole count, Whole n, Whole first, Whole end) {
-        Whole held = 0;
-        for (const Whole* cut = std::lower_bound(cuts, cuts + count, first); cut < cuts + count && *cut <= end; ++cut)
-            held += *cut < end || *cut == n || *cut - 1 >= first;
-        return held;
+    // How many cuts need to know a rank from first on, before end: their own, or the one before it.
+    static Whole cuts_held(const Whole* cuts, Whole count, Whole first, Whole end) {
+        return std::upper_bound(cuts, cuts + count, end) - std::lower_bound(cuts, cuts + count, first);
     }
 
     // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
     void gather(const K* keys, Whole n, std::vector<K> Opened::* into) {
-        gathered_.resize(n + 16);
+        gathered_.resize(n);
         K* gathered = gathered_.data();
         const std::int32_t* home = home_.data();
         Whole count = 0, i = window_.template gather<Shared::SHIFT>(keys, n, gathered, count);

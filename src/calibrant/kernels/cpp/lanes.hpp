@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <system_error>
 #include <thread>
 #include <vector>
 #if defined(__AVX2__)
@@ -201,32 +201,38 @@ template <class T> inline Whole entries_to_line(Matrix<T> values) {
 
 // Sums of which the one in a place begins a line of the cache: packs that lie in two lines take twice as long.
 class Lined {
-    struct alignas(64) Line {
-        Bits each[8];
-    };
-    std::vector<Line> lines_;
-    Whole before_;
+    std::vector<Bits> sums_;
+    Whole place_;
 
   public:
-    explicit Lined(Whole count, Whole place = 0) : lines_((count + 8) / 8 + 1), before_((8 - place % 8) % 8) {}
-    Bits* data() { return lines_.data()->each + before_; }
+    explicit Lined(Whole count, Whole place = 0) : sums_(count + 7), place_(place) {}
+    Bits* data() { return sums_.data() + -(reinterpret_cast<std::uintptr_t>(sums_.data()) / 8 + place_) % 8; }
 };
 
-// Shares of the rows, each in a thread of its own: work(share, begin, end).
+// Shares of the rows, each in a thread of its own: work(share, begin, end). What one throws is thrown when all have ended.
 inline void in_shares(Whole n, Whole threads, const std::function<void(Whole, Whole, Whole)>& work) {
     threads = std::max<Whole>(1, std::min(threads, n));
+    std::vector<std::exception_ptr> failures(threads);
+    const auto share_of = [&](Whole share) {
+        try {
+            work(share, n * share / threads, n * (share + 1) / threads);
+        } catch (...) {
+            failures[share] = std::current_exception();
+        }
+    };
     std::vector<std::thread> helpers;
     helpers.reserve(threads);
     for (Whole share = 1; share < threads; ++share) {
-        Whole begin = n * share / threads, end = n * (share + 1) / threads;
         try {
-            helpers.emplace_back(std::cref(work), share, begin, end);
-        } catch (const std::system_error&) {
-            work(share, begin, end);
+            helpers.emplace_back(std::cref(share_of), share);
+        } catch (const std::exception&) {  // no thread to be had
+            share_of(share);
         }
     }
-    work(0, 0, n / threads);
+    share_of(0);
     for (std::thread& helper : helpers) helper.join();
+    for (const std::exception_ptr& failure : failures)
+        if (failure) std::rethrow_exception(failure);
 }
 
 // Whole numbers of 2^-52: the significand bits of 1 + p, p in [0, 1].

@@ -183,9 +183,10 @@ void few_bins(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, S
 // One question, hard labels: four tables in turn, so that no sum waits for the one before.
 template <class T, class Target>
 void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
-    if (NATIVE == 64 && edges.few() && edges.bins() <= 2 * AT_ONCE + 1)  // with smaller registers, tables are faster
-        return edges.right() ? few_bins<true>(outputs, targets, edges, sums, begin, end)
-                             : few_bins<false>(outputs, targets, edges, sums, begin, end);
+    if constexpr (NATIVE == 64)  // with smaller registers, tables are faster
+        if (edges.few() && edges.bins() <= 2 * AT_ONCE + 1)
+            return edges.right() ? few_bins<true>(outputs, targets, edges, sums, begin, end)
+                                 : few_bins<false>(outputs, targets, edges, sums, begin, end);
     typedef Bits Cell __attribute__((vector_size(16)));  // units; hits above 2^32 and all below
     constexpr Whole L = Pack<T>::count;
     const bool side_by_side = outputs.stride == 1 && edges.few();
