@@ -199,7 +199,7 @@ template <class K> class Column {
         return *(std::upper_bound(opened_.begin(), opened_.end(), rank, behind) - 1);
     }
 
-    // The key of a rank; keys of buckets that hold several cuts are put in order, of others, those alike in more bits are told first.
+    // The key of a rank. Keys of buckets that hold several cuts are put in order; of others, the next bits are counted.
     K key_at(Opened& home, Whole rank) {
         const Whole held = Whole(home.keys.size());
         rank -= home.first;

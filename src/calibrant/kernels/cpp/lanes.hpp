@@ -199,7 +199,7 @@ template <class T> inline Whole entries_to_line(Matrix<T> values) {
     return values.stride % 8 || beyond % Whole(sizeof(T)) ? 0 : std::min(values.width, (EIGHT - beyond) % EIGHT / Whole(sizeof(T)));
 }
 
-// Sums of which the one in a place begins a line of the cache: packs that lie in two lines take twice as long.
+// Sums of which the one in a place begins a line of the cache: packs that lie in two lines take longer.
 class Lined {
     std::vector<Bits> sums_;
     Whole place_;
