@@ -247,6 +247,43 @@ def test_where_few_rows_move_a_gap_its_interval_still_holds_the_limit(data):
     assert np.mean(held) > 0.9 - 3 * math.sqrt(0.09 / 300)
 
 
+def uneven(n, seed=0, width=3, first=4.0):
+    """Calibrated forecasts of classes, of which the first is much the likeliest."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 1, (n, width)) + first * (np.arange(width) == 0)
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), p
+
+
+@pytest.mark.parametrize("group", [cal.ByLabel, cal.ByPrediction])
+@pytest.mark.parametrize("heaviest", [1, 9])
+def test_gaps_of_classes_weighted_by_size_are_the_mean_gap_and_have_its_interval(group, heaviest):
+    y, p = uneven(400, first=1.5)
+    weight = np.random.default_rng(1).integers(1, heaviest + 1, 400)
+    whole = cal.MCS(y, p, sample_weight=weight, interval=cal.Confidence())
+    parts = cal.MCS.replace(lens=group(cal.TopLabel()), across=cal.weighted_by_size)
+    result = parts(y, p, sample_weight=weight, interval=cal.Confidence())
+    assert result.value == pytest.approx(whole.value)
+    assert (result.interval.low, result.interval.high) == pytest.approx((whole.interval.low, whole.interval.high))
+
+
+def test_metrics_of_true_classes_have_an_interval_where_it_covers():
+    """Where one class dominates, that of CWECE covered 54 %, of CWMCS 67 %, of WSECE 46 %, of WSMCS 10 %."""
+    y, p = uneven(60)
+    for metric in (cal.CWECE, cal.CWMCS):
+        result = metric(y, p, interval=cal.Confidence())
+        assert result.interval is None
+        assert "no interval: a class has fewer than 10 rows" in result.notes[-1]
+        assert metric(*uneven(300, first=0.5), interval=cal.Confidence()).interval is not None
+    for seed in range(3):
+        y, p = uneven(300, seed, first=0.5)
+        for metric in (cal.WSECE, cal.WSMCS, cal.CECE):
+            assert metric(y, p, interval=cal.Confidence()).interval is None
+            over = metric(y, (p**6) / (p**6).sum(axis=1, keepdims=True), interval=cal.Confidence())
+            assert over.interval is None  # also where all gaps have one sign
+            assert "no interval is known to cover" in over.notes[-1]
+
+
 def test_weights_count_in_bins_of_equal_mass():
     y, p = rows(3000)
     weight = np.where(np.arange(3000) % 2, 1, 5)

@@ -45,6 +45,7 @@ RARE = f"no interval: one outcome was seen fewer than {FEWEST} times"
 SURE = f"no interval: fewer than {FEWEST} outcomes were unlikely by their forecasts"
 SOFT = "no interval is known to cover under soft labels"
 INFINITE = "no interval: the value is not finite"
+SMALL = f"no interval: a class has fewer than {THINNEST} rows"
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,16 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     bins = bins_of(metric.binning, summary)
     questions, _, coordinates = bins.shape
     squared = metric.part_facts.order == 2.0
-    weights = _weights(metric, metric.pooled(bins), bins.counts.sum(axis=1))
+    pooled, sizes = metric.pooled(bins), bins.counts.sum(axis=1)
+    weights = _weights(metric, pooled, sizes)
     if coordinates != 1 or weights is None or (squared and questions > 1):
         yield UNKNOWN
         return
-    reason = _reason(metric, summary, cluster)
+    labelled = facts_of(metric.lens).looks_at_labels and questions > 1
+    if labelled and _goes_by_size(metric, pooled, sizes):
+        yield UNKNOWN
+        return
+    reason = _reason(metric, summary, cluster) or (_small(view) if labelled else "")
     if reason:
         yield reason
         return
@@ -239,13 +245,21 @@ def _of_rows(
     """Ends from what each row, or cluster of rows, contributes."""
     view = metric.view(predictions)
     moves = list(moved(metric, view))
-    values, sizes = np.array([value for value, *_ in moves]), np.array([float(len(rows)) for *_, rows in moves])
+    weight = np.ones(len(view.outputs)) if view.weight is None else view.weight
+    values, sizes = np.array([value for value, *_ in moves]), np.array([weight[rows].sum() for *_, rows in moves])
     owner = _owners(metric, predictions, view, cluster)
     owner = np.arange(len(view.outputs)) if owner is None else owner
     seen = [often_seen(view, question, _moving(influence, rows)) for question, (_, influence, rows) in enumerate(moves)]
     every = [_scaled(metric, view, move, owner, often, level) for move, often in zip(moves, seen, strict=True)]
     if len(moves) > 1:
         weights = _weights(metric, values, sizes)
+        apart = view.group is not None or view.keep is not None
+        if weights is not None and apart and _goes_by_size(metric, values, sizes):
+            moves = [_with_share(move, values, weights, weight[move[-1]]) for move in moves]
+        elif weights is not None and facts_of(metric.lens).looks_at_labels and _small(view):
+            yield _small(view)
+            yield from every
+            return
         yield _combined(metric, view, moves, sum(seen, Seen()), weights, owner, level)
     yield from every
 
@@ -253,6 +267,21 @@ def _of_rows(
 def _moving(influence: Floats, rows: Ints) -> Ints:
     """The rows that move a value; all, where none does."""
     return rows[influence != 0] if influence.any() else rows
+
+
+def _with_share(move: Moves, values: Floats, weights: Floats, weight: Floats) -> Moves:
+    """What rows of a question move where they raise its weight, too: its part less the whole, by their weight."""
+    part, influence, rows = move
+    if not len(rows):
+        return move
+    whole = float(weights @ np.nan_to_num(values))
+    return part, influence + (part - whole) * weight / weight.sum(), rows
+
+
+def _small(view: View) -> str:
+    """Why questions that labels ask of rows of their own have no interval together; empty where they have one."""
+    fewest = min(len(view.rows_of(question)) for question in range(view.questions))
+    return SMALL if fewest < THINNEST else ""
 
 
 def _combined(
@@ -390,6 +419,14 @@ def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats |
     held = np.where(sizes > 0, 0.0, np.nan)
     units = held + np.eye(len(values))
     weights = np.nan_to_num([metric.across(unit, sizes)["value"] for unit in units])
-    value = metric.across(np.where(sizes > 0, values, np.nan), sizes)["value"]
-    adds = np.isclose(value, weights @ np.nan_to_num(values), rtol=1e-9, atol=1e-12) and weights.sum() > 0
-    return weights if adds else None
+    for signs in (1.0, 1.0 - 2.0 * (np.arange(len(values)) % 2)):  # a rule may add where all have one sign
+        value = metric.across(np.where(sizes > 0, signs * values, np.nan), sizes)["value"]
+        if not np.isclose(value, weights @ np.nan_to_num(signs * values), rtol=1e-9, atol=1e-12):
+            return None
+    return weights if weights.sum() > 0 else None
+
+
+def _goes_by_size(metric: Asking[Summary], values: Floats, sizes: Floats) -> bool:
+    """Whether a rule that adds weighs questions by their sizes."""
+    before, after = (_weights(metric, values, each) for each in (sizes, sizes * (1.0 + np.arange(len(sizes)))))
+    return before is None or after is None or not np.allclose(before, after)
