@@ -28,7 +28,8 @@ Written by `scripts/inference_study.py`; do not edit. Raw results: `inference_st
 
 Intervals are `Confidence()` at 90 %, {datasets} data sets a cell. The target is the limit of the metric as rows grow in
 number; of the sweep, with as many bins of equal mass as it chose. The distributions are others than those on which the
-methods were tried out. Metrics that are not here have no interval: a note says so.
+methods were tried out. TACE, CWECE, MSECE and CWMCS have an interval, too, which is not tested here. The other recipes
+have none: a note says so.
 
 A recipe *covers* in a regime at an n if no cell of data has an upper 99 % limit of coverage below 88 %; the range is
 that of the cells. It is *withheld* if more than half of the data sets get no interval; smaller shares stand beside.

@@ -54,7 +54,7 @@ def _influence(part: int, held: bool) -> Callable[[Ladder], tuple[float, Floats]
         spread = chance * sigmoid(-log_odds)
         curved = np.linalg.pinv((design * (counts * spread)) @ design.T)
         drawn = np.einsum("jm,jk,km->m", design, curved, design) * spread
-        pull = (curved @ design)[part] * counts.sum() / (1 - np.minimum(drawn, 0.9))
+        pull = (curved @ design)[part] * ladder.n / (1 - np.minimum(drawn, 0.9))
         there = (ladder.values > 0) & (ladder.values < 1)
         moves[there] = pull[:, None] * (np.array([0.0, 1.0]) - chance[:, None])
         return float(value), moves

@@ -28,7 +28,8 @@ from calibrant.summaries import Summary
 from calibrant.views import View
 
 FEWEST = 2
-"""Where fewer rows than this had the rarer outcome, means of scores, statistics and squared gaps have no interval."""
+"""Where fewer rows than this had the rarer outcome, means of scores, statistics and squared gaps have no interval. Nor
+have means and statistics where fewer outcomes were unlikely by their forecasts: what one more adds was not seen."""
 THINNEST = 10
 """Squared gaps of bins with fewer rows on average have no interval."""
 MOST_PARTS = 50
@@ -41,8 +42,10 @@ UNKNOWN = "no interval is known to cover for this metric: compare it with its no
 """What is said of all other metrics, and of those for which calibration sets no value:"""
 NO_FLOOR = "no interval is known to cover for this metric; that of Bootstrap may not"
 RARE = f"no interval: one outcome was seen fewer than {FEWEST} times"
+SURE = f"no interval: fewer than {FEWEST} outcomes were unlikely by their forecasts"
 SOFT = "no interval is known to cover under soft labels"
 INFINITE = "no interval: the value is not finite"
+SMALL = f"no interval: a class has fewer than {THINNEST} rows"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Confidence:
     """The interval that covers for a metric, or none: called with the metric, its predictions and its result.
 
     Binned errors of gaps or squared gaps: from the binomial distribution of each bin's outcomes (`gap_sums`). Mean
-    scores, signed gaps and statistics with known influences: Student's t with a correction for skewness (Hall 1992).
+    scores, signed gaps and statistics with known influences: Student's t with a correction for skewness (Hall 1992);
+    of gaps and statistics with fewer degrees of freedom where a few rows move them.
     The target is the metric's own limit, with these bins, as rows grow in number. Chance alone raises a calibration
     error, so that its limit may lie far below its value; the interval always reaches to the value. Where nothing
     covers, the result has no interval, and a note says why. `groups` names a column whose rows may depend on each
@@ -140,11 +144,16 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     bins = bins_of(metric.binning, summary)
     questions, _, coordinates = bins.shape
     squared = metric.part_facts.order == 2.0
-    weights = _weights(metric, metric.pooled(bins), bins.counts.sum(axis=1))
+    pooled, sizes = metric.pooled(bins), bins.counts.sum(axis=1)
+    weights = _weights(metric, pooled, sizes)
     if coordinates != 1 or weights is None or (squared and questions > 1):
         yield UNKNOWN
         return
-    reason = _reason(metric, summary, cluster)
+    labelled = facts_of(metric.lens).looks_at_labels and questions > 1
+    if labelled and _goes_by_size(metric, pooled, sizes):
+        yield UNKNOWN
+        return
+    reason = _reason(metric, summary, cluster) or (_small(view) if labelled else "")
     if reason:
         yield reason
         return
@@ -236,63 +245,141 @@ def _of_rows(
     """Ends from what each row, or cluster of rows, contributes."""
     view = metric.view(predictions)
     moves = list(moved(metric, view))
-    values, sizes = np.array([value for value, *_ in moves]), np.array([float(len(rows)) for *_, rows in moves])
+    weight = np.ones(len(view.outputs)) if view.weight is None else view.weight
+    values, sizes = np.array([value for value, *_ in moves]), np.array([weight[rows].sum() for *_, rows in moves])
     owner = _owners(metric, predictions, view, cluster)
     owner = np.arange(len(view.outputs)) if owner is None else owner
-    every = [_scaled(metric, view, move, owner, question, level) for question, move in enumerate(moves)]
+    seen = [often_seen(view, question, _moving(influence, rows)) for question, (_, influence, rows) in enumerate(moves)]
+    every = [_scaled(metric, view, move, owner, often, level) for move, often in zip(moves, seen, strict=True)]
     if len(moves) > 1:
-        yield _combined(view, moves, _weights(metric, values, sizes), owner, level)
+        weights = _weights(metric, values, sizes)
+        apart = view.group is not None or view.keep is not None
+        if weights is not None and apart and _goes_by_size(metric, values, sizes):
+            moves = [_with_share(move, values, weights, weight[move[-1]]) for move in moves]
+        elif weights is not None and facts_of(metric.lens).looks_at_labels and _small(view):
+            yield _small(view)
+            yield from every
+            return
+        yield _combined(metric, view, moves, sum(seen, Seen()), weights, owner, level)
     yield from every
 
 
-def _combined(view: View, moves: list[Moves], weights: Floats | None, owner: Ints, level: float) -> Ends:
+def _moving(influence: Floats, rows: Ints) -> Ints:
+    """The rows that move a value; all, where none does."""
+    return rows[influence != 0] if influence.any() else rows
+
+
+def _with_share(move: Moves, values: Floats, weights: Floats, weight: Floats) -> Moves:
+    """What rows of a question move where they raise its weight, too: its part less the whole, by their weight."""
+    part, influence, rows = move
+    if not len(rows):
+        return move
+    whole = float(weights @ np.nan_to_num(values))
+    return part, influence + (part - whole) * weight / weight.sum(), rows
+
+
+def _small(view: View) -> str:
+    """Why questions that labels ask of rows of their own have no interval together; empty where they have one."""
+    fewest = min(len(view.rows_of(question)) for question in range(view.questions))
+    return SMALL if fewest < THINNEST else ""
+
+
+def _combined(
+    metric: Asking[Summary],
+    view: View,
+    moves: list[Moves],
+    seen: Seen,
+    weights: Floats | None,
+    owner: Ints,
+    level: float,
+) -> Ends:
     """The ends for what a rule across questions makes of them."""
     if not all(np.isfinite(part) for part, _, rows in moves if len(rows)):
         return INFINITE
+    reason = why_no_mean(0.0, seen)
+    if reason:
+        return reason
     if weights is None:
         return UNKNOWN
     total, value = np.zeros(int(owner.max(initial=0)) + 1), 0.0
     for weight, (part, influence, rows) in zip(weights, moves, strict=True):
         value += weight * part if len(rows) else 0.0
         total += weight * np.bincount(owner[rows], influence, len(total))
-    return skewed(value, total[np.unique(owner)], level, most=_freedom(view, np.arange(len(owner)), owner))
+    moved = total[np.unique(owner)]
+    freedom = min(_rarely_moved(metric, moved), _freedom(view, np.arange(len(owner)), owner))
+    return skewed(value, moved, level, most=freedom)
 
 
-def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, question: int, level: float) -> Ends:
+def _scaled(metric: Asking[Summary], view: View, move: Moves, owner: Ints, seen: Seen, level: float) -> Ends:
     """The ends for one question, on the scale that its statistic declares."""
     value, influence, rows = move
-    happened = often_happened(view, question, rows)
-    rare = min(happened, len(rows) - happened)
-    reason = why_no_mean(value, len(rows), rare)
+    to, back, slope = metric.part_facts.scale or (float, float, lambda value: 1.0)
+    if np.isfinite(value) and not np.isfinite(to(value)):
+        return "no interval: the value lies at the end of its range"
+    reason = why_no_mean(value, seen)
     if reason:
         return reason
     sums = np.bincount(np.unique(owner[rows], return_inverse=True)[1].ravel(), influence).astype(np.float64)
-    facts, freedom = metric.part_facts, _freedom(view, rows, owner)
-    if facts.influence is None:
-        return skewed(value, sums, level, most=freedom)
-    to, back, slope = facts.scale or (float, float, lambda value: 1.0)
-    if not np.isfinite(to(value)):
-        return "no interval: the value lies at the end of its range"
-    low, high = skewed(to(value), slope(value) * sums, level, most=min(rare - 1, freedom))
+    freedom = min(_rarely_moved(metric, sums), _freedom(view, rows, owner))
+    if metric.part_facts.influence is not None:
+        freedom = min(freedom, seen.rarer - 1)
+    low, high = skewed(to(value), slope(value) * sums, level, most=freedom)
     return back(low), back(high)
 
 
-def why_no_mean(value: float, n: int, rare: int) -> str:
-    """Why a mean over n rows has no interval, the rarer outcome being seen so often; empty where it has one.
+def _rarely_moved(metric: Asking[Summary], moves: Floats) -> float:
+    """The degrees of freedom that some moves leave, where a few of them are much larger than others.
 
-    >>> why_no_mean(0.2, 30, 1)
-    'no interval: one outcome was seen fewer than 2 times'
+    Scores have skewness instead: what is rare moves them to one side, but gaps and statistics to both.
     """
-    if n <= FEWEST or rare < FEWEST:
+    return np.inf if isinstance(metric, OfScores) else freedom_of(np.abs(moves))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How many answers there are, how often the event happened, and how often what its forecast called less likely.
+
+    Of a distribution, the event is its likeliest coordinate, and any other one is less likely.
+
+    >>> sum([Seen(5, 3, 1), Seen(5, 4, 0)], Seen()), Seen(5, 4, 0).rarer
+    (Seen(n=10, happened=7, unlikely=1), 1)
+    """
+
+    n: int = 0
+    happened: int = 0
+    unlikely: int = 0
+
+    def __add__(self, other: Seen) -> Seen:
+        return Seen(self.n + other.n, self.happened + other.happened, self.unlikely + other.unlikely)
+
+    @property
+    def rarer(self) -> int:
+        """How often the rarer outcome was seen."""
+        return min(self.happened, self.n - self.happened)
+
+
+def why_no_mean(value: float, seen: Seen | None) -> str:
+    """Why a mean has no interval, as often as outcomes were seen (None: they are soft); empty where it has one.
+
+    >>> why_no_mean(0.2, Seen(30, 1, 5))
+    'no interval: one outcome was seen fewer than 2 times'
+    >>> why_no_mean(0.2, Seen(30, 10, 1))
+    'no interval: fewer than 2 outcomes were unlikely by their forecasts'
+    """
+    if seen is not None and (seen.n <= FEWEST or seen.rarer < FEWEST):
         return RARE
+    if seen is not None and seen.unlikely < FEWEST:
+        return SURE
     return "" if np.isfinite(value) else INFINITE
 
 
-def often_happened(view: View, question: int, rows: Ints) -> int:
-    """How often the event happened, or of a distribution its likeliest coordinate."""
-    truth = view.truth_of(question, rows)
-    likeliest = view.outputs[rows, question % view.v].argmax(axis=1)
-    return int(np.count_nonzero(np.take_along_axis(truth, likeliest[:, None], axis=1)[:, 0] > 0))
+def often_seen(view: View, question: int, rows: Ints) -> Seen:
+    """How often outcomes of a question were seen among rows."""
+    truth, outputs = view.truth_of(question, rows), view.outputs[rows, question % view.v]
+    likeliest = outputs.argmax(axis=1)[:, None]
+    happened = np.take_along_axis(truth, likeliest, axis=1)[:, 0] > 0
+    expected = outputs[:, 0] > 0.5 if view.d == 1 else np.ones(len(rows), bool)
+    return Seen(len(rows), int(np.count_nonzero(happened)), int(np.count_nonzero(happened != expected)))
 
 
 def _mean(metric: Asking[Summary], view: View) -> Iterator[Moves]:
@@ -332,6 +419,14 @@ def _weights(metric: Asking[Summary], values: Floats, sizes: Floats) -> Floats |
     held = np.where(sizes > 0, 0.0, np.nan)
     units = held + np.eye(len(values))
     weights = np.nan_to_num([metric.across(unit, sizes)["value"] for unit in units])
-    value = metric.across(np.where(sizes > 0, values, np.nan), sizes)["value"]
-    adds = np.isclose(value, weights @ np.nan_to_num(values), rtol=1e-9, atol=1e-12) and weights.sum() > 0
-    return weights if adds else None
+    for signs in (1.0, 1.0 - 2.0 * (np.arange(len(values)) % 2)):  # a rule may add where all have one sign
+        value = metric.across(np.where(sizes > 0, signs * values, np.nan), sizes)["value"]
+        if not np.isclose(value, weights @ np.nan_to_num(signs * values), rtol=1e-9, atol=1e-12):
+            return None
+    return weights if weights.sum() > 0 else None
+
+
+def _goes_by_size(metric: Asking[Summary], values: Floats, sizes: Floats) -> bool:
+    """Whether a rule that adds weighs questions by their sizes."""
+    before, after = (_weights(metric, values, each) for each in (sizes, sizes * (1.0 + np.arange(len(sizes)))))
+    return before is None or after is None or not np.allclose(before, after)

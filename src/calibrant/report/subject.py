@@ -17,7 +17,7 @@ from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.inference.confidence import Confidence, freedom_of, often_happened, why_no_mean
+from calibrant.inference.confidence import Confidence, Seen, freedom_of, often_seen, why_no_mean
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.draws import ROW, clusters
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Dependent, Resampling, by_blocks, concluded
@@ -245,7 +245,7 @@ class Subject(Question):
         owner = clusters(*self.linked) if self.groups else None
         owner = np.arange(len(self.predictions)) if owner is None else owner
         moves, sizes = np.zeros((2, int(owner.max()) + 1))
-        happened, start = 0, 0
+        seen, start = Seen(), 0
         for part in self.predictions.blocks(BLOCK):
             view, mine = metric.lens(part), owner[start : start + len(part)]
             weight = np.ones(len(part)) if view.weight is None else view.weight
@@ -253,10 +253,10 @@ class Subject(Question):
                 move = weight * (metric.score(view).mean(axis=1) - result.value)
             moves += np.bincount(mine, move, len(moves))
             sizes += np.bincount(mine, weight, len(sizes))
-            happened += often_happened(view, 0, np.arange(len(part)))
+            rows = np.flatnonzero(weight)
+            seen = sum((often_seen(view, question, rows) for question in range(view.questions)), seen)
             start += len(part)
-        rare = min(happened, start - happened) if hard and not self.together else start
-        reason = why_no_mean(result.value, start, rare)
+        reason = why_no_mean(result.value, seen if hard else None)
         if reason:
             return dataclasses.replace(result, notes=(*result.notes, reason))
         low, high = skewed(result.value, moves / sizes.sum(), 0.9, most=freedom_of(sizes))
