@@ -72,14 +72,14 @@ def page(records: Records, courses: Records, series: Records, folder: str, repet
     yield ""
     yield from answer(judgements)
     yield "Printed by `scripts/fashion_mnist_study.py` from the numbers in `fashion_mnist_study/`; the studies are"
-    yield "`calibrant experiment run fashion_mnist`, `fashion_mnist_more` and `fashion_mnist_series`: five seeds of each"
-    yield "compared setting of two networks, two seeds of six others, and three seeds of the networks in several sizes"
-    yield f"and of a small transformer. {TEST_ROWS:,} test rows. Errors are in points, mean ± standard deviation over"
-    yield "seeds."
+    yield "`calibrant experiment run fashion_mnist`, `fashion_mnist_more` and `fashion_mnist_series`: five seeds of"
+    yield "each compared setting of two networks, two seeds of six others, and three seeds of the networks in several"
+    yield f"sizes and of a small transformer. {TEST_ROWS:,} test rows. Errors are in points, mean ± standard deviation"
+    yield "over seeds."
     yield ""
-    yield "**Histogram binning** has cells of equal mass, as the papers' cells, for the networks of the last study. For the"
-    yield "two networks of the first it was run with cells of equal width; no claim uses that, and validation logits were"
-    yield "not kept, so the study must be run again for it."
+    yield "**Histogram binning** has cells of equal mass, as the papers' cells, for the networks of the last study. For"
+    yield "the two networks of the first it was run with cells of equal width; no claim uses that, and validation"
+    yield "logits were not kept, so the study must be run again for it."
     yield ""
     yield from networks([each for each in (records, courses, series) if each.values or each.sheets])
     yield from ensembles(series)

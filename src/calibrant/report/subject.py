@@ -17,11 +17,12 @@ from calibrant.errors.binned import BinnedError
 from calibrant.errors.mean_score import MeanScore
 from calibrant.errors.of_bins import OfBins
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
-from calibrant.inference.confidence import Confidence, Seen, freedom_of, often_seen, why_no_mean
+from calibrant.inference.confidence import Confidence
 from calibrant.inference.consistency import Null, consistency
 from calibrant.inference.draws import ROW, clusters
 from calibrant.inference.grouped import BLOCK, MOST_ROWS, Dependent, Resampling, by_blocks, concluded
 from calibrant.inference.omnibus import CalibrationTest, calibration_test
+from calibrant.inference.row_moves import Seen, freedom_of, often_seen, why_no_mean
 from calibrant.inference.skewness import skewed
 from calibrant.kernels.caching import cached_property
 from calibrant.metric import Metric
