@@ -399,6 +399,12 @@ def test_small_errors_are_called_small_even_when_they_are_sure():
     assert conclusion.tone == "unsure"
 
 
+def test_an_error_is_small_beside_how_rare_the_event_is(quick):
+    rare = said(shifted(8000, shift=-0.6, centre=-5.0))
+    assert rare.sentence.startswith("Forecasts are too high by 0.9 points on average, by a shift of the log-odds")
+    assert (rare.tone, "more than noise" in rare.sentence) == ("poor", True)
+
+
 def test_few_rows_are_no_acquittal():
     conclusion = said(drawn(30))
     assert conclusion.sentence.startswith("Too few rows to tell")

@@ -17,6 +17,8 @@ from calibrant.text import p_value
 
 TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
+OF_RARER = 0.1
+"""But not errors above a tenth of how often the rarer outcome of an event is seen: risks of 2 % may be off by half."""
 BLURRED = 0.05
 """If the interval of ECE reaches farther than this, no error can be ruled out."""
 RULE_OF_THREE = 3.0
@@ -55,10 +57,16 @@ def verdict(subject: Subject) -> Verdict:
         return _nothing_found(subject, noise, supporting, action)
     if hidden := _hidden(test):
         return Verdict(f"{hidden} ({noise}).", supporting, "poor", action)
-    if subject.ece.value < TELLING:
+    if _is_small(subject):
         sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
         return Verdict(sentence, supporting, "unsure", action)
     return Verdict(f"{_direction(subject)}, more than noise ({noise}).", supporting, "poor", action)
+
+
+def _is_small(subject: Subject) -> bool:
+    """Whether the error is small, of a rare event also beside how rare it is."""
+    rarer = min(subject.frequency, 1 - subject.frequency) if subject.of_one_event else 1.0
+    return subject.ece.value < min(TELLING, OF_RARER * rarer)
 
 
 def _hidden(test: CalibrationTest) -> str:
