@@ -405,6 +405,16 @@ def test_an_error_is_small_beside_how_rare_the_event_is(quick):
     assert (rare.tone, "more than noise" in rare.sentence) == ("poor", True)
 
 
+def test_answers_of_no_known_class_are_not_called_classes():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1, 300)
+    answers = Predictions.from_confidence(rng.random(300) < confidence, confidence)
+    text = Report.of(answers).to_html()
+    assert "How often the answer is right." in text
+    assert "Here the answer is wrong in " in text
+    assert "likeliest class" not in re.sub("<[^>]*>", " ", text)
+
+
 def test_few_rows_are_no_acquittal():
     conclusion = said(drawn(30))
     assert conclusion.sentence.startswith("Too few rows to tell")

@@ -124,7 +124,8 @@ def apply_map(map_file: str, file: str, output: str, form: str | None, **keys: A
     with reading():
         scores, are_logits, names, columns = io.read_scores(file, **options)
     if are_logits != (fitted.input == "logits"):
-        raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
+        got = "logits" if are_logits else "probabilities"
+        raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got=got)
     classes = [str(name) for name in fitted.classes_]
     axis = 1 if keys["class_axis"] is None else keys["class_axis"]
     try:
