@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.inference.omnibus import MEMBERS, OF_LABELS, CalibrationTest
+from calibrant.inference.omnibus import MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
 from calibrant.report.quoting import percent, points, sides
@@ -25,6 +25,11 @@ RULE_OF_THREE = 3.0
 """What never happened in n rows may still happen in 3 / n of them (95 %)."""
 MIXED = 0.25
 """If over- and under-confidence are closer than this ratio, both are named."""
+_HIDDEN = {
+    OF_LABELS: "Single labels are miscalibrated, which pooled labels hide",
+    OF_CLASSES: "Some classes are predicted too often and others too rarely, which the likeliest class hides",
+}
+"""What the test of classes or labels finds where the main question alone shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,7 @@ def _hidden(test: CalibrationTest) -> str:
     """What is off by class or by label, where the main question alone shows nothing; empty elsewhere."""
     if len(MEMBERS) * min(test.p_values[name] for name in MEMBERS) <= LEVEL:
         return ""
-    if OF_LABELS in test.p_values:
-        return "Single labels are miscalibrated, which pooled labels hide"
-    return "Some classes are predicted too often and others too rarely, which the likeliest class hides"
+    return _HIDDEN.get(test.loudest, "")
 
 
 def _reversed(subject: Subject) -> list[str]:
