@@ -18,7 +18,7 @@ from calibrant.files import reading as io
 from calibrant.inference.skewness import skewed
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
-from calibrant.recalibrate.methods import in_words
+from calibrant.recalibrate.methods import in_words, usual
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
@@ -373,6 +373,23 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
     assert subject.choice.best != "temperature"
     assert "temperature" not in " ".join([conclusion.sentence, *conclusion.supporting]).lower()
     assert "shift" not in said(shifted(3000, slope=0.5, shift=-0.8)).sentence
+
+
+def test_an_event_that_several_statistics_doubt_a_little_has_no_classes_that_hide_it(quick):
+    predictions = shifted(2000, shift=-0.25, centre=0.5, seed=1)
+    test = cal.calibration_test(predictions, 999)
+    assert test.p_value <= 0.05 < 5 * min(test.p_values.values())
+    sentence = said(predictions).sentence
+    assert sentence.startswith("Forecasts are too high by 2.")
+    assert "class" not in sentence
+
+
+def test_a_shift_of_an_event_is_tried_before_a_temperature_as_in_choose():
+    predictions = shifted(2000, shift=-0.25, centre=0.5, seed=1)
+    tried = Subject(predictions, "m").choice
+    known = usual(predictions)
+    alone = {name: known[name] for name in known if name in tried.table.results}
+    assert tried.best == cal.recalibrate.choose(predictions, alone, seed=0).best == "prior_shift"
 
 
 def test_no_repair_is_named_where_nothing_is_found_or_the_model_is_kept(quick, monkeypatch):
