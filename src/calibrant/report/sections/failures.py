@@ -35,7 +35,10 @@ def failures_section(subject: Subject) -> Section | None:
     grid = PageTable(("rows referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
     caption = f"n = {n:,}. The mean of the curve, the area under risk and coverage, is {curve.aurc:.4f}."
     return Section(
-        "failures", "Failure detection", _said(curve, subject.answer), (PageFigure("failures-figure", picture, caption, grid),)
+        "failures",
+        "Failure detection",
+        _said(curve, subject.answer),
+        (PageFigure("failures-figure", picture, caption, grid),),
     )
 
 
