@@ -344,6 +344,23 @@ def test_what_is_wrong_with_the_rows_of_a_file_names_the_file(command, tmp_path)
     assert "whale.csv: 'label': must name one of the classes, got 'whale' at row 1" in command("measure", str(path)).err
 
 
+def test_a_missing_label_is_told_the_option_that_leaves_it_out(command, tmp_path):
+    path = tmp_path / "cats.csv"
+    path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\n,0.2,0.8\n")
+    advised = command("measure", str(path), "-m", "ece")
+    assert advised.code == 3
+    assert "got '' at row 1; pass --missing drop to leave such rows out" in advised.err
+    assert "1 row was left out" in command("measure", str(path), "-m", "ece", "--missing", "drop").out
+
+
+def test_the_group_of_missing_values_has_a_name(command, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("label,p,site\n1,0.9,north\n0,0.8,\n")
+    ended = command("measure", str(path), "-m", "ece", "--by", "site", "--fail-above", "ece=0.5")
+    assert "(missing)   1   0.8000" in ended.out
+    assert "ece of (missing) is 0.8000, above 0.5" in ended.err
+
+
 def test_intervals_are_those_that_cover_unless_a_bootstrap_is_asked_for(command, tmp_path):
     rng = np.random.default_rng(0)
     p = rng.random(200)

@@ -257,6 +257,18 @@ def test_columns_are_matched_by_name(run, small, tmp_path):
     assert "would overwrite" in err
 
 
+def test_predictions_of_another_kind_than_the_map_are_told_by_their_file(run, small, tmp_path):
+    assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
+    (tmp_path / "event.csv").write_text("label,p\n1,0.9\n0,0.2\n")
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", tmp_path / "event.csv", "-o", tmp_path / "a.csv")
+    assert code == 3
+    assert "event.csv: must be 3 columns, as fitted, got shape (2,)" in err
+    np.savez(tmp_path / "logits.npz", label=[0, 1], logits=np.eye(3)[:2])
+    code, _, err = run("recalibrate", "apply", tmp_path / "map.json", tmp_path / "logits.npz", "-o", tmp_path / "a.csv")
+    assert code == 3
+    assert "logits.npz: must hold probabilities, as the map was fitted on, got logits" in err
+
+
 def test_choose_compares_and_saves_the_winner(run, small, tmp_path):
     words = ("recalibrate", "choose", small, "-m", "temperature", "-m", "platt", "--cv", "3")
     code, out, err = run(*words, "--groups", "patient", "-o", tmp_path / "map.json")

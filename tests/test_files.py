@@ -294,6 +294,7 @@ LACKING = {
     "two forecasts": ("label,p,probs\n1,0.9,0.8\n", "must have p, .*got p and probs", "probs", {}),
     "confidence alone": ("label,confidence\n1,0.9\n", "or confidence and correct, got only label, confidence", "", {}),
     "one class": ("label,p_cat\n1,0.9\n", "must have the column 'p' or several p_<class>, got 1", "p_cat", {}),
+    "other prefix": ("label,s cat,s dog\na,0.9,0.1\n", "or several s _<class>", "rename them to p_", {"probs": "s "}),
     "label by name": ("truth,p\n1,0.9\n", "lacks a column, got 'turth'", "did you mean 'truth'", {"label": "turth"}),
     "weight by name": ("label,p,w\n1,0.9,1\n", "lacks a column, got 'ww'", "did you mean 'w'", {"weight": "ww"}),
     "forecast by name": ("label,out\n1,0.9\n", "must have the column 'otu'", "did you mean 'out'", {"probs": "otu"}),

@@ -18,7 +18,7 @@ from calibrant.files import reading as io
 from calibrant.inference.skewness import skewed
 from calibrant.predictions import Predictions
 from calibrant.recalibrate.choice import UNCHANGED, Choice
-from calibrant.recalibrate.methods import in_words
+from calibrant.recalibrate.methods import in_words, usual
 from calibrant.report import Report
 from calibrant.report.key_numbers import key_numbers
 from calibrant.report.page import PageTable
@@ -375,6 +375,23 @@ def test_a_shift_is_called_one_and_its_repair_removes_it():
     assert "shift" not in said(shifted(3000, slope=0.5, shift=-0.8)).sentence
 
 
+def test_an_event_that_several_statistics_doubt_a_little_has_no_classes_that_hide_it(quick):
+    predictions = shifted(2000, shift=-0.25, centre=0.5, seed=1)
+    test = cal.calibration_test(predictions, 999)
+    assert test.p_value <= 0.05 < 5 * min(test.p_values.values())
+    sentence = said(predictions).sentence
+    assert sentence.startswith("Forecasts are too high by 2.")
+    assert "class" not in sentence
+
+
+def test_a_shift_of_an_event_is_tried_before_a_temperature_as_in_choose():
+    predictions = shifted(2000, shift=-0.25, centre=0.5, seed=1)
+    tried = Subject(predictions, "m").choice
+    known = usual(predictions)
+    alone = {name: known[name] for name in known if name in tried.table.results}
+    assert tried.best == cal.recalibrate.choose(predictions, alone, seed=0).best == "prior_shift"
+
+
 def test_no_repair_is_named_where_nothing_is_found_or_the_model_is_kept(quick, monkeypatch):
     fine = said(drawn(4000))
     assert fine.action.startswith("Keep the probabilities: the calibration test does not reject them (p = ")
@@ -397,6 +414,22 @@ def test_small_errors_are_called_small_even_when_they_are_sure():
     conclusion = said(Predictions.from_probs((rng.random(len(p)) < np.clip(p - 0.008, 0, 1)).astype(int), p))
     assert conclusion.sentence.startswith("Nearly calibrated: ECE is 0.9 points, small but more than noise (p < 0.005)")
     assert conclusion.tone == "unsure"
+
+
+def test_an_error_is_small_beside_how_rare_the_event_is(quick):
+    rare = said(shifted(8000, shift=-0.6, centre=-5.0))
+    assert rare.sentence.startswith("Forecasts are too high by 0.9 points on average, by a shift of the log-odds")
+    assert (rare.tone, "more than noise" in rare.sentence) == ("poor", True)
+
+
+def test_answers_of_no_known_class_are_not_called_classes():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1, 300)
+    answers = Predictions.from_confidence(rng.random(300) < confidence, confidence)
+    text = Report.of(answers).to_html()
+    assert "How often the answer is right." in text
+    assert "Here the answer is wrong in " in text
+    assert "likeliest class" not in re.sub("<[^>]*>", " ", text)
 
 
 def test_few_rows_are_no_acquittal():

@@ -146,6 +146,11 @@ def test_many_numbers_are_four_ranges_and_what_is_none_is_missing():
     assert np.bincount(codes).tolist() == [25, 25, 25, 25, 2]
 
 
+def test_empty_text_is_missing_where_no_group_is_called_so():
+    assert column_groups(np.array(["a", "", "b"]))[1] == ["missing", "a", "b"]
+    assert column_groups(np.array(["a", "", "missing"]))[1] == ["", "a", "missing"]
+
+
 def test_whole_numbers_are_groups_while_each_has_enough_rows():
     assert len(column_groups(np.arange(5000) % 50)[1]) == 50
     assert len(column_groups(np.arange(500) % 50)[1]) == 4

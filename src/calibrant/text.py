@@ -95,6 +95,15 @@ def inert(text: str, most: int = 60) -> str:
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
+def group_name(value: str) -> str:
+    """A group by its value; an empty one is a value that is missing.
+
+    >>> group_name("north"), group_name("")
+    ('north', '(missing)')
+    """
+    return value or "(missing)"
+
+
 def _above(value: float) -> float:
     """The next number of one digit above: what can be said to be larger."""
     grain = 10.0 ** math.floor(math.log10(value))

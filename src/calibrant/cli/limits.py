@@ -14,7 +14,7 @@ from calibrant.inference.gates import is_above, most_from_calibration
 from calibrant.metric import Metric
 from calibrant.result import Result
 from calibrant.specification import spelling
-from calibrant.text import inert
+from calibrant.text import group_name, inert
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,11 +84,13 @@ def enforce(rows: Mapping[str, Mapping[str, Result]], limits: Mapping[str, float
             try:
                 above = is_above(results[name], limit, confident=confident)
             except CalibrationInputError as error:
-                named = f"{name} of {row}"
+                named = f"{name} of {group_name(row)}"
                 undecided = CalibrationInputError(named, error.expected, got=error.got, hint="leave out --confident")
                 continue
             if above:
-                failures.append(_failure(f"{name} of {inert(row)}", results[name], limit, confident=confident))
+                failures.append(
+                    _failure(f"{name} of {inert(group_name(row))}", results[name], limit, confident=confident)
+                )
     if failures:
         stop("; ".join(failures), FAILED)
     if undecided is not None:

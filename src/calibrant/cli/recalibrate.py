@@ -124,10 +124,16 @@ def apply_map(map_file: str, file: str, output: str, form: str | None, **keys: A
     with reading():
         scores, are_logits, names, columns = io.read_scores(file, **options)
     if are_logits != (fitted.input == "logits"):
-        raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got="the other kind")
+        got = "logits" if are_logits else "probabilities"
+        raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got=got)
     classes = [str(name) for name in fitted.classes_]
     axis = 1 if keys["class_axis"] is None else keys["class_axis"]
-    probabilities = fitted.predict_proba(_in_order(scores, names, classes, file, axis), **of_scores)
+    try:
+        probabilities = fitted.predict_proba(_in_order(scores, names, classes, file, axis), **of_scores)
+    except CalibrationInputError as error:
+        if error.parameter != "X":
+            raise
+        raise CalibrationInputError(file, error.expected, got=error.got, where=error.where, hint=error.hint) from None
     _check_written(probabilities, axis, independent=bool(fitted.maps_))
     io.write(output, probabilities, classes, columns, format=form)
     if calibrant.door.leaks.is_marked(probabilities):

@@ -11,7 +11,7 @@ import click
 import calibrant
 from calibrant.result import Result
 from calibrant.table import Table, found_beside, null_p
-from calibrant.text import as_csv, inert, safe_cell
+from calibrant.text import as_csv, group_name, inert, safe_cell
 
 LEVEL = 0.05
 """The p-value that redraws should be able to show."""
@@ -43,7 +43,8 @@ def _text(table: Table, title: str) -> str:
         header, rows = _columns(results)
         return drawn(header, rows, title)
     asked = [f"{inert(name)}: {inert(words(result), 120)}" for name, result in results.items()]
-    return "\n".join([drawn(table.header, table.rows(), title), *asked])
+    rows = [[group_name(name), *cells] for name, *cells in table.rows()]
+    return "\n".join([drawn(table.header, rows, title), *asked])
 
 
 def _columns(results: Mapping[str, Result]) -> tuple[list[str], list[list[str]]]:
@@ -119,7 +120,7 @@ def _notes(table: Table) -> dict[str, list[str]]:
     for row, results in table.results.items():
         for name, result in results.items():
             for note in result.notes:
-                notes.setdefault(note, []).append(name if row == "all" else f"{name} of {row}")
+                notes.setdefault(note, []).append(name if row == "all" else f"{name} of {group_name(row)}")
     return notes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.checks import is_whole, number
-from calibrant.door.arrays import Array, absent
+from calibrant.door.arrays import DROP, Array, absent
 from calibrant.door.labels import ROW_TOLERANCE
 from calibrant.door.options import OPTIONS, LabelOptions, changed
 from calibrant.door.samples import refuse_other_names
@@ -109,9 +109,14 @@ class Finder:
         name = self.origin.get(roles.get(error.parameter, ""))
         if name is None:
             return error
+        hint = DROP if error.got == repr("") and self._has_gaps(name) else error.hint
         return CalibrationInputError(
-            f"{self.source}: {name!r}", error.expected, got=error.got, where=error.where, hint=error.hint
+            f"{self.source}: {name!r}", error.expected, got=error.got, where=error.where, hint=hint
         )
+
+    def _has_gaps(self, name: str) -> bool:
+        """Whether a column has values that count as missing, which its reading as text leaves empty."""
+        return not self.drop and name in self.arrays and bool(absent(self.arrays.sparse(name)).any())
 
     def _refuse_several_models(self, forecasts: Array, names: tuple[str, ...] | None, truth: Array) -> None:
         """Refuse forecasts of one event by several models, which are no probabilities of several classes."""
@@ -289,11 +294,14 @@ class Finder:
     def _wide(self, prefix: str) -> tuple[Array, tuple[str, ...]]:
         names = [name for name in self.arrays if name.startswith(prefix)]
         if len(names) < 2:
+            alike = [name for name in self.arrays if name.startswith(prefix[:-1])]
             raise CalibrationInputError(
                 str(self.source),
                 f"must have the column {prefix[:-1]!r} or several {prefix}<class>",
                 got=len(names),
-                hint=nearest(prefix[:-1], self.arrays),
+                hint=f"if {alike[0]!r} .. {alike[-1]!r} are the classes, rename them to p_<class>"
+                if len(alike) > 1
+                else nearest(prefix[:-1], self.arrays),
             )
         self.origin["forecasts"] = f"{names[0]} .. {names[-1]}"
         columns = [self.numbers(name) for name in names]

@@ -43,7 +43,7 @@ def _third(subject: Subject) -> KeyNumber:
     if subject.predictions.forecasts.answers:
         accuracy = subject.score(ACCURACY)
         if accuracy is not None:
-            return _number("Accuracy", accuracy, "%", "How often the likeliest class is right.")
+            return _number("Accuracy", accuracy, "%", f"How often {subject.answer} is right.")
     elif subject.line and math.isfinite(subject.line[1].value):
         return _number(
             "Calibration slope", subject.line[1], "", "1 is calibrated; below 1, predictions are too extreme."

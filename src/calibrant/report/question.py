@@ -94,7 +94,12 @@ class Question:
         """What the main event is, in words."""
         if self.together:
             return "a label is true"
-        return "the likeliest class is right" if self.predictions.forecasts.answers else "the event happens"
+        return f"{self.answer} is right" if self.predictions.forecasts.answers else "the event happens"
+
+    @property
+    def answer(self) -> str:
+        """What is right or wrong, in words: one of the classes, or an answer of which no class is known."""
+        return "the likeliest class" if self.predictions.n_classes else "the answer"
 
     @cached_property
     def linked(self) -> tuple[Predictions, str | None]:

@@ -276,6 +276,8 @@ class Subject(Question):
             return None
         known = usual(self.repaired_rows)
         names = ["temperature", "prior_shift", next(name for name in ("vector", "platt") if name in known), "isotonic"]
+        if self.predictions.forecasts.of_events:
+            names.sort(key=list(known).index)  # a shift is as plain as a temperature, and comes first in `choose`
         methods = {name: known[name] for name in (names if self.width <= 100 else names[:1])}
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # log losses may be infinite
             warnings.simplefilter("ignore", CalibrationWarning)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.inference.omnibus import MEMBERS, OF_LABELS, CalibrationTest
+from calibrant.inference.omnibus import MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
 from calibrant.report.page import Verdict
@@ -16,12 +16,19 @@ from calibrant.text import p_value
 
 TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
+OF_RARER = 0.1
+"""But not errors above a tenth of how often the rarer outcome of an event is seen: risks of 2 % may be off by half."""
 BLURRED = 0.05
 """If the interval of ECE reaches farther than this, no error can be ruled out."""
 RULE_OF_THREE = 3.0
 """What never happened in n rows may still happen in 3 / n of them (95 %)."""
 MIXED = 0.25
 """If over- and under-confidence are closer than this ratio, both are named."""
+_HIDDEN = {
+    OF_LABELS: "Single labels are miscalibrated, which pooled labels hide",
+    OF_CLASSES: "Some classes are predicted too often and others too rarely, which the likeliest class hides",
+}
+"""What the test of classes or labels finds where the main question alone shows nothing."""
 
 
 def verdict(subject: Subject) -> Verdict:
@@ -43,19 +50,23 @@ def verdict(subject: Subject) -> Verdict:
         return _nothing_found(subject, noise, supporting, action)
     if hidden := _hidden(test):
         return Verdict(f"{hidden} ({noise}).", supporting, "poor", action)
-    if subject.ece.value < TELLING:
+    if _is_small(subject):
         sentence = f"Nearly calibrated: ECE is {points(subject.ece.value)}, small but more than noise ({noise})."
         return Verdict(sentence, supporting, "unsure", action)
     return Verdict(f"{_direction(subject)}, more than noise ({noise}).", supporting, "poor", action)
+
+
+def _is_small(subject: Subject) -> bool:
+    """Whether the error is small, of a rare event also beside how rare it is."""
+    rarer = min(subject.frequency, 1 - subject.frequency) if subject.of_one_event else 1.0
+    return subject.ece.value < min(TELLING, OF_RARER * rarer)
 
 
 def _hidden(test: CalibrationTest) -> str:
     """What is off by class or by label, where the main question alone shows nothing; empty elsewhere."""
     if len(MEMBERS) * min(test.p_values[name] for name in MEMBERS) <= LEVEL:
         return ""
-    if OF_LABELS in test.p_values:
-        return "Single labels are miscalibrated, which pooled labels hide"
-    return "Some classes are predicted too often and others too rarely, which the likeliest class hides"
+    return _HIDDEN.get(test.loudest, "")
 
 
 def _reversed(subject: Subject) -> list[str]:

@@ -35,15 +35,18 @@ def failures_section(subject: Subject) -> Section | None:
     grid = PageTable(("rows referred", "accuracy on the rest"), rows, "Accuracy after referring the least certain rows")
     caption = f"n = {n:,}. The mean of the curve, the area under risk and coverage, is {curve.aurc:.4f}."
     return Section(
-        "failures", "Failure detection", _said(curve), (PageFigure("failures-figure", picture, caption, grid),)
+        "failures",
+        "Failure detection",
+        _said(curve, subject.answer),
+        (PageFigure("failures-figure", picture, caption, grid),),
     )
 
 
-def _said(curve: RiskCoverage) -> list[str]:
+def _said(curve: RiskCoverage, answer: str) -> list[str]:
     wrong, half = percent(float(curve.risk_of(curve.total))), percent(1 - curve.accuracy_after_referring(0.5))
     paragraphs = [
         "Does low confidence warn of errors? If the least confident rows were left to somebody else, fewer of the rest "
-        f"should be wrong. Here the likeliest class is wrong in {wrong} of all rows, and in {half} of the more "
+        f"should be wrong. Here {answer} is wrong in {wrong} of all rows, and in {half} of the more "
         "confident half."
     ]
     if not math.isnan(curve.detection):

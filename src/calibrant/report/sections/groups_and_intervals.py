@@ -113,7 +113,10 @@ def column_groups(values: Array) -> tuple[Ints, list[str]] | None:
         return _ranges(values.astype(np.float64))
     if not 2 <= len(every) <= MOST_VALUES:
         return None
-    return codes.ravel(), ["missing" if value != value else str(value) for value in every.tolist()]
+    names = ["missing" if value != value else str(value) for value in every.tolist()]
+    if "" in names and "missing" not in names:
+        names[names.index("")] = "missing"
+    return codes.ravel(), names
 
 
 def _ranges(values: Floats) -> tuple[Ints, list[str]]:

@@ -20,7 +20,7 @@ def scores_section(subject: Subject) -> Section:
         "Brier score": (recipes.BRIER, "Squared distance of the prediction from the outcome, on average."),
     }
     if subject.predictions.forecasts.answers:
-        metrics["accuracy"] = (recipes.ACCURACY, "How often is the likeliest class right?")
+        metrics["accuracy"] = (recipes.ACCURACY, f"How often is {subject.answer} right?")
     rows: list[tuple[Cell, ...]] = []
     for name, (metric, question) in metrics.items():
         result = subject.score(metric)
