@@ -11,6 +11,9 @@ from calibrant.door.arrays import DROP, MISSING, Array, absent
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError
 
+ROLES = {"y_true": "labels", "correct": "labels"}
+ROLES |= dict.fromkeys(("y_proba", "logits", "confidence", "probs"), "forecasts")
+"""What of a file a parameter of `Predictions` is."""
 MULTILABEL = "multilabel"
 """Where a matrix of independent labels is: 0 or 1 of each, beside their probabilities in `probs`."""
 

@@ -16,7 +16,7 @@ from calibrant.door.options import OPTIONS, LabelOptions, changed
 from calibrant.door.samples import refuse_other_names
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.files.column_names import LABELS, OTHER_FORECASTS, OTHER_LABELS, OTHER_PREFIXES, called, paired, prefixed
-from calibrant.files.columns import MULTILABEL, Columns, outcomes, percentages
+from calibrant.files.columns import MULTILABEL, ROLES, Columns, outcomes, percentages
 from calibrant.files.long_layout import LONG, is_long, widened
 from calibrant.predictions import Predictions
 
@@ -104,19 +104,13 @@ class Finder:
 
     def _in_names_of_the_file(self, error: CalibrationInputError) -> CalibrationInputError:
         """What is wrong, said of the columns as the file calls them."""
-        roles = {"y_true": "labels", "correct": "labels", "y_proba": "forecasts", "logits": "forecasts"}
-        roles |= {"confidence": "forecasts", "probs": "forecasts"}
-        name = self.origin.get(roles.get(error.parameter, ""))
+        name = self.origin.get(ROLES.get(error.parameter, ""))
         if name is None:
             return error
-        hint = DROP if error.got == repr("") and self._has_gaps(name) else error.hint
-        return CalibrationInputError(
-            f"{self.source}: {name!r}", error.expected, got=error.got, where=error.where, hint=hint
-        )
-
-    def _has_gaps(self, name: str) -> bool:
-        """Whether a column has values that count as missing, which its reading as text leaves empty."""
-        return not self.drop and name in self.arrays and bool(absent(self.arrays.sparse(name)).any())
+        unread = error.got == repr("") and not self.drop and name in self.arrays  # text leaves missing values empty
+        hint = DROP if unread and absent(self.arrays.sparse(name)).any() else error.hint
+        named = f"{self.source}: {name!r}"
+        return CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=hint)
 
     def _refuse_several_models(self, forecasts: Array, names: tuple[str, ...] | None, truth: Array) -> None:
         """Refuse forecasts of one event by several models, which are no probabilities of several classes."""
@@ -295,13 +289,12 @@ class Finder:
         names = [name for name in self.arrays if name.startswith(prefix)]
         if len(names) < 2:
             alike = [name for name in self.arrays if name.startswith(prefix[:-1])]
+            rename = alike[1:] and f"if {alike[0]!r} .. {alike[-1]!r} are the classes, rename them to p_<class>"
             raise CalibrationInputError(
                 str(self.source),
                 f"must have the column {prefix[:-1]!r} or several {prefix}<class>",
                 got=len(names),
-                hint=f"if {alike[0]!r} .. {alike[-1]!r} are the classes, rename them to p_<class>"
-                if len(alike) > 1
-                else nearest(prefix[:-1], self.arrays),
+                hint=rename or nearest(prefix[:-1], self.arrays),
             )
         self.origin["forecasts"] = f"{names[0]} .. {names[-1]}"
         columns = [self.numbers(name) for name in names]
