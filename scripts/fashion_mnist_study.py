@@ -27,7 +27,7 @@ from study_page import all_metrics, ensembles, judged_page, networks, strengths
 from study_records import EQUAL_WIDTH, Records
 from study_training import CLAIMS as COURSES
 
-from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, Claim, Judgement, OutOfReach
+from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, UNDECIDED, Claim, Judgement, OutOfReach
 from calibrant.experiments.findings.figures import FIGURES
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.training.datasets.idx import FASHION_CLASSES, FASHION_HIERARCHY
@@ -104,7 +104,8 @@ def answer(judgements: dict[Claim[Records] | OutOfReach, Judgement]) -> Iterator
     yield "temperature scaling by SCE and ACE is contradicted."
     yield "Of Ao, Rueger & Siddharthan (2023), that networks trained by cross-entropy are over-confident holds; that"
     yield "class-wise temperatures are better than one temperature is contradicted here."
-    yield "Five seeds, and two of the larger networks, leave many statements undecided."
+    yield "Of Guo et al. (2017), that wider and deeper networks are more accurate holds; that they are less well"
+    yield "calibrated stays undecided, as does that transformers are under-confident and much else with so few seeds."
     yield ""
 
 
@@ -118,6 +119,9 @@ TOLD = {
     "Vector scaling beats": CONTRADICTED,
     "Networks trained by cross-entropy": HOLDS,
     "Class-wise temperatures (cwMCS)": CONTRADICTED,
+    "Wider and deeper networks are more": HOLDS,
+    "Wider and deeper networks are less": UNDECIDED,
+    "Transformers": UNDECIDED,
 }
 """What the opening says of claims, by how they begin."""
 
