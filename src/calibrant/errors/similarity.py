@@ -145,7 +145,8 @@ class Residuals:
             sums.append(self._sums(kernel, begin, end))
             seconds = (time.monotonic() - started) * len(parts)
             if len(sums) == 1 and len(parts) > 1 and seconds > 60:
-                words = f"comparing all pairs of {len(self.points):,} samples takes about {seconds / 60:.0f} minutes"
+                duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+                words = f"comparing all pairs of {len(self.points):,} samples takes about {duration}"
                 hint = "KernelError(estimator=unbiased_blocks()) compares fewer"
                 warnings.warn(f"{words}; {hint}", CalibrationWarning, stacklevel=2)
         pairs, selves = zip(*sums, strict=True)
