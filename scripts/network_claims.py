@@ -63,24 +63,20 @@ def _histogram(records: Records, model: str) -> str:
 
 
 def losses_lower_ece(records: Records) -> Iterator[Difference]:
-    for model in records.models:
-        for beginning in ("label_smoothing", "focal", "flsd"):
-            yield records.less("ece", model, BASE, records.named(model, beginning))
+    for model, method in records.tried("label_smoothing", "focal", "flsd"):
+        yield records.less("ece", model, BASE, method)
 
 
 def smoothing_stops_short(records: Records) -> Iterator[Difference]:
     """Label smoothing leaves less over-confidence than there was, and some of it."""
-    for model in records.models:
-        before, after = (
-            confidence_gap(records, model, each) for each in (BASE, records.named(model, "label_smoothing"))
-        )
+    for model, method in records.tried("label_smoothing"):
+        before, after = (confidence_gap(records, model, each) for each in (BASE, method))
         yield before.less(after, f"{model}, MCS, base less label smoothing")
         yield after
 
 
 def mixup_lowers(records: Records) -> Iterator[Difference]:
-    for model in records.models:
-        method = records.named(model, "mixup")
+    for model, method in records.tried("mixup"):
         yield records.less("ece", model, BASE, method)
         cell = records.cell("figure_ranked_confidence", "difference", model=model, method=method, k="1")
         yield replace(cell, name=f"{model}, largest output, base less {method}", mean=-cell.mean)

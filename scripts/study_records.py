@@ -46,12 +46,18 @@ class Records:
         known = dict.fromkeys(method for name, method, _ in self.values if name == model)
         return [method for method in known if method not in (BASE, *self.left_out)]
 
-    def named(self, model: str, beginning: str) -> str:
-        """The method of a network whose name begins so; interventions are followed by their strength."""
-        for method in self.methods(model):
-            if method == beginning or method.startswith(f"{beginning} "):
-                return method
-        raise UntestableError(f"{beginning} was not tried")
+    def tried(self, *beginnings: str) -> list[tuple[str, str]]:
+        """Networks and those of their methods whose names begin so; interventions are followed by their strength."""
+        pairs = [
+            (model, method)
+            for model in self.models
+            for beginning in beginnings
+            for method in self.methods(model)
+            if method == beginning or method.startswith(f"{beginning} ")
+        ]
+        if not pairs:
+            raise UntestableError(f"{' or '.join(beginnings)} was not tried")
+        return pairs
 
     def less(self, metric: str, model: str, method: str, other: str = BASE, factor: float = 100.0) -> Difference:
         """A metric after a method less that after another: of the same seeds where neither was retrained."""
@@ -95,7 +101,9 @@ def read(folder: Path, *, prefix: str = "", classes: Sequence[str], **about: Any
     for row in sheets.get("values", []):
         several.setdefault((row["model"], row["method"], row["metric"]), []).append(float(row["value"]))
     predictions = {
-        path.stem.removesuffix("_base"): _predictions(path, classes) for path in folder.glob("*_base.npz") if not prefix
+        path.stem.removesuffix("_base").replace("_", " "): _predictions(path, classes)
+        for path in sorted(folder.glob("*_base.npz"))
+        if not prefix
     }
     values = {key: np.array(each) for key, each in several.items()}
     return Records(values, sheets, predictions, classes=len(classes), **about)

@@ -77,8 +77,7 @@ def _reversed(first: Difference, other: Difference, name: str) -> Difference:
 
 
 def smoothing_harms(records: Records) -> Iterator[Difference]:
-    for model in records.models:
-        method = records.named(model, "label_smoothing")
+    for model, method in records.tried("label_smoothing"):
         for measure in ("top 2", "top 3", "top 4", "top 5", "full"):
             yield rise_of(records, "figure_top_k", "value", model, method, measure=measure)
 
@@ -282,10 +281,9 @@ def confidence_gap(records: Records, model: str, method: str) -> Difference:
 
 
 def focal_overshoots(records: Records) -> Iterator[Difference]:
-    for model in records.models:
-        for beginning in ("focal", "flsd"):
-            gap = confidence_gap(records, model, records.named(model, beginning))
-            yield replace(gap, name=f"{gap.name} below 0", mean=-gap.mean)
+    for model, method in records.tried("focal", "flsd"):
+        gap = confidence_gap(records, model, method)
+        yield replace(gap, name=f"{gap.name} below 0", mean=-gap.mean)
 
 
 def temperature_overshoots(records: Records) -> Iterator[Difference]:

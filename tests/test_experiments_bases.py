@@ -78,6 +78,15 @@ def test_residual_networks_have_their_published_numbers_of_weights(depth, count)
     assert sum(isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear)) for layer in network.modules()) == depth
 
 
+@pytest.mark.parametrize("width", [16, 64])
+def test_the_nine_layers_have_as_many_weights_as_their_shapes_say(width):
+    shapes = [(3, 1), (1, 2), (2, 2), (2, 2), (2, 4), (4, 8), (8, 8), (8, 8)]  # channels in units of the width
+    shapes = [(3 if inputs == 3 else inputs * width, outputs * width) for inputs, outputs in shapes]
+    count = sum(9 * inputs * outputs + 2 * outputs for inputs, outputs in shapes) + 80 * width + 10
+    network = networks.build("resnet9", shape=(3, 32, 32), classes=10, width=width)
+    assert sum(parameter.numel() for parameter in network.parameters()) == count
+
+
 def test_a_width_that_is_given_is_that_of_the_published_network():
     usual, given = (networks.build("cnn", shape=(1, 28, 28), classes=10, **size) for size in ({}, {"width": 32}))
     for name, value in usual.state_dict().items():
@@ -91,10 +100,12 @@ def test_a_width_that_is_given_is_that_of_the_published_network():
         ("{name: resnet, depth: 21}", "must be 8, 14, 20, .. (6 n + 2) for resnet, got 21"),
         ("{name: mlp, width: 8}", "must be a size of mlp, which has none such"),
         ("{name: vit, width: 96}", "must be a multiple of 64 for vit, got 96"),
+        ("{name: mlp, interventions: [mixup]}", "mlp names 'mixup', which is no intervention of the study"),
+        ("{name: mlp, interventions: [flsd, flsd]}", "must be different, got flsd twice"),
         ("{name: cnn, width: 0}", "must be greater than or equal to 1"),
     ],
 )
-def test_a_size_that_a_network_does_not_come_in_is_refused(model, words):
+def test_what_a_network_does_not_have_is_refused(model, words):
     (problem,) = check(f"name: a\ndata: {{name: digits}}\nmodels: [{model}]")
     assert words in str(problem)
 
@@ -255,6 +266,22 @@ def test_interventions_are_trained_as_the_chosen_base_is(swept):
     chosen = swept.study.trainings(swept.study.models[0])[swept.bases["linear"]]
     assert all(row.trial.training == chosen for row in swept.rows if row.trial.intervention_name != "none")
     assert all(len(variant.trials) == 3 for variant in swept.variants() if variant.intervention != "ensemble")
+
+
+def test_a_network_is_trained_with_the_interventions_that_are_named_for_it(data, tmp_path):
+    models = (
+        "[linear, {name: linear, label: plain, interventions: []}, {name: linear, label: one, interventions: [flsd]}]"
+    )
+    kinds = "[{kind: label_smoothing, strengths: [0.1, 0.2]}, {kind: flsd, strengths: [3]}]"
+    runner.open_study(tmp_path / "store", START + f"models: {models}\ninterventions: {kinds}\n")
+    assert runner.run(tmp_path / "store", Options(data=str(data))) == 0
+    evidence = Evidence(*runner.reopen(tmp_path / "store"))
+    tried = {
+        model.title: {each.intervention for each in evidence.variants(model.title)} for model in evidence.study.models
+    }
+    assert tried == {"linear": {"none", "label_smoothing", "flsd"}, "plain": {"none"}, "one": {"none", "flsd"}}
+    assert evidence.store.counts()["done"] == len(evidence.rows) == 1 + 3 + 1 + 2
+    assert not evidence.failures()
 
 
 def test_where_every_training_failed_none_is_chosen():

@@ -10,6 +10,7 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training import networks
 from calibrant.experiments.training.networks import NAMES, build
 from calibrant.experiments.training.networks.building import _maker
+from calibrant.experiments.training.networks.vit import Attention
 
 pytestmark = pytest.mark.slow
 
@@ -114,19 +115,16 @@ def test_a_narrow_transformer_has_a_head_for_each_64_of_its_width():
     tokens, attention, computing = (16 + 1) * 64 + 64 + 50 * 64, 128 + 65 * 256, 128 + 65 * 256 + 257 * 64
     network = build("vit", shape=(1, 28, 28), classes=10, width=64)
     assert parameters(network) == tokens + 6 * (attention + computing) + 128 + 65 * 10
-    wide = build("vit", shape=(1, 28, 28), classes=10, width=128)
-    seen = []
-    scaled = torch.nn.functional.scaled_dot_product_attention
 
-    def spied(asked, *others):
-        seen.append(tuple(asked.shape))
-        return scaled(asked, *others)
 
-    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", spied)
-        for each in (network, wide):
-            each(torch.zeros(3, 1, 28, 28))
-    assert seen == [(3, 1, 50, 64)] * 6 + [(3, 2, 50, 64)] * 6
+def test_every_64_of_the_width_attend_by_themselves():
+    layer, tokens = Attention(128), torch.randn(3, 17, 128)
+    queries, keys, values = layer.asked(tokens).detach().split(128, dim=2)
+    heads = [
+        torch.softmax(queries[..., own] @ keys[..., own].transpose(1, 2) / 8, dim=2) @ values[..., own]
+        for own in (slice(64), slice(64, 128))
+    ]
+    torch.testing.assert_close(layer(tokens), layer.joined(torch.cat(heads, dim=2)))
 
 
 @pytest.mark.parametrize(

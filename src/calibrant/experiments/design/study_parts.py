@@ -189,7 +189,8 @@ class HyperparameterSweep(Strict):
 
 class Model(Strict):
     """A network: its name and size, how its weights begin, what of the training is different for it, what of it is
-    swept; or any name, and the predictions of one or several trained networks."""
+    swept, which of the interventions are tried on it (all, unless they are named); or any name, and the predictions of
+    one or several trained networks."""
 
     predictions: Annotated[list[GivenPredictions], Field(min_length=1)] | None = None
     name: Name
@@ -200,6 +201,7 @@ class Model(Strict):
     weights: GivenWeights | None = None
     training: Training | None = None
     sweep: HyperparameterSweep = HyperparameterSweep()
+    interventions: Annotated[list[Name], AfterValidator(different)] | None = None
 
     @model_validator(mode="before")
     @classmethod

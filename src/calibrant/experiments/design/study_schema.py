@@ -110,7 +110,15 @@ class Study(Strict, BaseModel):
             raise ValueError(f"tuning: must choose on seeds of the study, got {min(stray)}")
         if self.interventions and self.data is None:
             raise ValueError("interventions: must have a network to train, got given predictions alone")
+        known = {intervention.title for intervention in self.interventions}
+        for model in self.models:
+            if strange := set(model.interventions or []) - known:
+                raise ValueError(f"models: {model.title} names {min(strange)!r}, which is no intervention of the study")
         return self
+
+    def tried_on(self, model: Model) -> list[Intervention]:
+        """The interventions that a network is trained with."""
+        return [each for each in self.interventions if model.interventions is None or each.title in model.interventions]
 
     @property
     def categories(self) -> list[float] | list[tuple[float, float]]:
@@ -149,7 +157,7 @@ class Study(Strict, BaseModel):
             for words, training in trainings.items():
                 seeds = self.seeds if words == base else self.tuning_seeds
                 trials += [self._trial(model, training, {"kind": BASE, "strength": 0.0}, seed) for seed in seeds]
-            for intervention in self.interventions if base is not None else ():
+            for intervention in self.tried_on(model) if base is not None else ():
                 strengths = intervention.strengths
                 settled = strengths[0] if len(strengths) == 1 else (chosen or {}).get((model.title, intervention.title))
                 for strength in strengths:
@@ -161,11 +169,11 @@ class Study(Strict, BaseModel):
     def all_trials(self) -> list[Trial]:
         """As many trials as there will be once everything is chosen: those of the first strengths and trainings."""
         trained = [model for model in self.models if model.predictions is None]
-        first = {(model.title, each.title): each.strengths[0] for model in trained for each in self.interventions}
+        first = {(model.title, each.title): each.strengths[0] for model in trained for each in self.tried_on(model)}
         return self.trials(first, {model.title: next(iter(self.trainings(model))) for model in trained})
 
     def _trial(self, model: Model, training: dict[str, Any], intervention: dict[str, Any], seed: int) -> Trial:
-        network = model.model_dump(exclude={"training", "predictions", "sweep"}, exclude_none=True)
+        network = model.model_dump(exclude={"training", "predictions", "sweep", "interventions"}, exclude_none=True)
         over = self.over_training.described()
         assert self.data is not None
         return Trial(self.data.described(), network, training, intervention, seed, over, self.logits)

@@ -104,7 +104,7 @@ class Evidence:
         choices = (
             self._choice(model.title, intervention.title, intervention.strengths)
             for model in self.study.models
-            for intervention in self.study.interventions
+            for intervention in self.study.tried_on(model)
         )
         return [choice for choice in choices if choice is not None]
 

@@ -121,9 +121,7 @@ class _Run:
         )
         if (weights := self.trial.model.get("weights")) is not None:
             begin_with(self.network, weights_in(weights, self.around.root), without=tuple(weights["without"]))
-        self.network.to(self.around.device)
-        if self.around.device.startswith("cuda"):  # the layout that its kernels are fastest in
-            self.network = self.network.to(memory_format=torch.channels_last)
+        self.network.to(self.around.device, memory_format=torch.channels_last)  # the layout of the fastest kernels
         self.optimiser = optimiser(self.trial.training["optimiser"], self.network)
 
     def _epoch(self, epoch: int) -> None:

@@ -22,6 +22,7 @@ _FAMILIES = {
     "mlp": "perceptron",
     "mobilenet_v2": "mobilenet",
     "resnet": "resnet",
+    "resnet9": "resnet",
     "resnet18": "resnet",
     "resnet34": "resnet",
     "resnet50": "resnet",
@@ -31,7 +32,7 @@ _FAMILIES = {
 }
 NAMES = tuple(_FAMILIES)
 """The networks; each is a function of this name in the module of its family."""
-SIZES = {"cnn": ("width",), "resnet": ("depth", "width"), "vit": ("width",)}
+SIZES = {"cnn": ("width",), "resnet": ("depth", "width"), "resnet9": ("width",), "vit": ("width",)}
 """The networks that come in several sizes, and what can be chosen of them."""
 INITIALISATIONS = ("default", "glorot", "normal")
 _TABULAR = ("linear", "mlp")
