@@ -50,7 +50,10 @@ def keep_base(studied: Studied, folder: Path, model: str) -> None:
     """The test logits of a network without intervention, in 16 bits, a seed each."""
     outcomes = [studied.evidence.outcome(trial) for trial in studied.base(model).trials]
     arrays = {f"test_logits_{index}": each.test.logits.astype(np.float16) for index, each in enumerate(outcomes)}
-    write_arrays(folder / f"{model.replace(' ', '_')}_base.npz", {**arrays, "test_labels": outcomes[0].test.labels.astype(np.uint8)})
+    write_arrays(
+        folder / f"{model.replace(' ', '_')}_base.npz",
+        {**arrays, "test_labels": outcomes[0].test.labels.astype(np.uint8)},
+    )
 
 
 def draw(shown: Any, path: Path) -> None:
