@@ -57,7 +57,7 @@ def claims_table(
     yield ""
     rows = []
     for claim, judgement in judgements.items():
-        unit = claim.unit if isinstance(claim, Claim) else ""
+        unit = claim.unit if isinstance(claim, Claim) and judgement.differences else ""
         words = f"{judgement} ({unit})" if unit else str(judgement)
         rows.append([claim.words, claim.source, judgement.word, words])
     yield from markdown(["claim", "where", "verdict", "difference"], rows)

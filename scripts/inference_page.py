@@ -31,20 +31,17 @@ number; of the sweep, with as many bins of equal mass as it chose. The distribut
 methods were tried out. TACE, CWECE, MSECE and CWMCS have an interval, too, which is not tested here. The other recipes
 have none: a note says so.
 
-**Printed before a change:** where a few rows move them, intervals of MCS, SLOPE, INTERCEPT, OE_RATIO, AUROC,
-BRIER_SKILL and mean scores are wider since, or withheld. What stands here of those recipes at 50 and 200 rows is of
-the narrower intervals.
-
 A recipe *covers* in a regime at an n if no cell of data has an upper 99 % limit of coverage below 88 %; the range is
 that of the cells. It is *withheld* if more than half of the data sets get no interval; smaller shares stand beside.
 """
 
 
-def page(rows, tests, datasets, minutes, compared):
-    """The study as a page."""
+def page(rows, tests, datasets, minutes, compared, again):
+    """The study as a page; `again` are the recipes that were computed anew, if not all were."""
     lines = [*INTRODUCTION.format(datasets=datasets).splitlines(), *verdicts(rows), *means(rows), *lowest(rows)]
     lines += [*widths(rows, compared), *alarms(tests), *rates(tests)]
-    return "\n".join([*lines, "", f"Made in {minutes:,.0f} minutes of one processor core.", ""])
+    what = f"{', '.join(again)} and the tests were last made in" if again else "Made in"
+    return "\n".join([*lines, "", f"{what} {minutes:,.0f} minutes of one processor core.", ""])
 
 
 def table(*rows):

@@ -1,10 +1,11 @@
 """Do intervals cover, do tests keep their level? Writes docs/inference_study.md and its raw results.
 
-    python scripts/inference_study.py [--datasets 400] [--jobs 2] [--out DIR]
+    python scripts/inference_study.py [--datasets 400] [--jobs 2] [--out DIR] [--only SLOPE INTERCEPT]
 
 Intervals are `Confidence()` of each recipe, held against the recipe's own limit (`interval_laws`). Tests are held
 against calibrated data, and data that are off (`calibration_laws`). What is finished is kept in inference_study.jsonl,
-so that a run that was stopped goes on from there; the page is written when all is.
+so that a run that was stopped goes on from there; the page is written when all is. With --only, other recipes stay as
+inference_study.csv has them: data sets follow from the seed, so they change only where a recipe's interval does.
 """
 
 import argparse
@@ -28,6 +29,7 @@ EVENTS += ["SLOPE", "INTERCEPT", "OE_RATIO", "AUROC", "BRIER_SKILL"]
 CLASSES = ["ECE", "ADAPTIVE_ECE", "ECE_SWEEP", "ECE_DEBIASED", "RMSCE", "SCE", "ACE", "MCS", "BRIER", "LOG_LOSS"]
 CLASSES += ["ACCURACY"]
 LABELS = ["ECE", "ADAPTIVE_ECE", "MCS", "BRIER", "LOG_LOSS"]
+ALL = list(dict.fromkeys(EVENTS + CLASSES + LABELS))
 SLOW = {"100 classes": ("ACE",)}
 """Recipes that are left out: their cells would take most of the time."""
 COMPARED = (200, 1000)
@@ -51,11 +53,11 @@ def cells():
         yield from ((data, regime, n) for n in sizes)
 
 
-def recipes(data):
+def recipes(data, only):
     """The recipes that are asked of some data."""
     several = "classes" in data or data == "real forecasts"
     names = LABELS if "labels" in data else CLASSES if several else EVENTS
-    return [name for name in names if name not in SLOW.get(data, ())]
+    return [name for name in names if name in only and name not in SLOW.get(data, ())]
 
 
 def covered(task):
@@ -63,8 +65,8 @@ def covered(task):
 
     Of the first data sets also how often the basic bootstrap holds the limit, and the widths of both.
     """
-    data, regime, n, indices, first, seed = task
-    tallies = {name: np.zeros(len(COLUMNS)) for name in recipes(data)}
+    data, regime, n, indices, first, seed, only = task
+    tallies = {name: np.zeros(len(COLUMNS)) for name in recipes(data, only)}
     for index in indices:
         predictions, groups = drawn(data, regime, n, index, seed)
         for name in list(tallies):
@@ -145,11 +147,17 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=DOCS)
+    parser.add_argument("--only", nargs="+", choices=ALL, default=ALL)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     kept = options.out / "inference_study.jsonl"
     known = dict(json.loads(line) for line in kept.read_text("utf-8").splitlines()) if kept.exists() else {}
-    tasks = [(covered, (*cell, *some, options.seed)) for cell in cells() for some in chunks(options.datasets, cell[2])]
+    tasks = [
+        (covered, (*cell, *some, options.seed, options.only))
+        for cell in cells()
+        for some in chunks(options.datasets, cell[2])
+        if recipes(cell[0], options.only)
+    ]
     tasks = {str(task[1]): task for task in [*tasks, *((tested, test) for test in tests(options.datasets))]}
     with ProcessPoolExecutor(options.jobs) as pool, kept.open("a", encoding="utf-8") as file:
         finish(tasks, known, pool, file)
@@ -176,18 +184,30 @@ def found(kind, tasks, known):
     return results if kind is tested else added(row for part in results for row in part)
 
 
+def as_before(path, only):
+    """The cells of a table of other recipes."""
+    if set(only) == set(ALL):
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    return [[*row[:3], int(row[3]), *map(float, row[4:])] for row in rows if row[0] not in only]
+
+
 def write(options, tasks, known):
     """The page and the table of cells from what all tasks found."""
-    rows = {tuple(row[:4]): row for kind in (covered, compared) for row in found(kind, tasks, known)}
+    path = options.out / "inference_study.csv"
+    rows = {tuple(row[:4]): row for row in as_before(path, options.only)}
+    rows |= {tuple(row[:4]): row for kind in (covered, compared) for row in found(kind, tasks, known)}
     rows = [rows[cell] for cell in sorted(rows)]
-    with (options.out / "inference_study.csv").open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["recipe", "data", "regime", "n", *COLUMNS])
         writer.writerows(rows)
     order = {task[:3]: place for place, task in enumerate(tests(1))}
     tested_rows = sorted(found(tested, tasks, known), key=lambda row: order[tuple(row[:3])])
     minutes = sum(seconds for _, seconds in known.values()) / 60
-    text = page(rows, tested_rows, options.datasets, minutes, compared=(RESAMPLES, options.datasets // 10))
+    again = [] if set(options.only) == set(ALL) else options.only
+    text = page(rows, tested_rows, options.datasets, minutes, (RESAMPLES, options.datasets // 10), again)
     (options.out / "inference_study.md").write_text(text, encoding="utf-8")
 
 

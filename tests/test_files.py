@@ -296,6 +296,8 @@ LACKING = {
     "one class": ("label,p_cat\n1,0.9\n", "must have the column 'p' or several p_<class>, got 1", "p_cat", {}),
     "other prefix": ("label,s cat,s dog\na,0.9,0.1\n", "or several s _<class>", "rename them to p_", {"probs": "s "}),
     "label by name": ("truth,p\n1,0.9\n", "lacks a column, got 'turth'", "did you mean 'truth'", {"label": "turth"}),
+    "label without a name": ("truth,p\n1,0.9\n", "lacks a column, got ''", "there are: p, truth", {"label": ""}),
+    "forecasts without a name": ("label,p\n1,0.9\n", "must have the column ''", "", {"probs": ""}),
     "weight by name": ("label,p,w\n1,0.9,1\n", "lacks a column, got 'ww'", "did you mean 'w'", {"weight": "ww"}),
     "forecast by name": ("label,out\n1,0.9\n", "must have the column 'otu'", "did you mean 'out'", {"probs": "otu"}),
     "logits by name": ("label,out\n1,0.9\n", "must have the column 'otu'", "did you mean 'out'", {"logits": "otu"}),

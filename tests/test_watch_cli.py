@@ -118,7 +118,16 @@ def test_json_says_all_of_it(store):
     assert content["status"].startswith("Alarm: ")
 
 
+def test_a_store_that_is_not_there_is_not_begun_by_a_look(tmp_path, monkeypatch, capsys):
+    for words in ((), ("--format", "json"), ("--restart",)):
+        ended = typed(monkeypatch, capsys, ("watch", str(tmp_path / "w"), *words))
+        assert (ended.code, ended.out) == (3, "")
+        assert "there is no such store; a first run gets --predictions, --labels or --states" in ended.err
+    assert not (tmp_path / "w").exists()
+
+
 def test_an_empty_store_has_no_evidence(tmp_path):
+    Watch(tmp_path / "w")
     result = run(tmp_path / "w", "--format", "json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["status"] == "No window is closed yet: there is no evidence."

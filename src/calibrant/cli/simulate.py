@@ -44,7 +44,7 @@ _SHARED = (
     click.option("-m", "--metric", "names", multiple=True, help="A metric; repeatable."),
     click.option(
         "--order",
-        type=float,
+        type=click.FloatRange(min=1),
         metavar="P",
         help="The order p of the true error, such as 1 or 2. Default: that of each metric.",
     ),
@@ -218,7 +218,11 @@ def samples(
     law = simulated_model(metrics, model, scores, None, None, None).scores
     assert not isinstance(law, simulation.SoftmaxScores)  # they are refused without a curve of their own
     p = 1.0 if order is None and len(metrics) > 1 else order
-    needed = {name: simulation.samples_needed(metric, law, error, p=p, **run) for name, metric in metrics.items()}
+
+    def search(_: str) -> dict[str, simulation.SamplesNeeded]:
+        return {name: simulation.samples_needed(metric, law, error, p=p, **run) for name, metric in metrics.items()}
+
+    needed = usage(search, "")
     fewest = min(needed, key=lambda name: needed[name].n)
     ties = [name for name in needed if name != fewest and needed[name].low <= needed[fewest].high]
     verdict = f"Fewest: {fewest}{tied(ties)}."

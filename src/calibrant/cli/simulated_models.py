@@ -111,7 +111,7 @@ class SimulatedModel:
         if isinstance(law, SoftmaxScores) != isinstance(shape, Tempered):
             raise CalibrationInputError("--curve", "must be tempered(T) of softmax scores, and of no others", got=curve)
         if shape is None:
-            shape = curve_with_error(law, ERROR if error is None else error, order or 1.0)
+            shape = curve_with_error(law, ERROR if error is None else error, 1.0 if order is None else order)
         return cls(law, shape)
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import calibrant
-from calibrant.cli.group import FAILED, reading, usage
+from calibrant.cli.group import DATA, FAILED, reading, stop, usage
 from calibrant.cli.output_files import PAGES, check_apart, check_output, printer
 from calibrant.cli.scans import named
 from calibrant.door.streams import InputFile
@@ -106,8 +106,10 @@ def watch(
         usage(ending_of, repair)
         check_output(repair, (store,))
     check_apart(output, repair)
-    watched = _opened(store, {key: value for key, value in options.items() if value is not None},
-                      bool(predictions or labels))  # fmt: skip
+    given = {key: value for key, value in options.items() if value is not None}
+    if not (given or predictions or labels or states or os.path.exists(store)):
+        stop(f"{inert(store, 200)}: there is no such store; a first run gets --predictions, --labels or --states", DATA)
+    watched = _opened(store, given, bool(predictions or labels))
     for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):
         for file in _files(files):
             read(file)

@@ -241,12 +241,12 @@ class Finder:
                 got=" and ".join(keys) or "none of them",
                 hint=f"name it with label=...; there are: {', '.join(map(repr, self.arrays))}",
             )
-        self.origin["labels"] = label or keys[0]
-        return self._take(label or keys[0])
+        self.origin["labels"] = key = keys[0] if label is None else label
+        return self._take(key)
 
     def forecasts(self, probs: str | None, logits: str | None) -> tuple[Array, tuple[str, ...] | None, bool]:
         """The forecasts, the class names where columns tell them, and whether they are logits."""
-        named = probs or logits
+        named = logits if probs is None else probs
         if named is None:
             return self._found()
         if named in self.arrays:

@@ -238,7 +238,7 @@ class Evidence:
         rule = self.study.tuning
         floor = lowest_admissible(base.accuracy, loss=rule.accuracy_loss, relative=rule.relative)
         strength = candidates[0].strength if len(candidates) == 1 else choose(candidates, floor)
-        return StrengthChoice(model, intervention, strength, base.accuracy, floor, tuple(candidates))
+        return StrengthChoice(model, intervention, strength, floor, tuple(candidates))
 
     def _candidate(self, model: str, intervention: str, strength: float) -> Candidate | None:
         """Validation accuracy and error of a setting, the means over tuning seeds; None while a trial is missing."""

@@ -24,6 +24,8 @@ from calibrant.predictions import Predictions
 
 SPLITS = ("train", "validation")
 """What is measured after epochs, in the order of a curve's second axis."""
+IN_THE_MAKING = 3600.0
+"""Seconds for which a file that is not whole may still become so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,11 +237,11 @@ def unpack(path: Path, folder: Path) -> list[Path]:
     return files
 
 
-def sweep(folder: Path, *, older_than: float = 3600.0) -> None:
-    """Remove what killed processes left beside their files; what is younger may still be in the making."""
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left beside their files; what is young may still be in the making."""
     for path in folder.glob(".*.npz.*"):
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > older_than:
+            if time.time() - path.stat().st_mtime > IN_THE_MAKING:
                 path.unlink()
 
 

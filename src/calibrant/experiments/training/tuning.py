@@ -28,7 +28,6 @@ class StrengthChoice:
     model: str
     intervention: str
     strength: float | None
-    base_accuracy: float
     floor: float
     """The lowest admissible accuracy."""
     candidates: tuple[Candidate, ...]
