@@ -237,6 +237,16 @@ def test_probabilities_of_the_other_class_are_suspected():
     assert not any(line.endswith(suspicion) for line in said(Predictions.from_probs(happened, p)).supporting)
 
 
+def test_rows_that_were_left_out_are_told_on_the_first_screen():
+    y, p = np.arange(600) % 2, np.linspace(0.01, 0.99, 600)
+    gaps = np.where(np.arange(600) % 60, p, np.nan)
+    line = "10 rows were left out: missing values."
+    dropped = Report.of(Predictions.from_probs(y, gaps, missing="drop"), name="gaps")
+    assert line in dropped.sentences
+    assert f"- {line}" in dropped.to_markdown().splitlines()
+    assert not any("were left out" in sentence for sentence in Report.of(Predictions.from_probs(y, p)).sentences)
+
+
 def test_ties_among_outcomes_are_said_to_be_left_out_and_the_mean_keeps_its_interval():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 600)

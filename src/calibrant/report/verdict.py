@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.door.checked import sentences
+from calibrant.door.remarks import LEFT_OUT
 from calibrant.inference.omnibus import MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
@@ -42,7 +44,7 @@ def verdict(subject: Subject) -> Verdict:
     """
     test, action = subject.test, recommendation(subject)
     sure = gain(subject.choice) if subject.choice is not None and subject.is_changed else []
-    supporting = (_on_average(subject), *_reversed(subject), *sure)
+    supporting = (_on_average(subject), *_reversed(subject), *sure, *_left_out(subject))
     if test is None:
         return Verdict(_without_noise_floor(subject), supporting, "unsure", action)
     noise = p_value(test.p_value, test.redraws)
@@ -78,6 +80,12 @@ def _reversed(subject: Subject) -> list[str]:
         f"The event is rarer where predictions are higher (AUROC {ranking.value:.2f}). "
         "Check that they are probabilities of the event, not of the other class."
     ]
+
+
+def _left_out(subject: Subject) -> list[str]:
+    """Which rows of the data the numbers are not about."""
+    remarks = tuple(remark for remark in subject.predictions.remarks if remark[0].startswith(LEFT_OUT))
+    return [f"{sentence}." for sentence in sentences(remarks)]
 
 
 def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...], action: str) -> Verdict:
