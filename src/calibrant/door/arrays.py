@@ -221,6 +221,8 @@ def _is_missing(item: Any) -> bool:
 
 def _unmasked(data: Any, parameter: str, drop: bool | None) -> Any:
     """The data as they are, where nothing is masked; masked entries are refused, or become missing values."""
+    if type(data) is np.ndarray and data.dtype.kind != "O":  # the usual case; numpy.ma takes long to import
+        return data
     masked = _masked_entries(data)
     if masked and not drop:
         raise CalibrationInputError(
