@@ -24,6 +24,8 @@ from calibrant.recalibrate.choice import UNCHANGED
 from calibrant.recalibrate.methods import usual
 
 NEW = 20_000
+HELD, WORSE = 0.85, 0.1
+"""An interval of 90 % that holds less often, and a change that makes more data sets worse, are said to fall short."""
 SLOW = ("gp", "matrix", "dirichlet", "cwmcs", "bbq")
 LAWS = {"calibrated": (1.0, 0.0), "slope 0.7": (0.7, 0.0), "shift 0.4": (1.0, 0.4), "shift 0.8": (1.0, 0.8)}
 SETTINGS = [(law, classes, n) for law in LAWS for classes in (2, 4) for n in (300, 1000)]
@@ -103,6 +105,8 @@ def page(rows: list[dict[str, object]], datasets: int) -> str:
         "",
         *(f"- **{law}**: {wanted}" for law, wanted in WANTED.items()),
         "",
+        *shortfalls(rows),
+        "",
         "*Changed*: the calibration test rejected, and a method lowered the log loss. The next columns are of those",
         "data sets: the methods that were chosen most often; how often the 90 % interval holds the gain on new rows;",
         "the mean gain that was promised, and that was found, in log loss; how often new rows got worse. *Too high* is",
@@ -118,13 +122,52 @@ def page(rows: list[dict[str, object]], datasets: int) -> str:
     return "\n".join([*lines, ""])
 
 
+def shortfalls(rows: list[dict[str, object]]) -> list[str]:
+    """Where the interval holds the gain clearly less often than it says, and where a change often made things worse."""
+    kinds: dict[str, list[str]] = {
+        f"the interval held the gain in less than {HELD:.0%}": [],
+        "new rows got worse in": [],
+    }
+    low, worse = kinds.values()
+    for law, classes, n in SETTINGS:
+        part = [row for row in rows if (row["forecasts"], row["classes"], row["n"]) == (law, classes, n)]
+        gains = np.array([[row[name] for name in ("low", "gained", "high")] for row in part if row["changed"]], float)
+        if not len(gains):
+            continue
+        named = f"{law}, {classes} classes, n = {n:,}"
+        if (held := np.mean((gains[:, 0] <= gains[:, 1]) & (gains[:, 1] <= gains[:, 2]))) < HELD:
+            low.append(f"{named} ({held:.0%} of {len(gains)})")
+        if (share := np.mean(gains[:, 1] < 0)) > WORSE:
+            worse.append(f"{named} ({share:.0%} of {len(gains)})")
+    lines = ["Of the data sets whose forecasts were changed, not all is as promised.", ""]
+    kinds = ((f"The interval held the gain in less than {HELD:.0%}", low), (f"More than {WORSE:.0%} got worse", worse))
+    return [*lines, *(f"- {words}: {'; '.join(settings)}." for words, settings in kinds if settings)]
+
+
+def kept(path: Path) -> list[dict[str, object]]:
+    """The rows of a table that was written before."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{name: _read(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _read(name: str, text: str) -> object:
+    if name in ("forecasts", "method") or not text:
+        return text or None
+    return text == "True" if name == "changed" else int(text) if name in ("classes", "n", "data_set") else float(text)
+
+
 def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", type=int, default=300, help="of each sort")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="the page; its numbers go beside it as .csv")
+    parser.add_argument("--kept", action="store_true", help="print the page of the numbers beside it")
     options = parser.parse_args()
+    if options.kept:
+        rows = kept(options.out.with_suffix(".csv"))
+        write_text(options.out, page(rows, len({row["data_set"] for row in rows})))
+        return
     tasks = [(*setting, number) for number in range(options.datasets) for setting in SETTINGS]
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(studied, tasks, chunksize=4))

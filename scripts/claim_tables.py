@@ -50,9 +50,12 @@ def claims_table(
     yield "## The claims"
     yield ""
     yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
-    yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that at level {LEVEL:g}, is'
-    yield '"contradicted" where they show the opposite, and is "undecided" otherwise. Numbers are means ± standard'
-    yield f"errors over seeds, or of what the rule names. {written[0]}"
+    yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that so many are as its rule'
+    yield f'needs, at level {LEVEL:g}. It is "contradicted" where they show that so many are below 0 that it cannot'
+    yield 'hold; of a claim about all, one is enough. Otherwise it is "undecided". "Clearly" is said of one difference'
+    yield f"by itself (p <= {LEVEL:g}); verdicts allow for their number, so enough clear ones may not decide."
+    yield "Numbers are means ± standard errors over seeds, or of what the rule names."
+    yield written[0]
     yield written[1]
     yield ""
     rows = []

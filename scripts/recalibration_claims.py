@@ -98,7 +98,7 @@ NO_DIFFERENCE = "methods that move calibrated forecasts at random, all alike"
 CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     Claim(
         "What is best by ECE is not best by other metrics", "Kirchenbauer, Oaks & Heim (2022), section 5.1",
-        "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for most models and metrics",
+        "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for at least half of them",
         choices_differ, equal_methods, NO_DIFFERENCE, share=MOST, unit="hundredths",
     ),
     Claim(
@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     ),
     Claim(
         "Temperature scaling over-corrects into under-confidence", "Ao, Rueger & Siddharthan (2023), section 5.2",
-        "MCS after it is below 0, for most models", temperature_overshoots, equal_methods,
+        "MCS after it is below 0, for at least half of the models", temperature_overshoots, equal_methods,
         "calibrated forecasts, labels drawn from them", share=MOST,
     ),
     Claim(

@@ -125,7 +125,7 @@ def test_the_opening_tells_a_verdict_of_every_claim_that_it_names():
     undecided = {claim: Judgement(UNDECIDED) for claim in cifar10_study.ASKED}
     text = " ".join(cifar10_study.answer(records(values), undecided))
     assert text.count("stays undecided here") == 9
-    assert "vit 50.0 % of the rows right and an ECE of 50.0 points" in text
+    assert "vit has 50.0 % accuracy and an ECE of 50.0 points" in text
 
 
 def test_a_study_in_sizes_names_its_trainings():

@@ -103,6 +103,6 @@ def _failure(named: str, result: Result, limit: float, *, confident: bool) -> st
     if result.bounds is not None:
         low, high = result.bounds
         return f"{named} is surely between {low:.4f} and {high:.4f}, so it may be {distance:.4f} away, above {limit:g}"
-    away = "" if math.isnan(value) or distance == abs(value) else f", {distance:.4f} from calibration"
+    away = "" if math.isnan(value) or distance == value else f", {distance:.4f} from calibration"
     between = f" (90% interval {result.interval.low:.4f} to {result.interval.high:.4f})" if result.interval else ""
     return f"{named} is {value:.4f}{between if confident else ''}{away}, above {limit:g}"

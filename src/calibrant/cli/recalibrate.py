@@ -103,7 +103,7 @@ def fit(files: tuple[str, ...], name: str, output: str, **keys: Any) -> None:
     "--format",
     "form",
     type=click.Choice(io.FORMATS),
-    help="The format, if the ending of -o does not say it. For -, it is csv.",
+    help="The format, whatever the ending of -o. For -, it is csv unless this is given.",
 )
 @reading_options
 def apply_map(map_file: str, file: str, output: str, form: str | None, **keys: Any) -> None:
