@@ -149,8 +149,8 @@ def beside(records: Records) -> Iterator[str]:
         under = [_cell(records, row["model"], method, "classes under %") for method in (BASE, "temperature")]
         rows.append([row["model"], *(f"{float(row[name]):.3g}" for name in header[1:-2]), *under])
     yield from markdown(header, rows)
-    yield "Table 3, where theirs is ResNet-50. Beside the ECE, its wsMCS are ten times as large as those of table 1; ours"
-    yield "have the scale of table 1:"
+    yield "Table 3, where theirs is ResNet-50. Beside the ECE, its wsMCS are ten times as large as those of table 1;"
+    yield "ours have the scale of table 1:"
     yield ""
     columns = ("ECE %", "wsMCS", "accuracy %")
     trained = [model for model, _ in records.tried("label_smoothing")]
