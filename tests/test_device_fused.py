@@ -25,6 +25,7 @@ def widest(request, monkeypatch):
     """Rows in one tile, and rows that are walked along."""
     monkeypatch.setattr(along_rows, "WIDEST", request.param)
     monkeypatch.setattr(along_rows, "RESIDENT", 64)
+    monkeypatch.setattr(along_rows, "_at_once", lambda device: 16)
     return request.param
 
 
@@ -58,12 +59,15 @@ def carried(table):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_walk_along_rows_of_probabilities(shape, dtype):
     values = probabilities(shape, dtype)
-    (low, top, total), place = along_rows.tops(values)
-    expected, places = rowwise.tops(values)
-    assert torch.equal(low, expected[0])
-    assert torch.equal(top, expected[1])
-    assert torch.equal(place, places)
-    assert torch.allclose(total, expected[2], rtol=0, atol=1e-6)  # float32, in another order
+    for outside in (0, 1):
+        labels = torch.arange(len(values), device=DEVICE) % shape[1]
+        labels[-1] += outside * shape[1]
+        (top, place, ends), (expected, places, others) = (each.tops(values, labels) for each in (along_rows, rowwise))
+        assert torch.equal(top, expected)
+        assert torch.equal(place, places)
+        assert [ends[0].min(), ends[1].max(), ends[4].max()] == [others[0].min(), others[1].max(), outside]
+        sums = torch.stack((ends[2].min() - others[2].min(), ends[3].max() - others[3].max()))
+        assert sums.abs().max() <= 1e-6  # float32, in another order
     truth = torch.arange(len(values), device=DEVICE) % (shape[1] + 1) - 1
     assert torch.equal(along_rows.squared_errors(values, truth), rowwise.squared_errors(values, truth))
 
@@ -73,11 +77,16 @@ def test_the_walk_along_rows_of_probabilities(shape, dtype):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_walk_along_rows_of_logits(shape, dtype):
     values = logits(shape, dtype)
-    (parts, place), (expected, places) = along_rows.exponentials(values), rowwise.exponentials(values)
-    assert torch.equal(parts[:2], expected[:2])
-    assert torch.equal(place, places)
-    assert torch.allclose(parts[2:], expected[2:], rtol=1e-6, atol=1e-12)  # float32
-    sums = along_rows.tempered(values, expected[1], 0.7), rowwise.tempered(values, expected[1], 0.7)
+    for labels in (None, torch.arange(len(values), device=DEVICE)):
+        (parts, place, ends), (expected, places, others) = (
+            each.exponentials(values, labels) for each in (along_rows, rowwise)
+        )
+        assert torch.equal(parts[0], expected[0])
+        assert torch.equal(place, places)
+        assert torch.allclose(parts[1:], expected[1:], rtol=1e-6, atol=1e-12)  # float32
+        outside = labels is not None and len(values) > shape[1]
+        assert [ends[0].min(), ends[1].max(), ends[2].max()] == [others[0].min(), others[1].max(), outside]
+    sums = along_rows.tempered(values, expected[0], 0.7), rowwise.tempered(values, expected[0], 0.7)
     assert torch.allclose(*sums, rtol=1e-6, atol=1e-6)  # float32
 
 
@@ -120,7 +129,7 @@ def test_the_walk_over_events(dtype, right_closed):
 
 def test_rows_that_are_not_contiguous_are_walked_along():
     values = probabilities((40, 16), torch.float32)[::2]
-    assert torch.equal(along_rows.tops(values)[1], rowwise.tops(values)[1])
+    assert torch.equal(along_rows.tops(values, None)[1], rowwise.tops(values, None)[1])
     thresholds = values[:3].T.contiguous()
     assert torch.equal(down_columns.below(values, thresholds)[1], rowwise.below(values, thresholds)[1])
 
@@ -128,12 +137,12 @@ def test_rows_that_are_not_contiguous_are_walked_along():
 @pytest.mark.usefixtures("widest")
 def test_what_is_not_finite_is_seen():
     values = logits((6, 70), torch.float32)
-    values[1, 3], values[2, 4], values[3, 5] = torch.nan, torch.inf, -torch.inf
-    low, top, rest, _ = along_rows.exponentials(values)[0]
-    assert rest[1].isnan()
-    assert top[2] == torch.inf
-    assert low[3] == -torch.inf
-    assert along_rows.tops(values)[0][2][1].isnan()
+    for broken in (torch.nan, torch.inf, -torch.inf):
+        values[3, 5] = broken
+        low, high, _ = along_rows.exponentials(values, None)[2]
+        assert not (low.min().isfinite() and high.max().isfinite())
+    values[3, 5] = torch.nan
+    assert along_rows.tops(values, None)[2][2].isnan().any()
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (300, 70)], ids=str)
@@ -165,13 +174,13 @@ def test_launches_are_operations_of_torch(launch, widest):
     """Of which no two outputs share memory."""
     values = probabilities((5, 3), torch.float32)
     operation = torch.library.triton_op(f"calibrant_tests::{launch.__name__}{widest}", launch, mutates_args=())
-    parts, expected = operation(values), launch(values)
+    parts, expected = operation(values, None), launch(values, None)
     assert torch.equal(parts[0], expected[0])
 
 
 def test_operations_have_a_fallback_without_a_gpu():
     values = probabilities((5, 3), torch.float32).cpu()
-    assert torch.equal(fused.operations.tops(values)[1], rowwise.tops(values)[1])
+    assert torch.equal(fused.operations.tops(values, None)[1], rowwise.tops(values, None)[1])
     table = torch.zeros((3, 6), dtype=torch.int64)
     fused.operations.add_columns(table, values, torch.tensor([0.5]), True)
     assert table[0].sum() == values.numel()

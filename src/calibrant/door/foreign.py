@@ -39,11 +39,22 @@ def beside_forecasts(values: Any, labels: Any) -> Any:
     """Labels where the forecasts are: whole numbers on their device, all others on the host."""
     if isinstance(values, np.ndarray):
         return np.asarray(labels)
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iub" or labels.ndim != 1:
-        return labels
     from calibrant.kernels.tensors import DeviceArray, placed
 
-    return DeviceArray(placed(values, labels.astype(np.int64)))
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iub" and labels.ndim == 1:
+        labels = DeviceArray(placed(values, labels.astype(np.int64)))
+    if isinstance(labels, DeviceArray) and labels.dtype.kind in "iu" and labels.shape == (len(values),):
+        values.labels = labels
+    return labels
+
+
+def were_within(labels: Any, width: int) -> bool:
+    """Whether a walk over forecasts on a device saw that the labels beside them are columns of such a matrix.
+
+    >>> were_within(np.array([0]), 2)
+    False
+    """
+    return not isinstance(labels, np.ndarray) and labels.within == width
 
 
 def stays(tensor: Any) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant.door.arrays import DROP, Array, Layout, absent, as_array, shown
+from calibrant.door.foreign import were_within
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.kernels.logits import in_float32
 from calibrant.kernels.totals import Floats, Ints
@@ -253,6 +254,8 @@ def _are_in_range(labels: Array, width: int) -> bool:
     """Whether whole numbers are class indices; of others the other checks say what is wrong."""
     if labels.dtype.kind not in "iub" or not labels.size:
         return False
+    if were_within(labels, width):
+        return True
     low, high = kernels.beside(labels).extremes(labels)
     return low >= 0 and high < width
 

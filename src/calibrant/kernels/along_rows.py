@@ -5,6 +5,7 @@ their way from memory at once. Where rows are few, more warps share one.
 """
 
 import math
+from functools import cache
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ WIDEST = 1024
 """Columns of a tile for each warp; longer rows are walked along."""
 RESIDENT = 4096
 """Warps that keep a GPU busy."""
+WARPS = 32
+"""Programs of one warp that a multiprocessor runs at once."""
 SCORES = 1024
 """Scores of a tile."""
 ALIGNMENT = 16
@@ -42,81 +45,122 @@ def _tile(values, rows, start, width, block: tl.constexpr, whole: tl.constexpr):
 
 
 @triton.jit
-def _top(values, rows, start, width, least, most, first, total, block: tl.constexpr, whole: tl.constexpr):
-    value, columns, inside = _tile(values, rows, start, width, block, whole)
-    total += tl.where(inside, value, 0.0)
-    least = tl.minimum(least, tl.where(inside, value, float("inf")))
-    highest = tl.max(value, axis=1)
-    if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
-        first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
-        most = tl.maximum(most, highest)
-    return least, most, first, total
+def _is_outside(labels, rows, width):
+    label = tl.load(labels + rows)
+    return (label < 0) | (label >= width)
 
 
 @triton.jit
-def _tops(values, numbers, place, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr):
+def _tops(
+    values,
+    labels,
+    top,
+    place,
+    ends,
+    n,
+    parts,
+    depth,
+    aligned: tl.constexpr,
+    tile_rows: tl.constexpr,
+    block: tl.constexpr,
+    whole: tl.constexpr,
+    labelled: tl.constexpr,
+):
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
-    places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
-    rows = tl.minimum(places, n - 1)
-    least = tl.full((tile_rows, block), float("inf"), tl.float32)
-    most = tl.full((tile_rows,), float("-inf"), tl.float32)
-    total = tl.zeros((tile_rows, block), tl.float32)
-    first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
-    for start in range(0, width - block + 1, block):
-        least, most, first, total = _top(values, rows, start, width, least, most, first, total, block, True)
-    if width % block > 0:
-        start = width - width % block
-        least, most, first, total = _top(values, rows, start, width, least, most, first, total, block, False)
-    tl.store(numbers + places, tl.min(least, axis=1), mask=places < n)
-    tl.store(numbers + n + places, most, mask=places < n)
-    tl.store(numbers + 2 * n + places, tl.sum(total, axis=1), mask=places < n)
-    tl.store(place + places, first.to(tl.int64), mask=places < n)
+    low = tl.full((tile_rows,), float("inf"), tl.float32)
+    high = tl.full((tile_rows,), float("-inf"), tl.float32)
+    lightest, heaviest = low, high
+    broken = tl.zeros((tile_rows,), tl.int1)
+    outside = tl.zeros((tile_rows,), tl.int1)
+    for step in range(depth):
+        places = (step * tl.num_programs(0) + tl.program_id(0)).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+        rows = tl.minimum(places, n - 1)
+        most = tl.full((tile_rows,), float("-inf"), tl.float32)
+        total = tl.zeros((tile_rows,), tl.float32)
+        first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
+        for start in range(0, width, block):
+            value, columns, inside = _tile(values, rows, start, width, block, whole)
+            total += tl.sum(tl.where(inside, value, 0.0), axis=1)
+            low = tl.minimum(low, tl.min(tl.where(inside, value, float("inf")), axis=1))
+            highest = tl.max(value, axis=1)
+            if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
+                first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
+                most = tl.maximum(most, highest)
+        high = tl.maximum(high, most)
+        lightest = tl.minimum(lightest, total)
+        heaviest = tl.maximum(heaviest, total)
+        broken = broken | (total != total)
+        if labelled:
+            outside = outside | _is_outside(labels, rows, width)
+        tl.store(top + places, most, mask=places < n)
+        tl.store(place + places, first.to(tl.int64), mask=places < n)
+    spot, programs = ends + tl.program_id(0), tl.num_programs(0)
+    tl.store(spot, tl.min(low, axis=0))
+    tl.store(spot + programs, tl.max(high, axis=0))
+    tl.store(spot + 2 * programs, _or_nan(tl.min(lightest, axis=0), broken))
+    tl.store(spot + 3 * programs, _or_nan(tl.max(heaviest, axis=0), broken))
+    tl.store(spot + 4 * programs, tl.max(outside.to(tl.float32), axis=0))
 
 
 @triton.jit
-def _raise(logits, rows, start, width, least, most, first, sums, pairs, block: tl.constexpr, whole: tl.constexpr):
-    value, columns, inside = _tile(logits, rows, start, width, block, whole)
-    least = tl.minimum(least, tl.where(inside, value, float("inf")))
-    highest = tl.max(value, axis=1)
-    if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
-        first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
-        scale = tl.exp(most - highest).to(tl.float64)  # 0 of the first tile
-        sums = (sums + 1.0) * scale
-        pairs = (pairs + 1.0) * scale * scale
-        most = tl.maximum(most, highest)
-        value = tl.where(columns[None, :] == first[:, None], float("-inf"), value)
-    raised = tl.exp(value - most[:, None])
-    sums += tl.sum(raised, axis=1).to(tl.float64)
-    pairs += tl.sum(raised * raised, axis=1).to(tl.float64)
-    return least, most, first, sums, pairs
+def _or_nan(number, broken):
+    return tl.where(tl.max(broken.to(tl.int32), axis=0) > 0, float("nan"), number)
 
 
 @triton.jit
 def _exponentials(
-    logits, numbers, place, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
+    logits,
+    labels,
+    numbers,
+    place,
+    ends,
+    n,
+    parts,
+    depth,
+    aligned: tl.constexpr,
+    tile_rows: tl.constexpr,
+    block: tl.constexpr,
+    whole: tl.constexpr,
+    labelled: tl.constexpr,
 ):
     width = parts * aligned  # as a product, so that the compiler knows how rows are aligned
-    places = tl.program_id(0).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
-    rows = tl.minimum(places, n - 1)
-    least = tl.full((tile_rows, block), float("inf"), tl.float32)
-    most = tl.full((tile_rows,), float("-inf"), tl.float32)
-    sums = tl.zeros((tile_rows,), tl.float64)  # over the others than the largest so far, relative to it
-    pairs = tl.zeros((tile_rows,), tl.float64)
-    first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
-    for start in range(0, width - block + 1, block):
-        least, most, first, sums, pairs = _raise(
-            logits, rows, start, width, least, most, first, sums, pairs, block, True
-        )
-    if width % block > 0:
-        start = width - width % block
-        least, most, first, sums, pairs = _raise(
-            logits, rows, start, width, least, most, first, sums, pairs, block, False
-        )
-    tl.store(numbers + places, tl.min(least, axis=1).to(tl.float64), mask=places < n)
-    tl.store(numbers + n + places, most.to(tl.float64), mask=places < n)
-    tl.store(numbers + 2 * n + places, sums, mask=places < n)
-    tl.store(numbers + 3 * n + places, pairs, mask=places < n)
-    tl.store(place + places, first.to(tl.int64), mask=places < n)
+    low = tl.full((tile_rows,), float("inf"), tl.float32)
+    high = tl.full((tile_rows,), float("-inf"), tl.float32)
+    broken = tl.zeros((tile_rows,), tl.int1)
+    outside = tl.zeros((tile_rows,), tl.int1)
+    for step in range(depth):
+        places = (step * tl.num_programs(0) + tl.program_id(0)).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+        rows = tl.minimum(places, n - 1)
+        most = tl.full((tile_rows,), float("-inf"), tl.float32)
+        sums = tl.zeros((tile_rows,), tl.float64)  # over the others than the largest so far, relative to it
+        pairs = tl.zeros((tile_rows,), tl.float64)
+        first = tl.zeros((tile_rows,), tl.int32) + (width - 1)
+        for start in range(0, width, block):
+            value, columns, inside = _tile(logits, rows, start, width, block, whole)
+            low = tl.minimum(low, tl.min(tl.where(inside, value, float("inf")), axis=1))
+            highest = tl.max(value, axis=1)
+            if tl.max((highest > most).to(tl.int32), axis=0) > 0:  # of the row; several rows have one tile only
+                first = tl.min(tl.where(value == highest[:, None], columns[None, :], width - 1), axis=1)
+                scale = tl.exp(most - highest).to(tl.float64)  # 0 of the first tile
+                sums = (sums + 1.0) * scale
+                pairs = (pairs + 1.0) * scale * scale
+                most = tl.maximum(most, highest)
+                value = tl.where(columns[None, :] == first[:, None], float("-inf"), value)
+            raised = tl.exp(value - most[:, None])
+            sums += tl.sum(raised, axis=1).to(tl.float64)
+            pairs += tl.sum(raised * raised, axis=1).to(tl.float64)
+        high = tl.maximum(high, most)
+        broken = broken | (sums != sums)
+        if labelled:
+            outside = outside | _is_outside(labels, rows, width)
+        tl.store(numbers + places, most.to(tl.float64), mask=places < n)
+        tl.store(numbers + n + places, sums, mask=places < n)
+        tl.store(numbers + 2 * n + places, pairs, mask=places < n)
+        tl.store(place + places, first.to(tl.int64), mask=places < n)
+    spot, programs = ends + tl.program_id(0), tl.num_programs(0)
+    tl.store(spot, _or_nan(tl.min(low, axis=0), broken))
+    tl.store(spot + programs, _or_nan(tl.max(high, axis=0), broken))
+    tl.store(spot + 2 * programs, tl.max(outside.to(tl.float32), axis=0))
 
 
 @triton.jit
@@ -177,20 +221,18 @@ def _add_scores(table, scores, largest, n, block: tl.constexpr):
     tl.atomic_add(table + 3, tl.sum((lawful == 0).to(tl.int64), axis=0), sem="relaxed")
 
 
-def tops(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def tops(values: torch.Tensor, labels: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """As `rowwise.tops`."""
-    numbers = values.new_empty((3, len(values)), dtype=torch.float32)
-    place = values.new_empty(len(values), dtype=torch.int64)
-    _walk(_tops, values, numbers, place)
-    return numbers, place
+    top = values.new_empty(len(values), dtype=torch.float32)
+    place, ends = _survey(_tops, values, labels, 5, top)
+    return top, place, ends
 
 
-def exponentials(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def exponentials(logits: torch.Tensor, labels: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """As `rowwise.exponentials`, raised in float32."""
-    numbers = logits.new_empty((4, len(logits)), dtype=torch.float64)
-    place = logits.new_empty(len(logits), dtype=torch.int64)
-    _walk(_exponentials, logits, numbers, place)
-    return numbers, place
+    numbers = logits.new_empty((3, len(logits)), dtype=torch.float64)
+    place, ends = _survey(_exponentials, logits, labels, 3, numbers)
+    return numbers, place, ends
 
 
 def squared_errors(values: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
@@ -220,13 +262,55 @@ def launched(kernel: Any) -> Any:
     return wrap_triton(kernel) if torch.compiler.is_compiling() else kernel
 
 
-def _walk(kernel: Any, values: torch.Tensor, *others: Any, fusion: bool = True) -> None:
-    """Launch a kernel that walks along rows: several short ones in a tile, or a long one tile by tile."""
+def _survey(
+    kernel: Any, values: torch.Tensor, labels: torch.Tensor | None, count: int, numbers: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Launch a kernel that walks along rows with as many programs as run at once, each of which tells its ends."""
     values = values.contiguous()
-    n, width = values.shape
+    n, (_, width), (rows, block, warps) = len(values), values.shape, _tiles(*values.shape)
+    depth = -(-n // (rows * _at_once(values.device) // warps))
+    programs = -(-n // (rows * depth))
+    place = values.new_empty(n, dtype=torch.int64)
+    ends = values.new_empty((count, programs), dtype=torch.float32)
+    aligned, labelled = math.gcd(width, ALIGNMENT), labels is not None
+    with torch.cuda.device_of(values):
+        launched(kernel)[(programs,)](
+            values,
+            labels if labelled else place,
+            numbers,
+            place,
+            ends,
+            n,
+            width // aligned,
+            depth,
+            aligned=aligned,
+            tile_rows=rows,
+            block=block,
+            whole=width % block == 0,
+            labelled=labelled,
+            num_warps=warps,
+        )
+    return place, ends
+
+
+@cache
+def _at_once(device: torch.device) -> int:
+    """How many warps a GPU runs at once, if each is a program; a few elsewhere."""
+    return WARPS * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else WARPS
+
+
+def _tiles(n: int, width: int) -> tuple[int, int, int]:
+    """Rows, columns and warps of a tile: several short rows, or a part of a long one."""
     warps = min(8, max(1, triton.next_power_of_2(min(RESIDENT // max(1, n), width // WIDEST) + 1) // 2))
     block = min(triton.next_power_of_2(width), WIDEST * warps)
-    rows, aligned = max(1, WIDEST // block), math.gcd(width, ALIGNMENT)
+    return max(1, WIDEST // block), block, warps
+
+
+def _walk(kernel: Any, values: torch.Tensor, *others: Any, fusion: bool = True) -> None:
+    """Launch a kernel that walks along rows, a program for each tile of them."""
+    values = values.contiguous()
+    n, (_, width), (rows, block, warps) = len(values), values.shape, _tiles(*values.shape)
+    aligned = math.gcd(width, ALIGNMENT)
     with torch.cuda.device_of(values):
         launched(kernel)[(triton.cdiv(n, rows),)](
             values,

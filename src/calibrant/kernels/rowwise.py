@@ -41,27 +41,30 @@ def units(values: Any) -> Any:
     return (values.double() + 1.0).view(torch.int64) - ONE
 
 
-def tops(values: Any) -> tuple[Any, Any]:
-    """The smallest and the largest entry of each row and its sum (3, n), and the first place of the largest.
+def tops(values: Any, labels: Any) -> tuple[Any, Any, Any]:
+    """The largest entry of each row and its first place; and ends (5, m) of m parts of the rows: the smallest and the
+    largest entry, the smallest and the largest sum (nan if any is), and 1 where a label is no column, else 0.
 
-    >>> [part.tolist() for part in tops(torch.tensor([[0.25, 0.5, 0.25]]))]
-    [[[0.25], [0.5], [1.0]], [1]]
+    >>> [part.tolist() for part in tops(torch.tensor([[0.25, 0.5, 0.25]]), torch.tensor([3]))]
+    [[0.5], [1], [[0.25], [0.5], [1.0], [1.0], [1.0]]]
     """
     parts = []
     for rows in blocks(values):
         block = widened(values[rows])
-        top, place = block.max(dim=1)
-        parts.append((torch.stack((block.amin(dim=1), top, block.sum(dim=1))), place))
-    numbers, places = zip(*parts, strict=True)
-    return torch.cat(numbers, dim=1), torch.cat(places)
+        (top, place), total = block.max(dim=1), block.sum(dim=1)
+        ends = block.amin(), top.amax(), total.amin(), total.amax(), _outside(labels, rows, block)
+        parts.append((top, place, torch.stack(ends)))
+    tops, places, ends = zip(*parts, strict=True)
+    return torch.cat(tops), torch.cat(places), torch.stack(ends, dim=1)
 
 
-def exponentials(logits: Any) -> tuple[Any, Any]:
-    """The smallest and the largest logit of each row, and sums over the others than the largest, of exp(z - largest)
-    and of its square, all in float64 (4, n); and the first place of the largest.
+def exponentials(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
+    """The largest logit of each row, and sums over the others than it, of exp(z - largest) and of its square, all in
+    float64 (3, n); the first place of the largest; and ends (3, m) of m parts of the rows: the smallest and the largest
+    logit (nan if any is), and 1 where a label is no column, else 0.
 
-    >>> [part.tolist() for part in exponentials(torch.tensor([[0.0, 0.0, -800.0]]))]
-    [[[-800.0], [0.0], [1.0], [1.0]], [0]]
+    >>> [part.tolist() for part in exponentials(torch.tensor([[0.0, 0.0, -800.0]]), None)]
+    [[[0.0], [1.0], [1.0]], [0], [[-800.0], [0.0], [0.0]]]
     """
     parts = []
     for rows in blocks(logits):
@@ -69,9 +72,17 @@ def exponentials(logits: Any) -> tuple[Any, Any]:
         top, place = block.max(dim=1)
         raised = torch.exp(block - top[:, None]).scatter_(1, place[:, None], 0.0)
         sums = raised.sum(dim=1, dtype=torch.float64), raised.square().sum(dim=1, dtype=torch.float64)
-        parts.append((torch.stack((block.amin(dim=1).double(), top.double(), *sums)), place))
-    numbers, places = zip(*parts, strict=True)
-    return torch.cat(numbers, dim=1), torch.cat(places)
+        ends = torch.stack((block.amin(), top.amax(), _outside(labels, rows, block)))
+        parts.append((torch.stack((top.double(), *sums)), place, ends))
+    numbers, places, ends = zip(*parts, strict=True)
+    return torch.cat(numbers, dim=1), torch.cat(places), torch.stack(ends, dim=1)
+
+
+def _outside(labels: Any, rows: slice, block: Any) -> Any:
+    """Whether the label of one of some rows is no column, as a number like the others."""
+    if labels is None:
+        return block.new_zeros(())
+    return ((labels[rows] < 0) | (labels[rows] >= block.shape[1])).any().to(block.dtype)
 
 
 def squared_errors(values: Any, truth: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +39,9 @@ OPERATORS: dict[Any, Callable[..., Any]] = {
 class DeviceArray(NDArrayOperatorsMixin):
     """A tensor that stays on its device, as an array of NumPy's shape and type.
 
-    `known` is what has been computed of its rows (tensors of n entries); it goes along where rows are taken.
+    `known` is what has been computed of its rows (tensors of n entries); it goes along where rows are taken. `labels`
+    are those of its rows, if they lie on the same device: one walk looks at both. Of labels, `within` is how many
+    columns a matrix has that all of them were seen to be columns of; 0 where nobody has looked.
 
     >>> array = DeviceArray(torch.tensor([[0.5, 0.25]], dtype=torch.bfloat16))
     >>> array.shape, array.dtype.name, type(array[:, None, :] > 0.3).__name__
@@ -54,6 +56,8 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __init__(self, tensor: Any, known: dict[str, Any] | None = None) -> None:
         self.tensor = tensor
         self.known = {} if known is None else known
+        self.labels: DeviceArray | None = None
+        self.within = 0
         self._host: NDArray[Any] | None = None
 
     @property
@@ -96,8 +100,10 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def reshape(self, *shape: Any) -> DeviceArray:
         """The same entries in another shape, in C order."""
-        wanted = self.tensor.reshape(shape[0] if isinstance(shape[0], tuple) else shape).contiguous()
-        return self if wanted.shape == self.tensor.shape and wanted is self.tensor else DeviceArray(wanted)
+        wanted = shape[0] if isinstance(shape[0], tuple) else shape
+        if wanted == self.shape and self.tensor.is_contiguous():
+            return self
+        return DeviceArray(self.tensor.reshape(wanted).contiguous())
 
     def ravel(self) -> DeviceArray:
         """The same entries one behind the other."""
@@ -220,8 +226,15 @@ def on_host(argument: Any) -> Any:
     return argument.host if isinstance(argument, DeviceArray) else argument
 
 
-def _where(home: DeviceArray, condition: Any, chosen: Any, other: Any) -> DeviceArray:
-    return DeviceArray(torch.where(placed(home, condition), operand(home, chosen), operand(home, other)))
+@lru_cache(maxsize=64)
+def _constant(number: int, device: Any) -> Any:
+    """A whole number that stays on its device: to send one takes longer than to choose by it."""
+    return torch.tensor(number, device=device)
+
+
+def _where(home: DeviceArray, condition: Any, *choices: Any) -> DeviceArray:
+    kept = (_constant(each, home.tensor.device) if type(each) is int else operand(home, each) for each in choices)
+    return DeviceArray(torch.where(placed(home, condition), *kept))
 
 
 def _taken(home: DeviceArray, array: Any, indices: Any, axis: int) -> DeviceArray:

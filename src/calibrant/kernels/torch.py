@@ -48,10 +48,9 @@ def serving(tensor: Any, *, doubles: bool = False) -> Any:
 def row_survey(values: DeviceArray) -> tuple[float, float, float, float, DeviceArray, DeviceArray]:
     """The smallest and the largest entry of a matrix, the smallest and the largest sum of a row (nan if any is), and
     of each row the first column of its largest entry, and that entry."""
-    numbers = _tops(values)
-    (low, _, least), (_, high, most) = _ends(numbers)
+    low, high, least, most = _told(values, _tops(values))
     ends = (low, high, least, most) if least == least else (least, least, least, least)  # sums see what is nan
-    return *ends, DeviceArray(values.known["place"]), DeviceArray(numbers[1])
+    return *ends, DeviceArray(values.known["place"]), DeviceArray(values.known["top"])
 
 
 def logits_survey(
@@ -59,16 +58,16 @@ def logits_survey(
 ) -> tuple[float, float, DeviceArray, DeviceArray, DeviceArray, DeviceArray]:
     """The smallest and the largest logit of a matrix (nan if any is); of each row the first column of the largest,
     this, and the sums of exp(z - largest) and of its square over the other classes."""
-    numbers = _exponentials(logits)
-    (low, *_), (_, high, rest, _) = _ends(numbers)
-    ends = (low, high) if rest == rest else (rest, rest)  # sums see what is nan
-    return *ends, DeviceArray(logits.known["place"]), *map(DeviceArray, numbers[1:])  # type: ignore[return-value]
+    low, high = _told(logits, _raise(logits))
+    return low, high, DeviceArray(logits.known["place"]), *map(DeviceArray, _exponentials(logits))  # type: ignore[return-value]
 
 
-def _ends(numbers: Any) -> list[list[float]]:
-    """The smallest and the largest along the rows of a few numbers each."""
-    ends: list[list[float]] = torch.stack(torch.aminmax(numbers, dim=1)).tolist()
-    return ends
+def _told(values: DeviceArray, ends: Any) -> list[float]:
+    """The ends of all rows, by turns the smallest and the largest, from those of parts; labels are told of theirs."""
+    *numbers, outside = fetched(ends)
+    if values.labels is not None and not outside.any():
+        values.labels.within = values.shape[1]
+    return [float(part.max() if place % 2 else part.min()) for place, part in enumerate(numbers)]
 
 
 def extremes(values: DeviceArray) -> tuple[float, float]:
@@ -97,7 +96,7 @@ def clipped(values: DeviceArray) -> tuple[DeviceArray, Ints]:
 
 def normalisers(logits: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     """The maximum of each row, and the sum of exp(z - maximum) over the other classes."""
-    _, top, rest, _ = _exponentials(logits)
+    top, rest, _ = _exponentials(logits)
     return DeviceArray(top), DeviceArray(rest)
 
 
@@ -275,7 +274,7 @@ def tempered(logits: DeviceArray, labels: Any, inverse: float) -> tuple[DeviceAr
 
     Exponentiated in float32 unless logits are float64.
     """
-    _, top, _, _ = _exponentials(logits)
+    top, _, _ = _exponentials(logits)
     total, first, second = serving(logits.tensor).tempered(logits.tensor, top, inverse)
     true = logits.tensor.gather(1, placed(logits, labels).long()[:, None])[:, 0].double() - top
     mean = first / total
@@ -283,20 +282,30 @@ def tempered(logits: DeviceArray, labels: Any, inverse: float) -> tuple[DeviceAr
 
 
 def _tops(values: DeviceArray) -> Any:
-    """The smallest and the largest entry of each row and its sum (3, n); the place of the largest is kept, too."""
-    if "tops" not in values.known:
-        numbers, place = serving(values.tensor).tops(values.tensor)
-        values.known |= {"tops": numbers.T, "place": place}
-    return values.known["tops"].T
+    """Keep the largest entry of each row and its place; the ends of parts of the rows."""
+    top, place, ends = serving(values.tensor).tops(values.tensor, _beside(values))
+    values.known |= {"top": top, "place": place}
+    return ends
+
+
+def _raise(logits: DeviceArray) -> Any:
+    """Keep the largest logit of each row, its place, and the sums of exp(z - largest) and of its square over the other
+    classes; the ends of parts of the rows."""
+    numbers, place, ends = serving(logits.tensor).exponentials(logits.tensor, _beside(logits))
+    logits.known |= {"exponentials": numbers.T, "place": place}
+    return ends
 
 
 def _exponentials(logits: DeviceArray) -> Any:
-    """The smallest and the largest logit of each row, and the sums of exp(z - largest) and of its square over the other
-    classes (4, n); the place of the largest is kept, too."""
+    """The largest logit of each row, and the sums of exp(z - largest) and of its square over the other classes."""
     if "exponentials" not in logits.known:
-        numbers, place = serving(logits.tensor).exponentials(logits.tensor)
-        logits.known |= {"exponentials": numbers.T, "place": place}
+        _raise(logits)
     return logits.known["exponentials"].T
+
+
+def _beside(values: DeviceArray) -> Any:
+    """The labels of the rows, where they are known to lie on the same device."""
+    return None if values.labels is None else values.labels.tensor
 
 
 def _raised(logits: DeviceArray, top: DeviceArray, rest: DeviceArray) -> Any:
@@ -305,7 +314,7 @@ def _raised(logits: DeviceArray, top: DeviceArray, rest: DeviceArray) -> Any:
 
 
 def _brier_of_logits(logits: DeviceArray, truth: Any) -> Any:
-    _, top, rest, pairs = _exponentials(logits)
+    top, rest, pairs = _exponentials(logits)
     place = truth.clamp(min=0)[:, None]
     true = _raised(DeviceArray(logits.tensor.gather(1, place)), DeviceArray(top), DeviceArray(rest))[:, 0]
     squares = (1.0 + pairs) / (1.0 + rest).square()
