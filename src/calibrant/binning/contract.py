@@ -51,14 +51,6 @@ class RankBinning(Binning, Protocol):
 
 
 @runtime_checkable
-class AtOnce(Binning, Protocol):
-    """A binning that makes bins of a view in less time and memory than by way of a summary."""
-
-    def at_once(self, view: View) -> Bins | None:
-        """The bins that the summary of the view would give, to the bit; None of a view that needs the summary."""
-
-
-@runtime_checkable
 class Refinable(RankBinning, Protocol):
     """A binning that can say which cells of neighbouring forecasts hide something from it."""
 

@@ -8,7 +8,7 @@ import torch
 
 from calibrant.kernels.tensors import widened
 
-MANY, FEW = (12, 6, 6, 6), (6, 6, 6, 6, 6)
+MANY, FEW = (12, 9, 9), (6, 6, 6, 6, 6)
 """How many of the 30 bits of floats up to 1.0 are found at a time, in columns of many samples or of few."""
 LONG = 40_960
 """Samples that are many: ten for each count of the first table."""
