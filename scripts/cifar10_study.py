@@ -1,6 +1,6 @@
 """What the CIFAR-10 study says about claims in the literature, beside the papers' own numbers.
 
-    calibrant experiment run cifar10 --store STORE
+    calibrant experiment run cifar10 --device cuda --store STORE
     python scripts/cifar10_study.py --store STORE   # the numbers beside the page, and the page
     python scripts/cifar10_study.py                 # the page, of the numbers beside it
 
@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import study_records
-from claim_tables import BEFOREHAND, VERDICT_WORDS, markdown
+from claim_tables import BEFOREHAND, markdown
 from network_claims import CLAIMS as NETWORKS
 from study_claims import CLAIMS
 from study_keeping import Studied, draw, keep_all, keep_base
-from study_page import all_metrics, ensembles, judged_page, networks
+from study_page import all_metrics, ensembles, judged_page, networks, told
 from study_records import BASE, Records
 
 from calibrant.experiments.findings.claims import Claim, Judgement, OutOfReach
@@ -29,7 +29,7 @@ from calibrant.files.writing import write_text
 
 TEST_ROWS = 10_000
 PAGE = Path(__file__).parents[1] / "docs" / "cifar10_study.md"
-KEPT = ("resnet9 width 16", "vit width 64")
+KEPT = ("resnet18", "vit")
 LEFT_OUT = ("histogram(n_bins=15)", "matrix(off_diagonal=0, intercept=0)")
 """Methods that are compared with their own kind alone."""
 ASKED = (*(claim for claim in CLAIMS if isinstance(claim, Claim)), *NETWORKS)
@@ -110,11 +110,7 @@ def page(records: Records, folder: str, repetitions: int) -> Iterator[str]:
 
 def answer(records: Records, judgements: Mapping[Claim[Records] | OutOfReach, Judgement]) -> Iterator[str]:
     """The answer in five sentences, made of the numbers and the verdicts."""
-    verdicts = {claim.words: VERDICT_WORDS[judgement.word] for claim, judgement in judgements.items()}
-
-    def told(beginning: str) -> str:
-        return next(words for claim, words in verdicts.items() if claim.startswith(beginning))
-
+    ends = told(judgements)
     bases = "; ".join(
         f"{model} has {100 * records.values[model, BASE, 'accuracy'].mean():.1f} % accuracy and an ECE of "
         f"{100 * records.values[model, BASE, 'ece'].mean():.1f} points"
@@ -122,16 +118,16 @@ def answer(records: Records, judgements: Mapping[Claim[Records] | OutOfReach, Ju
     )
     yield f"Trained on CIFAR-10 from random weights, for few epochs: {bases}."
     yield "Of Ao, Rueger & Siddharthan (2023), that convolutional networks are over-confident"
-    yield f"{told('Convolutional networks')}, that transformers are under-confident {told('Transformers')}, and"
+    yield f"{ends('Convolutional networks')}, that transformers are under-confident {ends('Transformers')}, and"
     yield "that more than half of the classes are under-confident after temperature scaling"
-    yield f"{told('After temperature scaling')}."
-    yield f"That label smoothing, focal loss and FLSD lower the ECE {told('Label smoothing, focal')}; that focal"
-    yield f"loss and FLSD overshoot into under-confidence {told('Focal loss and FLSD overshoot')}."
+    yield f"{ends('After temperature scaling')}."
+    yield f"That label smoothing, focal loss and FLSD lower the ECE {ends('Label smoothing, focal')}; that focal"
+    yield f"loss and FLSD overshoot into under-confidence {ends('Focal loss and FLSD overshoot')}."
     yield "Of Kirchenbauer, Oaks & Heim (2022), that ECE is a poor indicator of other errors"
-    yield f"{told('ECE is a poor')}, and that little is gained at k = 5 and over all classes {told('At k = 5')}."
+    yield f"{ends('ECE is a poor')}, and that little is gained at k = 5 and over all classes {ends('At k = 5')}."
     yield "Of Nixon et al. (2019), that vector scaling beats temperature scaling by errors of classes"
-    yield f"{told('Vector scaling')}, and that calibration error differs between classes"
-    yield f"{told('Calibration error is')}."
+    yield f"{ends('Vector scaling')}, and that calibration error differs between classes"
+    yield f"{ends('Calibration error is')}."
     yield ""
 
 
@@ -182,7 +178,7 @@ def limits() -> Iterator[str]:
     yield ""
     yield "- Networks were trained for few epochs, in 16-bit floating point, from random weights. The transformer is"
     yield "  small; those of the papers had been trained on more data first."
-    yield "- Interventions were tried on the residual network alone; their strengths were given, not tuned: one each."
+    yield "- Strengths of interventions were given, not tuned: one each."
     yield "- The rules of `scripts/study_claims.py` and `scripts/network_claims.py` were written after the first"
     yield "  Fashion-MNIST study, whose results were known, and before this study had any."
     yield "- All networks share the split of the training rows and the test rows: comparisons of methods over seeds"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from claim_tables import AFTERWARDS, claims_table, false_table, markdown
+from claim_tables import AFTERWARDS, VERDICT_WORDS, claims_table, false_table, markdown
 from study_records import BASE, Records
 
 from calibrant.experiments.findings.claims import LEVEL, Claim, Difference, Judgement, OutOfReach
@@ -42,6 +42,16 @@ def _rows(differences: Sequence[Difference]) -> Iterator[Sequence[str]]:
             yield [each.name, f"{each.mean:+.2f} ± {each.error:.2f}", mark]
         elif place == SHOWN // 2:
             yield [f"({len(shown) - SHOWN} between)", "", ""]
+
+
+def told(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Callable[[str], str]:
+    """How a sentence about a claim ends, by how the claim begins."""
+    endings = {claim.words: VERDICT_WORDS[judgement.word] for claim, judgement in judgements.items()}
+
+    def ending(beginning: str) -> str:
+        return next(words for claim, words in endings.items() if claim.startswith(beginning))
+
+    return ending
 
 
 def networks(several: Sequence[Records]) -> Iterator[str]:
@@ -81,15 +91,15 @@ def ensembles(records: Records) -> Iterator[str]:
         yield from markdown(["network", "", "accuracy", "log loss", "ECE", "SCE", "full"], rows)
 
 
-def strengths(records: Records) -> Iterator[str]:
-    """What every strength did on validation rows."""
+def strengths(records: Records, sheet: str = "strengths") -> Iterator[str]:
+    """What every strength did on validation rows, as a sheet says."""
     yield "## Strengths"
     yield ""
     yield "Lowest validation ECE among those that lose at most 5 points of accuracy (Kirchenbauer, Oaks & Heim 2022),"
     yield "on the first seed; validation ECE in points, the chosen one in bold."
     yield ""
     told: dict[tuple[str, str], list[str]] = {}
-    for row in records.sheets["strengths"]:
+    for row in records.sheets[sheet]:
         text = f"{float(row['strength']):g}: {100 * float(row['validation ECE']):.2f}"
         chosen = row[""] in ("chosen", "given")
         told.setdefault((row["model"], row["intervention"]), []).append(f"**{text}**" if chosen else text)

@@ -31,7 +31,7 @@ from calibrant.experiments.running.evidence import Evidence
 from calibrant.experiments.running.runner import DiskFullError, Options
 from calibrant.experiments.running.study_store import DONE, FAILED, WAITING, Store
 from calibrant.experiments.training import interventions, optimisers, trainer
-from calibrant.experiments.training.augmentation import augmented
+from calibrant.experiments.training.augmentation import augmented, changes
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, train
 from calibrant.experiments.training.trial_outcomes import read_outcome
 from calibrant.experiments.training.trials import Trial, read_trials, write_trials
@@ -296,7 +296,9 @@ def test_the_learning_rate_follows_its_schedule(schedule, epoch, rate):
 
 def test_pictures_are_mirrored_and_shifted_as_a_plain_loop_does():
     pictures = torch.arange(3 * 2 * 4 * 5, dtype=torch.float32).reshape(3, 2, 4, 5)
-    changed = augmented(pictures, {"flip": True, "crop": 2}, torch.Generator().manual_seed(3))
+    how = {"flip": True, "crop": 2}
+    (change,) = changes(how, [3], torch.Generator().manual_seed(3))
+    changed = augmented(pictures, how, change)
     random = torch.Generator().manual_seed(3)
     mirrored = torch.rand(3, generator=random) < 0.5
     down, right = torch.randint(0, 5, (2, 3, 1), generator=random)
@@ -309,7 +311,17 @@ def test_pictures_are_mirrored_and_shifted_as_a_plain_loop_does():
                     column = 4 - column if mirrored[index] else column
                     wanted = pictures[index, channel, row, column] if inside else 0.0
                     assert changed[index, channel, y, x] == wanted
-    assert torch.equal(augmented(pictures, {}, random), pictures)
+    assert torch.equal(augmented(pictures, {}, changes({}, [3], random)[0]), pictures)
+
+
+@pytest.mark.parametrize("how", [{"flip": True, "crop": 1}, {"flip": True}, {"crop": 1}, {}])
+def test_changes_of_several_batches_are_those_of_one_after_the_other(how):
+    together = changes(how, [3, 2], torch.Generator().manual_seed(3))
+    random = torch.Generator().manual_seed(3)
+    for n, change in zip([3, 2], together, strict=True):
+        pictures = torch.rand(n, 1, 4, 4)
+        (alone,) = changes(how, [n], random)
+        assert torch.equal(augmented(pictures, how, change), augmented(pictures, how, alone))
 
 
 def test_every_row_is_trained_on_once_an_epoch_and_no_batch_is_a_single_row(data):

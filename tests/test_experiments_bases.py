@@ -102,6 +102,8 @@ def test_a_width_that_is_given_is_that_of_the_published_network():
         ("{name: vit, width: 96}", "must be a multiple of 64 for vit, got 96"),
         ("{name: mlp, interventions: [mixup]}", "mlp names 'mixup', which is no intervention of the study"),
         ("{name: mlp, interventions: [flsd, flsd]}", "must be different, got flsd twice"),
+        ("{name: mlp, interventions: {flsd: [0.5, 0.5]}}", "must be different, got 0.5 twice"),
+        ("{name: mlp, interventions: {flsd: []}}", "must have at least 1"),
         ("{name: cnn, width: 0}", "must be greater than or equal to 1"),
     ],
 )

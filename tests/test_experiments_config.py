@@ -220,6 +220,15 @@ def test_strengths_that_are_to_be_chosen_are_trained_on_tuning_seeds_first():
     ]
 
 
+def test_a_model_may_have_a_strength_of_its_own():
+    own = GRID.replace("label: wide,", "label: wide, interventions: {label_smoothing: [0.1]},")
+    study = check(own)
+    labels = {trial.label for trial in study.trials() if trial.model_name == "wide" and trial.seed == 2}
+    assert labels == {"wide, none, seed 2", "wide, label_smoothing 0.1, seed 2"}
+    (problem,) = check(own.replace("[0.1]}", "[0.2]}"))
+    assert "wide tries label_smoothing at 0.2, which is no strength of it" in str(problem)
+
+
 def test_a_model_changes_only_the_training_that_it_names():
     plain, wide = (trial for trial in check(GRID).trials() if trial.label.endswith("none, seed 0"))
     assert (plain.training["epochs"], wide.training["epochs"]) == (2, 3)

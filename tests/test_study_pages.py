@@ -110,11 +110,12 @@ def test_the_study_of_cifar_10_has_what_its_page_needs():
     study = read("cifar10")
     methods = set(study.post_processing.methods)
     assert methods >= {*cifar10_study.LEFT_OUT, "temperature", "histogram", "vector", "matrix", "isotonic", "cwmcs"}
-    assert {*cifar10_study.KEPT, "cnn"} == {model.title for model in study.models}
+    assert {*cifar10_study.KEPT, "vgg16"} == {model.title for model in study.models}
+    assert all(len(study.tried_on(model)) == 4 for model in study.models)
     kinds = {intervention.title for intervention in study.interventions}
     assert kinds == {"label_smoothing", "mixup", "focal", "flsd"}
     assert {"accuracy", "ece", "mcs", "wsmcs", "wsece", "top5_ece", "full_ece", "sce", "ace"} <= set(study.metrics)
-    assert len(study.trials()) == len(study.all_trials()) == 21
+    assert len(study.trials()) == len(study.all_trials()) == 45
     words = [claim.words for claim in cifar10_study.ASKED]
     assert len(set(words)) == len(words)
 

@@ -65,6 +65,7 @@ Size = Annotated[int, Field(ge=1, le=10_000)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Strength = Annotated[float, Field(ge=0)]
+Strengths = Annotated[list[Strength], Field(min_length=1), AfterValidator(different)]
 Seeds = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1), AfterValidator(different)]
 ClassName = Annotated[str, BeforeValidator(lambda name: str(name) if type(name) is int else name)]
 Metrics = Annotated[list[Annotated[str, known(spelling.metrics)]], AfterValidator(different)]
@@ -189,8 +190,8 @@ class HyperparameterSweep(Strict):
 
 class Model(Strict):
     """A network: its name and size, how its weights begin, what of the training is different for it, what of it is
-    swept, which of the interventions are tried on it (all, unless they are named); or any name, and the predictions of
-    one or several trained networks."""
+    swept, which of the interventions are tried on it (all, unless they are named) and at which of their strengths;
+    or any name, and the predictions of one or several trained networks."""
 
     predictions: Annotated[list[GivenPredictions], Field(min_length=1)] | None = None
     name: Name
@@ -201,7 +202,13 @@ class Model(Strict):
     weights: GivenWeights | None = None
     training: Training | None = None
     sweep: HyperparameterSweep = HyperparameterSweep()
-    interventions: Annotated[list[Name], AfterValidator(different)] | None = None
+    interventions: dict[Name, Strengths | None] | None = None
+
+    @field_validator("interventions", mode="before")
+    @classmethod
+    def _names_alone(cls, value: Any) -> Any:
+        named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        return dict.fromkeys(different(value)) if named else value
 
     @model_validator(mode="before")
     @classmethod
@@ -237,7 +244,7 @@ class _Intervention(Strict):
     """Something done to the training, at several strengths."""
 
     name: Name | None = None
-    strengths: Annotated[list[Strength], Field(min_length=1), AfterValidator(different)]
+    strengths: Strengths
 
     @property
     def title(self) -> str:

@@ -110,15 +110,26 @@ class Study(Strict, BaseModel):
             raise ValueError(f"tuning: must choose on seeds of the study, got {min(stray)}")
         if self.interventions and self.data is None:
             raise ValueError("interventions: must have a network to train, got given predictions alone")
-        known = {intervention.title for intervention in self.interventions}
+        known = {intervention.title: intervention.strengths for intervention in self.interventions}
         for model in self.models:
-            if strange := set(model.interventions or []) - known:
-                raise ValueError(f"models: {model.title} names {min(strange)!r}, which is no intervention of the study")
+            for name, strengths in (model.interventions or {}).items():
+                if name not in known:
+                    raise ValueError(f"models: {model.title} names {name!r}, which is no intervention of the study")
+                if strange := set(strengths or []) - set(known[name]):
+                    raise ValueError(
+                        f"models: {model.title} tries {name} at {min(strange):g}, which is no strength of it"
+                    )
         return self
 
     def tried_on(self, model: Model) -> list[Intervention]:
-        """The interventions that a network is trained with."""
-        return [each for each in self.interventions if model.interventions is None or each.title in model.interventions]
+        """The interventions that a network is trained with, each with the strengths that are tried there."""
+        if model.interventions is None:
+            return self.interventions
+        return [
+            each.model_copy(update={"strengths": model.interventions[each.title] or each.strengths})
+            for each in self.interventions
+            if each.title in model.interventions
+        ]
 
     @property
     def categories(self) -> list[float] | list[tuple[float, float]]:

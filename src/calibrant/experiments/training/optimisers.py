@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def optimiser(how: Mapping[str, Any], network: Any) -> Any:
-    """The optimiser that a trial describes, for the weights of a network."""
+def optimiser(how: Mapping[str, Any], network: Any, *, fused: bool = False) -> Any:
+    """The optimiser that a trial describes, for the weights of a network; fused steps are faster on a GPU."""
     import torch
 
     rate, decay = float(how["learning_rate"]), float(how.get("weight_decay", 0.0))
+    settings: dict[str, Any] = {"weight_decay": decay, "fused": fused or None}  # None leaves torch its choice
     if how["kind"] == "sgd":
         momentum, nesterov = float(how.get("momentum", 0.9)), bool(how.get("nesterov", False))
-        return torch.optim.SGD(network.parameters(), rate, momentum, weight_decay=decay, nesterov=nesterov)
+        return torch.optim.SGD(network.parameters(), rate, momentum, nesterov=nesterov, **settings)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[how["kind"]]
-    return kind(network.parameters(), rate, weight_decay=decay)
+    return kind(network.parameters(), rate, **settings)
 
 
 def learning_rate(training: Mapping[str, Any], epoch: float) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 from calibrant.door.arrays import Array
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training import checkpoints, datasets, networks
-from calibrant.experiments.training.augmentation import augmented
+from calibrant.experiments.training.augmentation import augmented, changes
 from calibrant.experiments.training.given_predictions import given_outcome
 from calibrant.experiments.training.given_weights import begin_with, weights_in
 from calibrant.experiments.training.interventions import batch_loss
@@ -122,7 +122,8 @@ class _Run:
         if (weights := self.trial.model.get("weights")) is not None:
             begin_with(self.network, weights_in(weights, self.around.root), without=tuple(weights["without"]))
         self.network.to(self.around.device, memory_format=torch.channels_last)  # the layout of the fastest kernels
-        self.optimiser = optimiser(self.trial.training["optimiser"], self.network)
+        on_gpu = torch.device(self.around.device).type == "cuda"
+        self.optimiser = optimiser(self.trial.training["optimiser"], self.network, fused=on_gpu)
 
     def _epoch(self, epoch: int) -> None:
         """Train on every row once."""
@@ -130,12 +131,14 @@ class _Run:
 
         torch.manual_seed(self.trial.seed_of(MODULES, epoch))
         loss = batch_loss(self.trial.intervention, epoch, _generator(self.trial.seed_of(BLENDS, epoch)))
-        drawn = _generator(self.trial.seed_of(PICTURES, epoch))
         batches = self._batches(epoch)
+        how = self.trial.training.get("augmentation") or {}
+        drawn = _generator(self.trial.seed_of(PICTURES, epoch))
+        changed = changes(how, [len(rows) for rows in batches], drawn, self.around.device)
         self.network.train()
-        for index, rows in enumerate(batches):
+        for index, (rows, change) in enumerate(zip(batches, changed, strict=True)):
             set_rate(self.optimiser, learning_rate(self.trial.training, epoch + index / len(batches)))
-            inputs = augmented(self.inputs[rows], self.trial.training.get("augmentation") or {}, drawn)
+            inputs = augmented(self.inputs[rows], how, change)
             self.optimiser.zero_grad(set_to_none=True)
             loss(self._forward, inputs, self.labels[rows]).backward()
             self.optimiser.step()
