@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def optimiser(how: Mapping[str, Any], network: Any, *, fused: bool = False) -> Any:
-    """The optimiser that a trial describes, for the weights of a network; fused steps are faster on a GPU."""
+def optimiser(how: Mapping[str, Any], network: Any) -> Any:
+    """The optimiser that a trial describes, for the weights of a network."""
     import torch
 
     rate, decay = float(how["learning_rate"]), float(how.get("weight_decay", 0.0))
-    settings: dict[str, Any] = {"weight_decay": decay, "fused": fused or None}  # None leaves torch its choice
     if how["kind"] == "sgd":
         momentum, nesterov = float(how.get("momentum", 0.9)), bool(how.get("nesterov", False))
-        return torch.optim.SGD(network.parameters(), rate, momentum, nesterov=nesterov, **settings)
+        return torch.optim.SGD(network.parameters(), rate, momentum, weight_decay=decay, nesterov=nesterov)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[how["kind"]]
-    return kind(network.parameters(), rate, **settings)
+    return kind(network.parameters(), rate, weight_decay=decay)
 
 
 def learning_rate(training: Mapping[str, Any], epoch: float) -> float:

@@ -122,8 +122,7 @@ class _Run:
         if (weights := self.trial.model.get("weights")) is not None:
             begin_with(self.network, weights_in(weights, self.around.root), without=tuple(weights["without"]))
         self.network.to(self.around.device, memory_format=torch.channels_last)  # the layout of the fastest kernels
-        on_gpu = torch.device(self.around.device).type == "cuda"
-        self.optimiser = optimiser(self.trial.training["optimiser"], self.network, fused=on_gpu)
+        self.optimiser = optimiser(self.trial.training["optimiser"], self.network)
 
     def _epoch(self, epoch: int) -> None:
         """Train on every row once."""
