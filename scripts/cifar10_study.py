@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--out", type=Path, default=PAGE)
-    parser.add_argument("--repetitions", type=int, default=100, help="data sets under which a claim is false")
+    parser.add_argument("--repetitions", type=int, default=400, help="data sets under which a claim is false")
     options = parser.parse_args()
     folder = options.out.with_suffix("")
     if options.store is not None:

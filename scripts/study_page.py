@@ -91,15 +91,15 @@ def ensembles(records: Records) -> Iterator[str]:
         yield from markdown(["network", "", "accuracy", "log loss", "ECE", "SCE", "full"], rows)
 
 
-def strengths(records: Records, sheet: str = "strengths") -> Iterator[str]:
-    """What every strength did on validation rows, as a sheet says."""
+def strengths(records: Records) -> Iterator[str]:
+    """What every strength did on validation rows."""
     yield "## Strengths"
     yield ""
     yield "Lowest validation ECE among those that lose at most 5 points of accuracy (Kirchenbauer, Oaks & Heim 2022),"
     yield "on the first seed; validation ECE in points, the chosen one in bold."
     yield ""
     told: dict[tuple[str, str], list[str]] = {}
-    for row in records.sheets[sheet]:
+    for row in records.sheets["strengths"]:
         text = f"{float(row['strength']):g}: {100 * float(row['validation ECE']):.2f}"
         chosen = row[""] in ("chosen", "given")
         told.setdefault((row["model"], row["intervention"]), []).append(f"**{text}**" if chosen else text)

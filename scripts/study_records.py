@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from calibrant.predictions import Predictions
 BASE = "base"
 PREFIXES = ("more_", "series_")
 """How the files of further studies in a folder begin."""
+EQUAL_WIDTH = ("histogram",)
+"""Methods that earlier results have with cells of equal width, which no claim is about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +83,6 @@ class Records:
     def kept(self, sheet: str, column: str) -> list[str]:
         """The different values of a column of a sheet, in their order."""
         return list(dict.fromkeys(row[column] for row in self.sheets.get(sheet, ())))
-
-
-def joined(several: Sequence[Records]) -> Records:
-    """The networks of several studies with the same test rows as those of one."""
-    names = dict.fromkeys(name for records in several for name in records.sheets)
-    return replace(
-        several[0],
-        values={key: values for records in several for key, values in records.values.items()},
-        sheets={name: [row for records in several for row in records.sheets.get(name, ())] for name in names},
-        predictions={model: each for records in several for model, each in records.predictions.items()},
-    )
 
 
 def is_retrained(method: str) -> bool:
