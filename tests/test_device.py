@@ -267,6 +267,17 @@ def test_checks_fetch_a_few_numbers_once(fetches):
     assert fetches == [5]  # the ends of all rows
 
 
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_labels_beside_forecasts_are_looked_at_in_the_walk_over_these(kind, fetches, monkeypatch):
+    """Another look at them would wait for the device once more."""
+    walks = []
+    walk = backend.extremes
+    monkeypatch.setattr(backend, "extremes", lambda values: walks.append(values.shape) or walk(values))
+    host, there = both(kind)
+    assert walks == []
+    assert np.array_equal(np.asarray(there.labels), host.labels)
+
+
 def test_labels_of_the_host_and_of_the_device_are_the_same(fetches):
     labels, values = forecasts()
     names = [f"class {index}" for index in range(K)]

@@ -101,7 +101,7 @@ class DeviceArray(NDArrayOperatorsMixin):
     def reshape(self, *shape: Any) -> DeviceArray:
         """The same entries in another shape, in C order."""
         wanted = shape[0] if isinstance(shape[0], tuple) else shape
-        if wanted == self.shape and self.tensor.is_contiguous():
+        if (wanted == self.shape or (wanted == (-1,) and self.ndim == 1)) and self.tensor.is_contiguous():
             return self
         return DeviceArray(self.tensor.reshape(wanted).contiguous())
 

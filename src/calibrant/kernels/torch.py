@@ -72,7 +72,7 @@ def _told(values: DeviceArray, ends: Any) -> list[float]:
 
 def extremes(values: DeviceArray) -> tuple[float, float]:
     """The smallest and the largest of some numbers; nan if any is."""
-    low, high = torch.stack(torch.aminmax(values.tensor)).tolist()
+    low, high = fetched(widened(torch.stack(torch.aminmax(values.tensor)))).tolist()
     return low, high
 
 
