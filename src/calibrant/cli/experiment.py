@@ -219,7 +219,7 @@ def table(folder: str, names: tuple[str, ...], style: str, output: str | None) -
             click.echo(f"written: {inert(str(Path(output, sheet.name)), 400)}.md and .csv")
         elif style == "table":
             rows = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in sheet.rows]
-            click.echo(drawn(list(sheet.header), rows, sheet.title) + "\n")
+            click.echo((drawn(list(sheet.header), rows, sheet.title) if rows else f"{sheet.title}: no rows") + "\n")
             for note in sheet.notes:
                 click.echo(f"note: {inert(note, 400)}")
         else:

@@ -131,6 +131,8 @@ def words(result: Result) -> str:
 
 UNKNOWN = "–"
 """What stands in a table where there is no number."""
+NONE = (UNKNOWN, "-")
+"""The same, and what tables of studies have there."""
 
 
 def drawn(header: list[str], rows: list[list[str]], title: str) -> str:
@@ -158,24 +160,27 @@ def drawn(header: list[str], rows: list[list[str]], title: str) -> str:
 
 
 def _blocks(header: list[str], rows: list[list[str]], width: int) -> Iterator[list[int]]:
-    """Columns that fit side by side: the first with as many numbers as there is room for."""
+    """Columns that fit side by side: those that name a row, and as many numbers behind them as there is room for."""
     widths = [max(len(inert(row[index])) for row in [header, *rows]) + 3 for index in range(len(header))]
     numbers = [index for index in range(1, len(header)) if all(_is_number(row[index]) for row in rows)]
-    if len(numbers) < len(header) - 1:
+    names = [index for index in range(len(header)) if index not in numbers]
+    if names != list(range(len(names))):
         yield list(range(len(header)))
         return
-    keep = [0]
+    keep = list(names)
     for index in numbers:
-        if len(keep) > 1 and sum(widths[column] for column in [*keep, index]) > width:
+        if len(keep) > len(names) and sum(widths[column] for column in [*keep, index]) > width:
             yield keep
-            keep = [0]
+            keep = list(names)
         keep.append(index)
     yield keep
 
 
 def _is_number(text: str) -> bool:
+    """Whether a cell is a number, maybe with its spread and how many it is of, or says that there is none."""
+    number, _, spread = text.partition(" (")[0].partition(" ± ")
     try:
-        float("nan" if text == UNKNOWN else text)
+        float("nan" if number in NONE else number), float(spread or "nan")
     except ValueError:
         return False
     return True
