@@ -25,7 +25,7 @@ def sigmoid(z):
 @cache
 def real_logits():
     """The logits of a real network, as shipped."""
-    return np.asarray(read_scores(SHIPPED / "fashion_mnist_test.npz")[0], np.float64)
+    return np.asarray(read_scores(SHIPPED / "fashion_mnist_test.npz").values, np.float64)
 
 
 def event(rng, n, curve=sigmoid, decimals=16, weights=None):

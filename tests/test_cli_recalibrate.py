@@ -240,6 +240,23 @@ def test_labels_are_not_needed_to_apply(run, small, tmp_path):
     assert (tmp_path / "after.csv").read_text().startswith("patient,p_cat")
 
 
+def test_rows_that_are_left_out_are_told(run, small, tmp_path):
+    assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
+    header, *lines = small.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    cells[0][-1] = cells[3][-1] = ""
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("\n".join([header, *map(",".join, cells)]))
+    apply = ("recalibrate", "apply", tmp_path / "map.json", gaps, "-o", tmp_path / "after.csv")
+    code, _, err = run(*apply)
+    assert code == 3
+    code, out, err = run(*apply, "--missing", "drop")
+    assert (code, f"{len(lines) - 2} rows through" in out) == (0, True)
+    assert "note: 2 rows were left out: missing values\n" in err
+    scores = cal.files.read_scores(gaps, missing="drop")
+    assert (len(scores.values), scores.remarks) == (len(lines) - 2, (("left out: missing values", 2),))
+
+
 def test_columns_are_matched_by_name(run, small, tmp_path):
     assert run("recalibrate", "fit", small, "-o", tmp_path / "map.json")[0] == 0
     cells = [line.split(",") for line in small.read_text().splitlines()]

@@ -1105,10 +1105,10 @@ def test_hostile_labels_travel_and_are_inert(write, case):
 @pytest.mark.parametrize("columns", [BY_LABEL, STACKED], ids=["columns", "lists"])
 def test_labels_come_back_as_they_were_written(tmp_path, save, columns, ending):
     path = save(columns)
-    scores, are_logits, names, others = read_scores(path)
-    assert not are_logits
+    scores = read_scores(path)
+    assert not scores.are_logits
     rewritten = tmp_path / f"rewritten.{ending}"
-    write_file(rewritten, scores, list(names or NAMES), others)
+    write_file(rewritten, scores.values, list(scores.classes or NAMES), scores.columns)
     made = read(rewritten)
     assert_same(made, LABELS, region=REGION)
     assert made.classes == tuple(NAMES)

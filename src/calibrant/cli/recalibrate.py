@@ -17,9 +17,11 @@ from calibrant.cli.input_files import chosen, described, grouped, read, reading_
 from calibrant.cli.limits import enforce, limit_options, limits_named, limits_of
 from calibrant.cli.output_files import check_output, is_standard, printer
 from calibrant.cli.showing import drawn
+from calibrant.door.checked import sentences
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
+from calibrant.files.score_columns import Scores
 from calibrant.files.writing import write_text
 from calibrant.recalibrate import methods
 from calibrant.recalibrate.choice import UNCHANGED, Choice, choose, compared_by
@@ -122,20 +124,22 @@ def apply_map(map_file: str, file: str, output: str, form: str | None, **keys: A
     options = chosen(**keys)
     of_scores = {name: options.pop(name) for name in ("class_axis", "normalize")}
     with reading():
-        scores, are_logits, names, columns = io.read_scores(file, **options)
-    if are_logits != (fitted.input == "logits"):
-        got = "logits" if are_logits else "probabilities"
+        scores = io.read_scores(file, **options)
+    if scores.are_logits != (fitted.input == "logits"):
+        got = "logits" if scores.are_logits else "probabilities"
         raise CalibrationInputError(file, f"must hold {fitted.input}, as the map was fitted on", got=got)
     classes = [str(name) for name in fitted.classes_]
     axis = 1 if keys["class_axis"] is None else keys["class_axis"]
     try:
-        probabilities = fitted.predict_proba(_in_order(scores, names, classes, file, axis), **of_scores)
+        probabilities = fitted.predict_proba(_in_order(scores, classes, file, axis), **of_scores)
     except CalibrationInputError as error:
         if error.parameter != "X":
             raise
         raise CalibrationInputError(file, error.expected, got=error.got, where=error.where, hint=error.hint) from None
     _check_written(probabilities, axis, independent=bool(fitted.maps_))
-    io.write(output, probabilities, classes, columns, format=form)
+    io.write(output, probabilities, classes, scores.columns, format=form)
+    for sentence in sentences(scores.remarks):
+        click.echo(f"note: {sentence}", err=True)
     if calibrant.door.leaks.is_marked(probabilities):
         click.echo(f"note: these rows were {calibrant.door.leaks.FLAG}", err=True)
     printer(output)(f"{len(probabilities):,} rows through {type(fitted).__name__}, written: {inert(output, 400)}")
@@ -230,14 +234,15 @@ def _check_written(probabilities: Any, axis: int, *, independent: bool) -> None:
     ModelScores(rows, "probabilities", independent).predictions(labels)
 
 
-def _in_order(scores: Any, names: tuple[str, ...] | None, classes: list[str], file: str, axis: int) -> Any:
+def _in_order(scores: Scores, classes: list[str], file: str, axis: int) -> Any:
     """The columns in the order of the map's classes, by name where the file names them."""
+    names = scores.classes
     if names is None or list(names) == classes:
-        return scores
+        return scores.values
     if sorted(names) != sorted(classes):
         expected = f"must name the classes of the map ({', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''})"
         raise CalibrationInputError(file, expected, got=", ".join(names[:5]))
-    return np.take(scores, [names.index(name) for name in classes], axis=axis)
+    return np.take(scores.values, [names.index(name) for name in classes], axis=axis)
 
 
 def _fitted(method: Recalibrator, predictions: calibrant.Predictions) -> Recalibrator:

@@ -15,7 +15,7 @@ from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.files.harness_logs import answers, is_harness_log
 from calibrant.files.parquet import write_parquet
-from calibrant.files.score_columns import scores_found
+from calibrant.files.score_columns import Scores, scores_found
 from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
 
@@ -98,16 +98,17 @@ def read_scores(
     classes: Any = None,
     ignore_index: float | None = None,
     missing: str = "error",
-) -> tuple[Array, bool, tuple[str, ...] | None, dict[str, Array]]:
-    """The forecasts of a file whose labels may be missing, whether they are logits, class names, all other columns.
+) -> Scores:
+    """The forecasts of a file whose labels may be missing: their `values`, whether they `are_logits`, names of
+    `classes`, all other `columns`, and `remarks`, how many rows were left out and why.
 
     The options are those of `read`. Columns that are named must be there, and stay columns; the one that `correct`
     names is called so. Rows without a forecast are left out with `missing="drop"`, those whose label is `ignore_index`
     always; a row without a label stays.
 
     >>> from calibrant.files.reading import SHIPPED, read_scores
-    >>> scores, are_logits, names, others = read_scores(SHIPPED / "fashion_mnist_test.npz")
-    >>> scores.shape, are_logits, names[1], sorted(others)
+    >>> scores = read_scores(SHIPPED / "fashion_mnist_test.npz")
+    >>> scores.values.shape, scores.are_logits, scores.classes[1], sorted(scores.columns)
     ((10000, 10), True, 'Trouser', ['ink', 'labels'])
     """
     word(missing, "missing", "error", "drop", "wrong")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant.checks import number
 from calibrant.door.arrays import Array, absent
+from calibrant.door.remarks import GAPS, LEFT_OUT, ignored
 from calibrant.exceptions import CalibrationInputError
 from calibrant.files.column_names import LABELS, OTHER_LABELS, called
 from calibrant.files.columns import MULTILABEL
@@ -16,6 +18,19 @@ from calibrant.files.finding import Finder
 
 Columns = dict[str, Array]
 Names = tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The forecasts of a file whose labels may be missing."""
+
+    values: Array
+    are_logits: bool
+    classes: Names
+    columns: Columns
+    """All other columns."""
+    remarks: tuple[tuple[str, int], ...] = ()
+    """What was done to how many rows."""
 
 
 def scores_found(
@@ -26,8 +41,8 @@ def scores_found(
     *,
     classes: Any = None,
     ignore_index: float | None = None,
-) -> tuple[Array, bool, Names, Columns]:
-    """The forecasts, whether they are logits, class names, all other columns.
+) -> Scores:
+    """What `read_scores` returns.
 
     `keys` are the columns of labels, weights and correct answers, where they are named; they stay columns.
     """
@@ -38,10 +53,12 @@ def scores_found(
     finder.used -= set(named)
     names = _class_names(finder, classes, names)
     columns = _beside(finder, forecasts, keys)
-    kept = _kept(finder, forecasts, columns, keys, ignore_index)
-    if kept.all():
-        return forecasts, raw, names, columns
-    return forecasts[kept], raw, names, {name: column[kept] for name, column in columns.items()}
+    left_out = _left_out(finder, forecasts, columns, keys, ignore_index)
+    if not left_out:
+        return Scores(forecasts, raw, names, columns)
+    kept = ~np.logical_or.reduce(list(left_out.values()))
+    remarks = tuple((LEFT_OUT + reason, int(rows.sum())) for reason, rows in left_out.items())
+    return Scores(forecasts[kept], raw, names, {name: column[kept] for name, column in columns.items()}, remarks)
 
 
 def _forecasts(finder: Finder, probs: str | None, logits: str | None) -> tuple[Array, Names, bool]:
@@ -79,19 +96,20 @@ def _beside(finder: Finder, forecasts: Array, keys: Mapping[str, str | None]) ->
     return {"correct" if name == correct else name: column for name, column in columns.items()}
 
 
-def _kept(
+def _left_out(
     finder: Finder, forecasts: Array, columns: Columns, keys: Mapping[str, str | None], ignore_index: float | None
-) -> Array:
-    """Which rows stay: those with a forecast, if gaps are dropped, and without the label that is left out."""
+) -> dict[str, Array]:
+    """Which rows do not stay, by reason: those without a forecast; of others, those with the label that is left out."""
     rows = len(forecasts)
-    kept: Any = ~absent(forecasts).reshape(rows, -1).any(axis=1) if finder.drop else np.ones(rows, bool)
-    if ignore_index is None:
-        return kept
-    number(ignore_index, "ignore_index", "must be a number", np.isfinite)
-    usual = [*(name for name in LABELS if name in columns), *called(columns, OTHER_LABELS)]
-    label = "correct" if keys["correct"] else keys["label"] or next(iter(usual), None)
-    if label is None or columns[label].shape != (rows,):
-        got = "no labels" if label is None else "maps"
-        hint = "leave it out; calibrant measure takes it"
-        raise CalibrationInputError("ignore_index", "needs one label a row", got=got, hint=hint)
-    return np.asarray(kept & (columns[label] != ignore_index))
+    gaps = absent(forecasts).reshape(rows, -1).any(axis=1) if finder.drop else np.zeros(rows, bool)
+    reasons: dict[str, Any] = {GAPS: gaps}
+    if ignore_index is not None:
+        number(ignore_index, "ignore_index", "must be a number", np.isfinite)
+        usual = [*(name for name in LABELS if name in columns), *called(columns, OTHER_LABELS)]
+        label = "correct" if keys["correct"] else keys["label"] or next(iter(usual), None)
+        if label is None or columns[label].shape != (rows,):
+            got = "no labels" if label is None else "maps"
+            hint = "leave it out; calibrant measure takes it"
+            raise CalibrationInputError("ignore_index", "needs one label a row", got=got, hint=hint)
+        reasons[ignored(ignore_index)] = ~gaps & (columns[label] == ignore_index)
+    return {reason: found for reason, found in reasons.items() if found.any()}
