@@ -104,6 +104,17 @@ def test_an_interruption_stops_every_process_after_the_epoch(start, tmp_path, wh
     assert len(list(store.checkpoints.glob("*.npz"))) == 2
 
 
+def test_processes_stop_after_the_epoch_when_their_parent_was_killed(start, tmp_path):
+    _, store = runner.open_study(tmp_path, STUDY.format(epochs=1000, limit=400))
+    process = start(tmp_path)
+    until(lambda: sum(row.epoch > 0 for row in running(store)) == 2)
+    process.kill()
+    process.wait()
+    until(lambda: not running(store))
+    assert store.counts() == {WAITING: 4, RUNNING: 0, "done": 0, FAILED: 0}
+    assert len(list(store.checkpoints.glob("*.npz"))) == 2
+
+
 def test_the_second_interruption_ends_every_process_at_once(start, tmp_path):
     _, store = runner.open_study(tmp_path, STUDY.format(epochs=2, limit=12_000))  # an epoch takes seconds
     process = start(tmp_path)

@@ -170,14 +170,15 @@ def _ended(codes: list[int | None], counts: dict[str, int]) -> int:
 
 
 def _worker(folder: str, options: Options) -> None:
-    """A process of its own that works on a store."""
+    """A process of its own that works on a store, until it is asked to stop or its parent has ended."""
     import sys
 
     _ignore_interruptions()
     study, store = reopen(folder, lease=options.lease)
+    parent = multiprocessing.parent_process()
     try:
         with polite(twice=False) as stop:
-            work(study, store, options, stop.is_set)
+            work(study, store, options, lambda: stop.is_set() or (parent is not None and not parent.is_alive()))
     except DiskFullError as error:
         print(error, file=sys.stderr)
         sys.exit(FULL)
