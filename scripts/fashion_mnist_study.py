@@ -24,7 +24,7 @@ from network_claims import CLAIMS as NETWORKS
 from study_claims import CLAIMS
 from study_keeping import Studied, draw, keep_all, keep_base, keep_tables
 from study_page import all_metrics, ensembles, judged_page, networks, strengths
-from study_records import EQUAL_WIDTH, Records
+from study_records import EQUAL_WIDTH, Records, joined
 from study_training import CLAIMS as COURSES
 
 from calibrant.experiments.findings.claims import CONTRADICTED, HOLDS, UNDECIDED, Claim, Judgement, OutOfReach
@@ -67,7 +67,7 @@ def page(records: Records, courses: Records, series: Records, folder: str, repet
     """The page, line by line: its answer, the claims, the evidence."""
     judgements = {claim: claim.verdict(records) for claim in CLAIMS}
     judgements |= {claim: claim.verdict(courses) for claim in COURSES}
-    judgements |= {claim: claim.verdict(series) for claim in NETWORKS if series.values}
+    judgements |= {claim: claim.verdict(joined([records, series])) for claim in NETWORKS}
     yield "# Fashion-MNIST: what calibration papers say, tried"
     yield ""
     yield from answer(judgements)

@@ -120,7 +120,7 @@ CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
     ),
     Claim(
         "Calibration error is not uniform across classes", f"{NIXON}, section 8.2, figure 1",
-        "range of the classes' TACE above their noise floors, beside that of calibrated networks", rules.classes_differ,
+        "range of the classes' TACE above their noise floors, its rank among redrawn labels", rules.classes_differ,
         false_data.calibrated, "calibrated forecasts, labels drawn from them",
     ),
     Claim(

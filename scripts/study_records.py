@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,16 @@ class Records:
     def kept(self, sheet: str, column: str) -> list[str]:
         """The different values of a column of a sheet, in their order."""
         return list(dict.fromkeys(row[column] for row in self.sheets.get(sheet, ())))
+
+
+def joined(several: Sequence[Records]) -> Records:
+    """The networks of several studies with the same test rows as those of one, without what each leaves out."""
+    kept = {
+        key: values for records in several for key, values in records.values.items() if key[1] not in records.left_out
+    }
+    names = dict.fromkeys(name for records in several for name in records.sheets)
+    sheets = {name: [row for records in several for row in records.sheets.get(name, ())] for name in names}
+    return replace(several[0], values=kept, sheets=sheets, left_out=())
 
 
 def is_retrained(method: str) -> bool:

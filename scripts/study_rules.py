@@ -165,14 +165,16 @@ def stable_cells(records: Records) -> Iterator[Difference]:
         middle = _step(swept, 0.125, 0.03125)
         for words, ends in (("from 1/2 to 1/4", (0.5, 0.25)), ("from 1/32 to 1/64", (0.03125, 0.015625))):
             step = _step(swept, *ends)
-            halved = Difference("", middle.mean / 2, middle.error / 2, middle.df)
-            yield step.less(halved, f"{model}, step {words} less that around 1/16")
+            weights = {gamma: step.get(gamma, 0.0) - middle.get(gamma, 0.0) / 2 for gamma in swept}
+            mean = sum(weight * swept[gamma][0] for gamma, weight in weights.items())
+            error = np.sqrt(sum((weight * swept[gamma][1]) ** 2 for gamma, weight in weights.items()))
+            yield Difference(f"{model}, step {words} less that around 1/16", mean, float(error), 1000)
 
 
-def _step(swept: dict[float, tuple[float, float]], first: float, second: float) -> Difference:
-    """How far the error moves between two gammas; deviations are those of resamples, taken as independent."""
-    (before, one_sd), (after, other_sd) = swept[first], swept[second]
-    return Difference("", abs(after - before), float(np.hypot(one_sd, other_sd)), 1000)
+def _step(swept: dict[float, tuple[float, float]], first: float, second: float) -> dict[float, float]:
+    """How far the error moves between two gammas: the weights of their errors, which are taken as independent."""
+    sign = 1.0 if swept[second][0] >= swept[first][0] else -1.0
+    return {first: -sign, second: sign}
 
 
 def finer_groups(records: Records) -> Iterator[Difference]:
@@ -252,19 +254,22 @@ def _epochs(records: Records, model: str) -> list[str]:
 
 
 def classes_differ(records: Records) -> Iterator[Difference]:
-    """How far apart the classes' errors above their noise floors are, beside calibrated networks."""
+    """How far apart the classes' errors above their noise floors are, among those of redrawn labels.
+
+    The mean over the seeds of a network, as if all had large and small ones at once: they share the rows and labels.
+    """
     if not records.predictions:
         raise UntestableError("no predictions were kept")
     for model, several in records.predictions.items():
-        nulls = [consistency(TACE, predictions, n=REDRAWS, seed=0) for predictions in several]
-        seen, chance = zip(*map(_ranges, nulls), strict=True)
-        spread = float(np.mean([each.std() for each in chance]))
-        yield Difference(model, 100 * (float(np.mean(seen)) - float(np.mean(chance))), 100 * spread, REDRAWS - 1)
+        ranges = [100 * _ranges(consistency(TACE, predictions, n=REDRAWS, seed=0)) for predictions in several]
+        redrawn = np.sort([others for _, *others in ranges], axis=1).mean(axis=0)
+        yield Difference.among(model, float(np.mean([seen for seen, *_ in ranges])), redrawn)
 
 
-def _ranges(null: Null) -> tuple[float, np.ndarray]:
-    floors = null.parts.mean(axis=0)
-    return float(np.ptp(np.array(null.result.values) - floors)), np.ptp(null.parts - floors, axis=1)
+def _ranges(null: Null) -> np.ndarray:
+    """Of the labels, then of each redraw: all are treated alike, so that any rank is as likely as any other."""
+    parts = np.vstack([null.result.values, null.parts])
+    return np.ptp(parts - parts.mean(axis=0), axis=1)
 
 
 def over_confident(records: Records) -> Iterator[Difference]:

@@ -24,6 +24,11 @@ from calibrant.experiments.findings.claims import (
 
 stats = pytest.importorskip("scipy.stats")
 SCRIPTS = Path(__file__).parents[1] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+try:
+    from claim_tables import false_table
+finally:
+    sys.path.pop(0)
 SLOW = (
     "The finer the groups", "It takes over 10,000", "As label noise", "Of a perfectly", "With 5,000", "The preferred",
     "Below 500", "ACE and TACE come", "EMsweep misses",
@@ -57,6 +62,13 @@ def test_p_values_are_those_of_t_tests():
 
 def test_missing_seeds_are_left_out():
     assert Difference.of("a", [1.0, np.nan, 2.0]) == Difference.of("a", [1.0, 2.0])
+
+
+def test_a_rank_among_redraws_is_as_likely_as_any_other():
+    """Of 19 redraws and the number itself, each is the largest with probability 1/20. 2000 draws of a skewed law."""
+    draws = np.random.default_rng(0).exponential(size=(2000, 20))
+    above = [Difference.among("", seen, redrawn).p_above for seen, *redrawn in draws]
+    assert np.mean(np.array(above) <= LEVEL) == pytest.approx(LEVEL, abs=4 * np.sqrt(LEVEL * (1 - LEVEL) / 2000))
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [3.0], [0.0, 0.0]])
@@ -126,6 +138,19 @@ ALL = [
 def test_no_rule_passes_data_under_which_its_claim_is_false(claim):
     """At the level of 5 %, 3 or more of 5 pass with probability 1e-3; the seeds are fixed."""
     assert claim.passes(FEW) < 0.5
+
+
+def test_a_rule_above_its_level_ends_the_program():
+    claim = Claim("w", "s", "r", lambda seen: [Difference.among("a", seen, [0.5] * 19)], lambda seed: 1.0, "f")
+    with pytest.raises(SystemExit, match="holds in 10 of 10"):
+        list(false_table([claim], 10))
+
+
+def test_a_rule_that_chance_put_above_its_level_is_tried_on_fresh_data():
+    data = [1.0] * 2 + [0.0] * 8 + [1.0] * 3 + [0.0] * 97
+    claim = Claim("w", "s", "r", lambda seen: [Difference.among("a", seen, [0.5] * 19)], data.__getitem__, "f")
+    *_, row, _ = false_table([claim], 10)
+    assert row.endswith("2 of 10, then 3 of 100 |")
 
 
 @pytest.mark.parametrize("module", ["study_claims", "study_training", "network_claims", "recalibration_claims"])
