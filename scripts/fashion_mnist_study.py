@@ -103,7 +103,8 @@ def answer(judgements: dict[Claim[Records] | OutOfReach, Judgement]) -> Iterator
     yield "Of Nixon et al. (2019), that calibration error differs between classes holds; that vector scaling beats"
     yield "temperature scaling by SCE and ACE is contradicted for one of both networks, by very little."
     yield "Of Ao, Rueger & Siddharthan (2023), that networks trained by cross-entropy are over-confident holds for the"
-    yield "two of the first study, not for all smaller ones; that class-wise temperatures are better is contradicted."
+    yield "two of the first study, not for all smaller ones; that class-wise temperatures are better is contradicted,"
+    yield "and so is that label smoothing, focal loss and FLSD all lower the ECE: on one of both networks."
     yield "Of Guo et al. (2017), that wider and deeper networks are more accurate holds; that they are less well"
     yield "calibrated stays undecided, as does that transformers are under-confident and much else with so few seeds."
     yield ""
@@ -119,6 +120,7 @@ TOLD = {
     "Vector scaling beats": CONTRADICTED,
     "Networks trained by cross-entropy": HOLDS,
     "Class-wise temperatures (cwMCS)": CONTRADICTED,
+    "Label smoothing, focal": CONTRADICTED,
     "Wider and deeper networks are more": HOLDS,
     "Wider and deeper networks are less": UNDECIDED,
     "Transformers": UNDECIDED,
@@ -142,10 +144,10 @@ def limits() -> Iterator[str]:
     yield "- One data set of ten classes, most networks accurate on it: claims about a thousand classes (errors of"
     yield "  the top 100, say) are not tested, and groups of classes are few."
     yield "- The rules stand in `scripts/study_claims.py`, `scripts/study_training.py` and `scripts/network_claims.py`."
-    yield "  Those of the first two were written after a look at these numbers, those of the last before the networks"
-    yield "  in several sizes were trained; how often each says that a false claim holds is printed above. Two were"
-    yield "  changed after a look at their own verdicts: several differences are joined by Simes' test instead of"
-    yield "  Bonferroni's"
+    yield "  Those of the first two were written after a look at these numbers, those of the last when the first study"
+    yield "  was known and before the networks in several sizes were trained; how often each says that a false claim"
+    yield "  holds is printed above. Two were changed after a look at their own verdicts: several differences are"
+    yield "  joined by Simes' test instead of Bonferroni's"
     yield '  (isolated groups: from "undecided" to "holds"), and errors on training rows are called nearly zero below 1'
     yield '  point instead of 0.5 (from "contradicted", by 0.09).'
     yield "- Learning rates are those of a second or third try. All networks but the two-layer ones were trained at"
