@@ -281,8 +281,8 @@ def confidence_gap(records: Records, model: str, method: str) -> Difference:
     """MCS; its error is that over seeds together with that of the test rows, which seeds share."""
     own = Difference.of("", 100 * records.values[model, method, "mcs"])
     hits = float(records.values[model, method, "accuracy"].mean())
-    rows = 100 * np.sqrt(hits * (1 - hits) / records.rows)
-    return Difference(f"{model}, {method}, MCS", own.mean, float(np.hypot(own.error, rows)), 1000)
+    rows = Difference("", 0.0, 100 * float(np.sqrt(hits * (1 - hits) / records.rows)), records.rows - 1)
+    return own.less(rows, f"{model}, {method}, MCS")
 
 
 def focal_overshoots(records: Records) -> Iterator[Difference]:
@@ -295,8 +295,8 @@ def temperature_overshoots(records: Records) -> Iterator[Difference]:
     """Classes count as under- or over-confident at random where nothing is wrong: half of them, give or take."""
     for model in records.models:
         cell = records.cell("miscalibration", "classes under %", 1.0, model=model, method="temperature")
-        error = float(np.hypot(cell.error, 50 / np.sqrt(records.classes)))
-        yield Difference(f"{model}, classes under-confident less 50 %", cell.mean - 50, error, 1000)
+        tosses = Difference("", 50.0, 50 / np.sqrt(records.classes), np.inf)
+        yield cell.less(tosses, f"{model}, classes under-confident less 50 %")
 
 
 def class_wise_errors(records: Records) -> Iterator[Difference]:

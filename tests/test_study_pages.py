@@ -23,6 +23,7 @@ try:
     import recalibration_claims
     import recalibration_study
     import study_records
+    import study_rules
     from study_records import BASE, Records, is_retrained
 finally:
     sys.path.pop(0)
@@ -71,6 +72,24 @@ def test_label_smoothing_must_lower_the_gap_and_leave_some_of_it():
     values |= {("net", method, "accuracy"): [0.9, 0.9] for method in named}
     fall, left = network_claims.smoothing_stops_short(records(values, rows=10_000))
     assert (fall.mean, left.mean) == (pytest.approx(6.0), pytest.approx(-1.0))
+
+
+def test_few_seeds_that_differ_make_a_gap_uncertain():
+    """An error of 1 over two seeds beside one of 0.3 over rows: hardly more than one degree of freedom."""
+    values = {("net", BASE, "mcs"): [0.02, 0.04], ("net", BASE, "accuracy"): [0.9, 0.9]}
+    (gap,) = study_rules.over_confident(records(values, rows=10_000))
+    assert (gap.mean, gap.error, gap.df) == pytest.approx((3.0, 1.09**0.5, 1.09**2 / (1 + 0.09**2 / 9999)))
+    sheet = [
+        {
+            "model": "net",
+            "method": "temperature",
+            "classes under % seeds": "2",
+            "classes under %": "70",
+            "classes under % sd": str(200**0.5),
+        }
+    ]
+    (half,) = study_rules.temperature_overshoots(records(values, sheets={"miscalibration": sheet}, classes=100))
+    assert (half.mean, half.error, half.df) == pytest.approx((20.0, 125**0.5, 125**2 / 100**2))
 
 
 def test_histogram_binning_that_leaves_half_of_the_error_improves_it():
