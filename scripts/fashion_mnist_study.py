@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import study_records
+from claim_tables import require_told
 from network_claims import CLAIMS as NETWORKS
 from study_claims import CLAIMS
 from study_keeping import Studied, draw, keep_all, keep_base, keep_tables
@@ -67,7 +68,7 @@ def page(records: Records, courses: Records, series: Records, folder: str, repet
     """The page, line by line: its answer, the claims, the evidence."""
     judgements = {claim: claim.verdict(records) for claim in CLAIMS}
     judgements |= {claim: claim.verdict(courses) for claim in COURSES}
-    judgements |= {claim: claim.verdict(joined([records, series])) for claim in NETWORKS}
+    judgements |= {claim: claim.verdict(joined([records, courses, series])) for claim in NETWORKS}
     yield "# Fashion-MNIST: what calibration papers say, tried"
     yield ""
     yield from answer(judgements)
@@ -92,19 +93,17 @@ def page(records: Records, courses: Records, series: Records, folder: str, repet
 
 def answer(judgements: dict[Claim[Records] | OutOfReach, Judgement]) -> Iterator[str]:
     """The answer in five sentences, which must be written anew where a verdict that they tell has changed."""
-    for words, verdict in TOLD.items():
-        for claim, judgement in judgements.items():
-            if claim.words.startswith(words) and judgement.word != verdict:
-                raise SystemExit(f"the opening tells otherwise: {claim.words}: {judgement.word}")
-    yield "On Fashion-MNIST, unlike in Kirchenbauer, Oaks & Heim (2022), what lowers the ECE of the top label mostly"
-    yield "lowers the top-5 and the full error as well; that these improve very little is contradicted."
-    yield "As in that paper, all methods lower the largest output and raise the entropy, some increase the error"
-    yield "between groups of classes, and that error grows with finer groups even above its noise floor."
-    yield "Of Nixon et al. (2019), that calibration error differs between classes holds; that vector scaling beats"
-    yield "temperature scaling by SCE and ACE is contradicted for one of both networks, by very little."
-    yield "Of Ao, Rueger & Siddharthan (2023), that networks trained by cross-entropy are over-confident holds for the"
-    yield "two of the first study, not for all smaller ones; that class-wise temperatures are better is contradicted,"
-    yield "and so is that label smoothing, focal loss and FLSD all lower the ECE: on one of both networks."
+    require_told(TOLD, judgements)
+    yield "On Fashion-MNIST what lowers the ECE of the top label mostly lowers the top-5 and the full error as well, as"
+    yield "Kirchenbauer, Oaks & Heim (2022) found on CIFAR-100; that these improve very little, as on ImageNet, is"
+    yield "contradicted. As in that paper, all methods lower the largest output and raise the entropy, and some"
+    yield "increase the error between groups of classes."
+    yield "Of Nixon et al. (2019), that calibration error differs between classes holds for the one network of which"
+    yield "logits were kept; that vector scaling beats temperature scaling by SCE and ACE is contradicted for one of"
+    yield "both networks, by very little."
+    yield "Of Ao, Rueger & Siddharthan (2023), that convolutional networks are over-confident holds for most; that"
+    yield "class-wise temperatures are better is contradicted, and so is that label smoothing, focal loss and FLSD all"
+    yield "lower the ECE: on one of both networks."
     yield "Of Guo et al. (2017), that wider and deeper networks are more accurate holds; that they are less well"
     yield "calibrated stays undecided, as does that transformers are under-confident and much else with so few seeds."
     yield ""
@@ -115,10 +114,9 @@ TOLD = {
     "All interventions and methods reduce the largest": HOLDS,
     "All interventions and methods but histogram": HOLDS,
     "Some interventions": HOLDS,
-    "The finer the groups": HOLDS,
     "Calibration error is not uniform": HOLDS,
     "Vector scaling beats": CONTRADICTED,
-    "Networks trained by cross-entropy": HOLDS,
+    "Convolutional networks": HOLDS,
     "Class-wise temperatures (cwMCS)": CONTRADICTED,
     "Label smoothing, focal": CONTRADICTED,
     "Wider and deeper networks are more": HOLDS,

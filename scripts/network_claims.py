@@ -14,19 +14,14 @@ from functools import partial
 
 import numpy as np
 import study_false_data as false_data
+from study_claims import AO, CALIBRATED, KIRCHENBAUER, MOST, NO_DIFFERENCE
 from study_records import BASE, Records
 from study_rules import confidence_gap, left_of, rise_of
 
 from calibrant.experiments.findings.claims import Claim, Difference, OutOfReach, UntestableError
 
 TRANSFORMERS = ("vit",)
-MOST = 0.51
-"""More than half."""
-KIRCHENBAUER = "Kirchenbauer, Oaks & Heim (2022)"
-AO = "Ao, Rueger & Siddharthan (2023)"
 GUO = "Guo et al. (2017), section 3, figure 2 (shown on the slides)"
-NO_DIFFERENCE = "all methods are the base, drawn anew"
-CALIBRATED = "calibrated forecasts, labels drawn from them"
 
 
 def transformers_under(records: Records) -> Iterator[Difference]:
@@ -39,7 +34,7 @@ def transformers_under(records: Records) -> Iterator[Difference]:
 
 
 def others_over(records: Records) -> Iterator[Difference]:
-    for model in records.models:
+    for model in dict.fromkeys([*records.models, *records.kept("metrics", "model")]):
         if not model.startswith(TRANSFORMERS):
             yield confidence_gap(records, model, BASE)
 
@@ -71,9 +66,8 @@ def losses_lower_ece(records: Records) -> Iterator[Difference]:
 def smoothing_stops_short(records: Records) -> Iterator[Difference]:
     """Label smoothing leaves less over-confidence than there was, and some of it."""
     for model, method in records.tried("label_smoothing"):
-        before, after = (confidence_gap(records, model, each) for each in (BASE, method))
-        yield before.less(after, f"{model}, MCS, base less label smoothing")
-        yield after
+        yield records.less("mcs", model, BASE, method)
+        yield confidence_gap(records, model, method)
 
 
 def mixup_lowers(records: Records) -> Iterator[Difference]:

@@ -18,7 +18,7 @@ Recalibrated = Mapping[str, Mapping[str, cal.Predictions]]
 """Model -> method -> test predictions."""
 OTHERS = {"log loss": cal.LOG_LOSS, "SCE": cal.SCE, "wsECE": cal.WSECE}
 RESAMPLES = 200
-MOST = 0.5
+HALF = 0.5
 SOME = 0.001
 METHODS = 6
 MANY = 50
@@ -98,23 +98,28 @@ NO_DIFFERENCE = "methods that move calibrated forecasts at random, all alike"
 CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     Claim(
         "What is best by ECE is not best by other metrics", "Kirchenbauer, Oaks & Heim (2022), section 5.1",
-        "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for at least half of them",
-        choices_differ, equal_methods, NO_DIFFERENCE, share=MOST, unit="hundredths",
+        "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for at least half of them "
+        "(error of resampled rows)",
+        choices_differ, equal_methods, NO_DIFFERENCE, share=HALF, unit="hundredths",
     ),
     Claim(
         "The preferred method changes between ECE and the sweep", "Roelofs et al. (2022), figure 2",
-        "the sweep on other rows: best by ECE less best by the sweep, for at least one model",
+        "the sweep on other rows: best by ECE less best by the sweep, for at least one model "
+        "(error of resampled rows)",
         sweep_differs, equal_methods, NO_DIFFERENCE, share=SOME,
     ),
     Claim(
-        "Temperature scaling over-corrects into under-confidence", "Ao, Rueger & Siddharthan (2023), section 5.2",
-        "MCS after it is below 0, for at least half of the models", temperature_overshoots, equal_methods,
-        "calibrated forecasts, labels drawn from them", share=MOST,
+        "Temperature scaling over-corrects into under-confidence",
+        "Ao, Rueger & Siddharthan (2023), section 5.2 (of transformers)",
+        "MCS after it is below 0, for at least half of the models (error of test rows)",
+        temperature_overshoots, equal_methods,
+        "calibrated forecasts, labels drawn from them", share=HALF,
     ),
     Claim(
         "Matrix scaling overfits: of many classes its ECE is far above that of one temperature",
         "Nixon et al. (2019), section 8.5, table 1",
-        f"ECE without a penalty less ECE after temperature scaling, models of {MANY} classes and more",
+        f"ECE without a penalty less ECE after temperature scaling, models of {MANY} classes and more "
+        "(error of resampled rows)",
         matrix_overfits, equal_many, "a matrix that is as good as one temperature",
     ),
 )  # fmt: skip

@@ -156,7 +156,7 @@ def data_set_matters(world: Simulation) -> Iterator[Difference]:
         biases = np.array([world.bias(name, fit, world.sizes[0]).mean() for fit in world.fits])
         shuffled = np.random.default_rng(0).permuted(np.tile(labels, (999, 1)), axis=1)
         seen, *chance = _between_less_within(biases, np.vstack([labels, shuffled]))
-        yield Difference(name, seen - float(np.mean(chance)), float(np.std(chance)), len(chance) - 1)
+        yield Difference.among(name, seen, chance)
 
 
 def _between_less_within(biases: Any, labels: Any) -> Any:

@@ -122,24 +122,25 @@ def flat_curves(seed: int) -> Records:
 
 @lru_cache(maxsize=512)
 def calibrated(seed: int) -> Records:
-    """Six classes, forecasts whose labels are drawn from them: nothing to find. Seeds share the rows and labels."""
+    """Six classes, forecasts whose labels are drawn from them: nothing to find. All methods have the same rows."""
     random = np.random.default_rng(seed)
+    logits = 1.5 * random.normal(size=(ROWS, 6))
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = (chances.cumsum(axis=1)[:, :-1] < random.random(ROWS)[:, None]).sum(axis=1)
     values: dict[tuple[str, str, str], Any] = {}
     sheet = []
     for method in METHODS:
-        several = _several(random)
+        several = _several(random, labels, logits)
         values["net", method, "mcs"] = np.array([MCS(each).value for each in several])
         values["net", method, "accuracy"] = np.array([ACCURACY(each).value for each in several])
         shares = np.array([100 * WSMCS(each).details["share_under"] for each in several])
         sheet.append({"model": "net", "method": method, **_told("classes under %", shares)})
-    return Records(values, {"miscalibration": sheet}, {"net": _several(random)[:2]}, GROUPS, ROWS, 6)
+    predictions = {"net": _several(random, labels, logits)[:2]}
+    return Records(values, {"miscalibration": sheet}, predictions, GROUPS, ROWS, 6)
 
 
-def _several(random: np.random.Generator) -> list[Predictions]:
-    """The answers of a network from several seeds: to the same rows, and nearly alike."""
-    logits = 1.5 * random.normal(size=(ROWS, 6))
-    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    labels = (chances.cumsum(axis=1)[:, :-1] < random.random(ROWS)[:, None]).sum(axis=1)
+def _several(random: np.random.Generator, labels: Any, logits: Any) -> list[Predictions]:
+    """The answers of a network from several seeds, nearly alike."""
     names = [str(place) for place in range(6)]
     return [
         Predictions.from_logits(labels, logits + random.normal(0, 0.05, logits.shape), classes=names)
@@ -188,20 +189,25 @@ def _courses(seed: int, accuracy: float) -> Records:
         sheets["metrics"].append({"model": model, "method": BASE, **cells})
         for sheet, column, rows in _COURSES:
             sheets.setdefault(sheet, []).extend(
-                {"model": model, "method": BASE, "epoch": epoch, **row, **_spread(random, column, 0.05, 2)}
+                {"model": model, "method": BASE, "epoch": epoch, **row, **_spread(random, column, mean[model], 2)}
                 for epoch in epochs
-                for row in rows
+                for row, mean in rows
             )
     return Records({("cnn glorot", BASE, "ece"): np.zeros(2)}, sheets)
 
 
-_COURSES: tuple[tuple[str, str, tuple[dict[str, str], ...]], ...] = (
-    ("figure_range_bounds", "lower bound",
-     ({"rows": "validation", "metric": "ACE", "range": "12"}, {"rows": "train", "metric": "TACE", "range": "1"})),
+def _both(*rows: dict[str, str], mean: float = 0.05, normal: float | None = None) -> Any:
+    """Rows with the means of the two first weights."""
+    means = {"cnn glorot": mean, "cnn normal": mean if normal is None else normal}
+    return tuple((row, means) for row in rows)
+
+
+_VALIDATION = {"rows": "validation"}
+_COURSES: tuple[tuple[str, str, Any], ...] = (
+    ("figure_range_bounds", "lower bound", _both({**_VALIDATION, "metric": "ACE", "range": "12"}, mean=0.01)),
     ("figure_range_errors", "value",
-     tuple({"rows": rows, "metric": metric} for rows in ("train", "validation")
-           for metric in ("ACE, 100 ranges", "TACE, 50 ranges"))),
+     _both(*({**_VALIDATION, "metric": metric} for metric in ("ACE, 100 ranges", "TACE, 50 ranges")))),
     ("figure_bins_over_training", "gap",
-     tuple({"rows": "validation", "confidence": confidence} for confidence in ("0.8-0.9", "0.9-1.0"))),
-    ("figure_logit_norms", "length", ({"rows": "validation"},)),
+     (*_both({**_VALIDATION, "confidence": "0.8-0.9"}), *_both({**_VALIDATION, "confidence": "0.9-1.0"}, mean=0.02))),
+    ("figure_logit_norms", "length", _both(_VALIDATION, normal=5.0)),
 )  # fmt: skip

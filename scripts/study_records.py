@@ -67,6 +67,12 @@ class Records:
             return Difference.of("", first).less(Difference.of("", second), name)
         return Difference.of(name, first - second)
 
+    def metric(self, model: str, method: str, metric: str) -> Difference:
+        """A metric in points, of the values of seeds or, where no more was kept, of their mean and deviation."""
+        if (model, method, metric) in self.values:
+            return Difference.of("", 100 * self.values[model, method, metric])
+        return self.cell("metrics", metric, model=model, method=method)
+
     def cell(self, sheet: str, column: str, factor: float = 100.0, **asked: str) -> Difference:
         """A mean over seeds in a sheet, with its error."""
         if sheet not in self.sheets:

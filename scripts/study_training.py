@@ -26,27 +26,15 @@ def small_ranges(records: Records) -> Iterator[Difference]:
         yield Difference(f"{model}, 1 less the bound of range {LATE}", 100 * SMALL - bound.mean, bound.error, bound.df)
 
 
-def lowest_range(records: Records) -> Iterator[Difference]:
-    for model, epochs in _courses(records, "figure_range_bounds"):
-        asked = {"rows": "train", "metric": "TACE", "range": "1", "epoch": epochs[-1]}
-        bound = records.cell("figure_range_bounds", "lower bound", model=model, **asked)
-        yield Difference(f"{model}, the bound less 90", bound.mean - 90, bound.error, bound.df)
-
-
 def many_ranges(records: Records) -> Iterator[Difference]:
     for model, epochs in _courses(records, "figure_range_errors"):
         for metric in ("ACE, 100 ranges", "TACE, 50 ranges"):
-            first, last = (_error(records, model, "train", metric, epochs[place]) for place in (0, -1))
-            fifth = Difference("", first.mean / 5, first.error / 5, first.df)
-            yield fifth.less(last, f"{model}, {metric}, training, a fifth of the first less the last")
-            middle, late = (
-                _error(records, model, "validation", metric, epochs[place]) for place in (len(epochs) // 2, -1)
-            )
-            yield late.less(middle, f"{model}, {metric}, validation, the last less the middle one")
+            middle, late = (_error(records, model, metric, epochs[place]) for place in (len(epochs) // 2, -1))
+            yield late.less(middle, f"{model}, {metric}, the last less the middle one")
 
 
-def _error(records: Records, model: str, rows: str, metric: str, epoch: str) -> Difference:
-    return records.cell("figure_range_errors", "value", model=model, rows=rows, metric=metric, epoch=epoch)
+def _error(records: Records, model: str, metric: str, epoch: str) -> Difference:
+    return records.cell("figure_range_errors", "value", model=model, rows="validation", metric=metric, epoch=epoch)
 
 
 def lower_bins(records: Records) -> Iterator[Difference]:
@@ -93,7 +81,7 @@ def _courses(records: Records, sheet: str) -> list[tuple[str, list[str]]]:
     return [(model, list(dict.fromkeys(row["epoch"] for row in rows if row["model"] == model))) for model in models]
 
 
-FLAT = "bounds, errors and gaps that stay as they are; two equal first weights"
+FLAT = "bounds, gaps and lengths at the limits of the rules, which stay as they are; equal errors of both first weights"
 
 CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
     Claim(
@@ -101,15 +89,13 @@ CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
         f"on validation rows, range {LATE} of 15 begins below {SMALL:g} after the last epoch, for every network",
         small_ranges, false_data.flat_courses, FLAT,
     ),
-    Claim(
+    OutOfReach(
         "With a threshold, on training rows, even the lowest range begins near 1", f"{NIXON}, figure 3 (top right)",
-        "the bound of TACE's lowest range after the last epoch is above 0.9",
-        lowest_range, false_data.flat_courses, FLAT,
+        "said of MNIST, once every row is fitted; here not every row is",
     ),
     Claim(
-        "Errors of many ranges vanish on training rows and grow on others", f"{NIXON}, figure 3 (bottom), figure 5",
-        "training: the last is below a fifth of the first; validation: the last is above that of the middle epoch",
-        many_ranges, false_data.flat_courses, FLAT,
+        "Errors of many ranges grow on validation rows", f"{NIXON}, figure 3 (bottom)",
+        "the error after the last epoch is above that after the middle one", many_ranges, false_data.flat_courses, FLAT,
     ),
     Claim(
         "Confidences above 0.9 stay calibrated, those below become less so", f"{NIXON}, figure 9 (top left)",
