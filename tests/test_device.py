@@ -124,9 +124,12 @@ def test_the_table_of_forecasts_is_that_of_the_host(binning, dtype, fetches):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(("n_bins", "long"), [(1, 4096), (7, 4096), (15, 1), (N + 50, 1)])
-def test_columns_are_cut_at_ranks_without_being_sorted(n_bins, long, dtype, fetches, monkeypatch):
+@pytest.mark.parametrize(
+    ("n_bins", "long", "counts"), [(1, 4096, 1 << 30), (7, 4096, 1 << 30), (7, 1, 1 << 14), (N + 50, 1, 1 << 30)]
+)
+def test_columns_are_cut_at_ranks_without_being_sorted(n_bins, long, counts, dtype, fetches, monkeypatch):
     monkeypatch.setattr("calibrant.kernels.order_statistics.LONG", long)
+    monkeypatch.setattr("calibrant.kernels.order_statistics.COUNTS", counts)
     host, there = both(dtype=dtype)
     metric = cal.ACE.replace(binning=cal.EqualMass(n_bins))
     summary = metric.summarise(there)

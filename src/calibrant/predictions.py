@@ -229,7 +229,7 @@ class Predictions(Checked):
         )
         leaks.follow(source, predictions.values)
         rows = predictions if truth.kept is None else predictions[truth.kept]
-        return dataclasses.replace(rows, flags={**rows.flags, **truth.told})
+        return dataclasses.replace(rows, flags={**rows.flags, **truth.told}) if truth.told else rows
 
 
 def require_predictions(predictions: object, parameter: str = "predictions", where: str | None = None) -> None:

@@ -43,6 +43,8 @@ def beside_forecasts(values: Any, labels: Any) -> Any:
 
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iub" and labels.ndim == 1:
         labels = DeviceArray(placed(values, labels.astype(np.int64)))
+    if isinstance(labels, DeviceArray) and labels.tensor.device != values.tensor.device:
+        labels = DeviceArray(labels.tensor.to(values.tensor.device))
     if isinstance(labels, DeviceArray) and labels.dtype.kind in "iu" and labels.shape == (len(values),):
         values.labels = labels
     return labels

@@ -19,8 +19,8 @@ WIDEST = 1024
 """Columns of a tile for each warp; longer rows are walked along."""
 RESIDENT = 4096
 """Warps that keep a GPU busy."""
-WARPS = 32
-"""Programs of one warp that a multiprocessor runs at once."""
+WARPS = 20
+"""Programs of one warp that a multiprocessor runs at once: as many as its registers hold."""
 SCORES = 1024
 """Scores of a tile."""
 ALIGNMENT = 16
@@ -50,7 +50,7 @@ def _is_outside(labels, rows, width):
     return (label < 0) | (label >= width)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "depth"])
 def _tops(
     values,
     labels,
@@ -95,9 +95,9 @@ def _tops(
         tl.store(top + places, most, mask=places < n)
         tl.store(place + places, first.to(tl.int64), mask=places < n)
     spot, programs = ends + tl.program_id(0), tl.num_programs(0)
-    tl.store(spot, tl.min(low, axis=0))
+    tl.store(spot, -tl.min(low, axis=0))
     tl.store(spot + programs, tl.max(high, axis=0))
-    tl.store(spot + 2 * programs, _or_nan(tl.min(lightest, axis=0), broken))
+    tl.store(spot + 2 * programs, _or_nan(-tl.min(lightest, axis=0), broken))
     tl.store(spot + 3 * programs, _or_nan(tl.max(heaviest, axis=0), broken))
     tl.store(spot + 4 * programs, tl.max(outside.to(tl.float32), axis=0))
 
@@ -107,7 +107,7 @@ def _or_nan(number, broken):
     return tl.where(tl.max(broken.to(tl.int32), axis=0) > 0, float("nan"), number)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "depth"])
 def _exponentials(
     logits,
     labels,
@@ -155,15 +155,15 @@ def _exponentials(
             outside = outside | _is_outside(labels, rows, width)
         tl.store(numbers + places, most.to(tl.float64), mask=places < n)
         tl.store(numbers + n + places, sums, mask=places < n)
-        tl.store(numbers + 2 * n + places, pairs, mask=places < n)
+        tl.store(numbers + n + n + places, pairs, mask=places < n)
         tl.store(place + places, first.to(tl.int64), mask=places < n)
     spot, programs = ends + tl.program_id(0), tl.num_programs(0)
-    tl.store(spot, _or_nan(tl.min(low, axis=0), broken))
+    tl.store(spot, _or_nan(-tl.min(low, axis=0), broken))
     tl.store(spot + programs, _or_nan(tl.max(high, axis=0), broken))
     tl.store(spot + 2 * programs, tl.max(outside.to(tl.float32), axis=0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _squared_errors(
     values, truth, scores, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
 ):
@@ -183,7 +183,7 @@ def _squared_errors(
     tl.store(scores + places, total.to(tl.float64) / WHOLE, mask=places < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _tempered(
     logits, top, inverse, totals, n, parts, aligned: tl.constexpr, tile_rows: tl.constexpr, block: tl.constexpr
 ):
@@ -203,10 +203,10 @@ def _tempered(
         square += tl.sum(raised * shifted * shifted, axis=1).to(tl.float64)
     tl.store(totals + places, total, mask=places < n)
     tl.store(totals + n + places, mean, mask=places < n)
-    tl.store(totals + 2 * n + places, square, mask=places < n)
+    tl.store(totals + n + n + places, square, mask=places < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _add_scores(table, scores, largest, n, block: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     score = tl.load(scores + rows, mask=rows < n, other=0.0)
@@ -286,7 +286,7 @@ def _survey(
             aligned=aligned,
             tile_rows=rows,
             block=block,
-            whole=width % block == 0,
+            whole=width % block == 0 and values.element_size() == 2,  # Triton 3.6 compiles no sum of a plain load
             labelled=labelled,
             num_warps=warps,
         )

@@ -1,7 +1,8 @@
 """Triton's kernels down the columns of a tensor on a GPU, with the whole numbers of `rowwise`.
 
 Units of 2^-52 are the significand bits of 1 + p in float64, summed in registers; sums of tiles and the few entries that
-go to other cells are added by atomics on whole numbers, so that no order of tiles can change a bit.
+go to other cells are added by atomics on whole numbers, so that no order of tiles can change a bit. Tiles are numbered
+along one axis, columns fastest: the others of a grid end at 65,535.
 """
 
 import math
@@ -27,7 +28,7 @@ SUMMED = (4, 64)
 LOW = tl.constexpr((1 << 26) - 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "cells", "bins"])
 def _add_columns(
     table,
     values,
@@ -43,8 +44,9 @@ def _add_columns(
     depth: tl.constexpr,
 ):
     width = parts * aligned
-    columns = tl.program_id(0) * block + tl.arange(0, block)
-    start = tl.program_id(1).to(tl.int64) * (tile_rows * depth)
+    across = (width + block - 1) // block
+    columns = tl.program_id(0) % across * block + tl.arange(0, block)
+    start = (tl.program_id(0) // across).to(tl.int64) * (tile_rows * depth)
     units = tl.zeros((tile_rows, block), tl.int64)
     counts = tl.zeros((tile_rows, block), tl.int32)
     nearest = tl.load(edges)
@@ -73,7 +75,7 @@ def _add_columns(
     tl.atomic_add(table + 2 * cells + home, total & LOW, mask=columns < width, sem="relaxed")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "bins"])
 def _add_events(table, values, truth, edges, n, bins, right: tl.constexpr, block: tl.constexpr, most: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     value = tl.load(values + rows, mask=rows < n, other=0.0)
@@ -93,7 +95,7 @@ def _add_events(table, values, truth, edges, n, bins, right: tl.constexpr, block
     tl.atomic_add(table + 3 * bins + places, hits << 26, mask=places < bins, sem="relaxed")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "slots", "shift"])
 def _add_digits(
     table,
     values,
@@ -108,8 +110,9 @@ def _add_digits(
     block: tl.constexpr,
 ):
     width = parts * aligned
-    columns = tl.program_id(0) * block + tl.arange(0, block)
-    rows = tl.program_id(1).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
+    across = (width + block - 1) // block
+    columns = tl.program_id(0) % across * block + tl.arange(0, block)
+    rows = (tl.program_id(0) // across).to(tl.int64) * tile_rows + tl.arange(0, tile_rows)
     inside = (rows < n)[:, None] & (columns < width)[None, :]
     value = tl.load(values + rows[:, None] * width + columns[None, :], mask=inside, other=0.0).to(tl.float32)
     whole = (value + 0.0).to(tl.int32, bitcast=True)  # of floats of at least 0, in their order; -0.0 becomes 0.0
@@ -124,7 +127,7 @@ def _add_digits(
     tl.atomic_add(table + cell, tl.full((tile_rows, block), 1, tl.int32), mask=inside & there, sem="relaxed")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "ranks"])
 def _add_below(
     table,
     largest,
@@ -140,8 +143,9 @@ def _add_below(
 ):
     width = parts * aligned
     place = tl.program_id(0) % ranks * width  # all ranks of a tile at a time: it is read from memory once
-    columns = tl.program_id(0) // ranks * block + tl.arange(0, block)
-    start = tl.program_id(1).to(tl.int64) * (tile_rows * depth)
+    across = (width + block - 1) // block
+    columns = tl.program_id(0) // ranks % across * block + tl.arange(0, block)
+    start = (tl.program_id(0) // ranks // across).to(tl.int64) * (tile_rows * depth)
     threshold = tl.load(thresholds + place + columns, mask=columns < width, other=0.0)[None, :]
     units = tl.zeros((tile_rows, block), tl.int64)
     tops = tl.full((tile_rows, block), -1, tl.int32)
@@ -163,7 +167,7 @@ def add_columns(table: torch.Tensor, values: torch.Tensor, edges: torch.Tensor, 
     n, width = values.shape
     aligned = math.gcd(width, ALIGNMENT)
     with torch.cuda.device_of(values):
-        launched(_add_columns)[(triton.cdiv(width, COLUMNS), triton.cdiv(n, DOWN * STEPS))](
+        launched(_add_columns)[(triton.cdiv(width, COLUMNS) * triton.cdiv(n, DOWN * STEPS),)](
             table,
             values.contiguous(),
             edges,
@@ -205,7 +209,7 @@ def counted_digits(values: torch.Tensor, prefixes: torch.Tensor, shift: int, bit
     aligned = math.gcd(width, ALIGNMENT)
     counts = torch.zeros((width, slots, 1 << bits), dtype=torch.int32, device=values.device)
     with torch.cuda.device_of(values):
-        launched(_add_digits)[(triton.cdiv(width, COLUMNS), triton.cdiv(n, DIGITS))](
+        launched(_add_digits)[(triton.cdiv(width, COLUMNS) * triton.cdiv(n, DIGITS),)](
             counts,
             values.contiguous(),
             prefixes.T.contiguous(),
@@ -228,7 +232,7 @@ def below(values: torch.Tensor, thresholds: torch.Tensor) -> tuple[torch.Tensor,
     sums = torch.zeros((2, ranks, width), dtype=torch.int64, device=values.device)
     largest = torch.full((ranks, width), -1, dtype=torch.int32, device=values.device)
     with torch.cuda.device_of(values):
-        launched(_add_below)[(triton.cdiv(width, COLUMNS) * ranks, triton.cdiv(n, down * steps))](
+        launched(_add_below)[(triton.cdiv(width, COLUMNS) * ranks * triton.cdiv(n, down * steps),)](
             sums,
             largest,
             values.contiguous(),

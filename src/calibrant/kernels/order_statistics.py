@@ -13,7 +13,9 @@ MANY, FEW = (12, 9, 9), (6, 6, 6, 6, 6)
 LONG = 40_960
 """Samples that are many: ten for each count of the first table."""
 TOGETHER = 64
-"""Ranks that are found together, since each has a table of counts."""
+"""Ranks that are found together at most, since each has a table of counts."""
+COUNTS = 1 << 30
+"""Counts of all tables together, at most."""
 
 
 def at_ranks(values: Any, targets: Any, ranks: Any, kernels: Any) -> tuple[Any, Any]:
@@ -27,7 +29,8 @@ def at_ranks(values: Any, targets: Any, ranks: Any, kernels: Any) -> tuple[Any, 
     ([[[0.75, inf]], [[0.25, 0.75]]], [[[1, 2]], [[2, 2]], [[1, 1]], [[1, 1]]])
     """
     places = torch.as_tensor(ranks, device=values.device).expand(values.shape[1], -1)
-    parts = [_forecasts(values, some, kernels) for some in places.split(TOGETHER, dim=1)]
+    together = max(1, min(TOGETHER, COUNTS // (values.shape[1] << max(MANY[1:]))))
+    parts = [_forecasts(values, some, kernels) for some in places.split(together, dim=1)]
     at, below, through = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))
     sums, largest = kernels.below(values, at)
     whole = torch.stack((below, through, *_hits(values, targets.long(), at), *sums))

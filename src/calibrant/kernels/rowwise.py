@@ -42,17 +42,18 @@ def units(values: Any) -> Any:
 
 
 def tops(values: Any, labels: Any) -> tuple[Any, Any, Any]:
-    """The largest entry of each row and its first place; and ends (5, m) of m parts of the rows: the smallest and the
-    largest entry, the smallest and the largest sum (nan if any is), and 1 where a label is no column, else 0.
+    """The largest entry of each row and its first place; and ends (5, m) of m parts of the rows, each the largest of
+    its kind: of entries and of sums, less the smallest and the largest (nan if any is), and 1 where a label is no
+    column, else 0.
 
     >>> [part.tolist() for part in tops(torch.tensor([[0.25, 0.5, 0.25]]), torch.tensor([3]))]
-    [[0.5], [1], [[0.25], [0.5], [1.0], [1.0], [1.0]]]
+    [[0.5], [1], [[-0.25], [0.5], [-1.0], [1.0], [1.0]]]
     """
     parts = []
     for rows in blocks(values):
         block = widened(values[rows])
         (top, place), total = block.max(dim=1), block.sum(dim=1)
-        ends = block.amin(), top.amax(), total.amin(), total.amax(), _outside(labels, rows, block)
+        ends = -block.amin(), top.amax(), -total.amin(), total.amax(), _outside(labels, rows, block)
         parts.append((top, place, torch.stack(ends)))
     tops, places, ends = zip(*parts, strict=True)
     return torch.cat(tops), torch.cat(places), torch.stack(ends, dim=1)
@@ -60,11 +61,11 @@ def tops(values: Any, labels: Any) -> tuple[Any, Any, Any]:
 
 def exponentials(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
     """The largest logit of each row, and sums over the others than it, of exp(z - largest) and of its square, all in
-    float64 (3, n); the first place of the largest; and ends (3, m) of m parts of the rows: the smallest and the largest
-    logit (nan if any is), and 1 where a label is no column, else 0.
+    float64 (3, n); the first place of the largest; and ends (3, m) of m parts of the rows: less the smallest and the
+    largest logit (nan if any is), and 1 where a label is no column, else 0.
 
     >>> [part.tolist() for part in exponentials(torch.tensor([[0.0, 0.0, -800.0]]), None)]
-    [[[0.0], [1.0], [1.0]], [0], [[-800.0], [0.0], [0.0]]]
+    [[[0.0], [1.0], [1.0]], [0], [[800.0], [0.0], [0.0]]]
     """
     parts = []
     for rows in blocks(logits):
@@ -72,7 +73,7 @@ def exponentials(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
         top, place = block.max(dim=1)
         raised = torch.exp(block - top[:, None]).scatter_(1, place[:, None], 0.0)
         sums = raised.sum(dim=1, dtype=torch.float64), raised.square().sum(dim=1, dtype=torch.float64)
-        ends = torch.stack((block.amin(), top.amax(), _outside(labels, rows, block)))
+        ends = torch.stack((-block.amin(), top.amax(), _outside(labels, rows, block)))
         parts.append((torch.stack((top.double(), *sums)), place, ends))
     numbers, places, ends = zip(*parts, strict=True)
     return torch.cat(numbers, dim=1), torch.cat(places), torch.stack(ends, dim=1)

@@ -160,14 +160,15 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
-        if any(isinstance(part, slice) and (part.step or 1) < 0 for part in parts):
+        if any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts):
             return self.host[index]
         taken = self.tensor[tuple(self._place(part) for part in parts)]
         if taken.ndim == 0:
             return fetched(widened(taken))[()]
+        if len(parts) > 1 or not self.known:
+            return DeviceArray(taken)
         rows = self._place(parts[0])
-        known = {name: each[rows] for name, each in self.known.items()} if len(parts) == 1 else {}
-        return DeviceArray(taken, known)
+        return DeviceArray(taken, {name: each[rows] for name, each in self.known.items()})
 
     def _place(self, part: Any) -> Any:
         """An index as torch takes it: arrays as tensors of the same device."""

@@ -64,10 +64,10 @@ def logits_survey(
 
 def _told(values: DeviceArray, ends: Any) -> list[float]:
     """The ends of all rows, by turns the smallest and the largest, from those of parts; labels are told of theirs."""
-    *numbers, outside = fetched(ends)
-    if values.labels is not None and not outside.any():
+    *numbers, outside = fetched(ends.amax(dim=1)).tolist()
+    if values.labels is not None and not outside:
         values.labels.within = values.shape[1]
-    return [float(part.max() if place % 2 else part.min()) for place, part in enumerate(numbers)]
+    return [number if place % 2 else -number for place, number in enumerate(numbers)]
 
 
 def extremes(values: DeviceArray) -> tuple[float, float]:
