@@ -10,11 +10,11 @@ from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.training import networks
 from calibrant.experiments.training.networks import NAMES, build
 from calibrant.experiments.training.networks.building import _maker
-from calibrant.experiments.training.networks.vit import Attention
 
 pytestmark = pytest.mark.slow
 
 torch = pytest.importorskip("torch")
+from calibrant.experiments.training.networks.vit import Attention  # noqa: E402
 
 EVERY_MODEL = pytest.mark.parametrize("name", NAMES)
 LIGHT = pytest.mark.parametrize("name", ["cnn", "densenet40", "mlp", "mobilenet_v2", "resnet18", "resnet110", "vit"])
@@ -218,7 +218,6 @@ def test_inverted_bottlenecks_end_without_an_activation():
 
 @torch.no_grad()
 def test_attention_agrees_with_a_plain_loop():
-    from calibrant.experiments.training.networks.vit import Attention
 
     attention = Attention().double()
     tokens = torch.randn(2, 5, 192, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -11,7 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli import recalibrate as command
 from calibrant.door import leaks
-from calibrant.files import Scores
+from calibrant.files import ScoreColumns
 from calibrant.recalibrate import METHODS, Recalibrator, choose, cross_fit, from_json
 from calibrant.recalibrate.fitting.certificate import Ending
 from calibrant.recalibrate.fitting.lessons import Lesson
@@ -478,7 +478,8 @@ def run(monkeypatch, capsys):
     rows = labelled("probabilities", n=200)
     monkeypatch.setattr(command, "read", lambda files, **keys: rows)
     columns = {f"y_{name}": rows.labels[:, k] for k, name in enumerate(NAMES)}
-    monkeypatch.setattr(command.io, "read_scores", lambda *_, **__: Scores(rows.values + 0.0, False, NAMES, columns))
+    scores = ScoreColumns(rows.values + 0.0, False, NAMES, columns)
+    monkeypatch.setattr(command.io, "read_scores", lambda *_, **__: scores)
     return lambda *words: astuple(typed(monkeypatch, capsys, ["recalibrate", *words]))
 
 

@@ -21,7 +21,7 @@ from calibrant.door.checked import sentences
 from calibrant.door.streams import InputFile
 from calibrant.exceptions import CalibrationInputError, CalibrationWarning
 from calibrant.files import reading as io
-from calibrant.files.score_columns import Scores
+from calibrant.files.score_columns import ScoreColumns
 from calibrant.files.writing import write_text
 from calibrant.recalibrate import methods
 from calibrant.recalibrate.choice import UNCHANGED, Choice, choose, compared_by
@@ -234,7 +234,7 @@ def _check_written(probabilities: Any, axis: int, *, independent: bool) -> None:
     ModelScores(rows, "probabilities", independent).predictions(labels)
 
 
-def _in_order(scores: Scores, classes: list[str], file: str, axis: int) -> Any:
+def _in_order(scores: ScoreColumns, classes: list[str], file: str, axis: int) -> Any:
     """The columns in the order of the map's classes, by name where the file names them."""
     names = scores.classes
     if names is None or list(names) == classes:

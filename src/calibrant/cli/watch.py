@@ -106,10 +106,10 @@ def watch(
         usage(ending_of, repair)
         check_output(repair, (store,))
     check_apart(output, repair)
-    given = {key: value for key, value in options.items() if value is not None}
-    if not (given or predictions or labels or states or os.path.exists(store)):
+    settings = {key: value for key, value in options.items() if value is not None}
+    if not (settings or predictions or labels or states or os.path.exists(store)):
         stop(f"{inert(store, 200)}: there is no such store; a first run gets --predictions, --labels or --states", DATA)
-    watched = _opened(store, given, bool(predictions or labels))
+    watched = _opened(store, settings, bool(predictions or labels))
     for read, files in ((watched.read_predictions, predictions), (watched.read_labels, labels)):
         for file in _files(files):
             read(file)

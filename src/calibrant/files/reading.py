@@ -15,7 +15,7 @@ from calibrant.files.finding import Finder
 from calibrant.files.formats import read_arrays
 from calibrant.files.harness_logs import answers, is_harness_log
 from calibrant.files.parquet import write_parquet
-from calibrant.files.score_columns import Scores, scores_found
+from calibrant.files.score_columns import ScoreColumns, scores_found
 from calibrant.files.writing import labelled, write_csv, write_npz
 from calibrant.predictions import Predictions
 
@@ -98,7 +98,7 @@ def read_scores(
     classes: Any = None,
     ignore_index: float | None = None,
     missing: str = "error",
-) -> Scores:
+) -> ScoreColumns:
     """The forecasts of a file whose labels may be missing: their `values`, whether they `are_logits`, names of
     `classes`, all other `columns`, and `remarks`, how many rows were left out and why.
 

@@ -21,7 +21,7 @@ Names = tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoreColumns:
     """The forecasts of a file whose labels may be missing."""
 
     values: Array
@@ -41,7 +41,7 @@ def scores_found(
     *,
     classes: Any = None,
     ignore_index: float | None = None,
-) -> Scores:
+) -> ScoreColumns:
     """What `read_scores` returns.
 
     `keys` are the columns of labels, weights and correct answers, where they are named; they stay columns.
@@ -55,10 +55,10 @@ def scores_found(
     columns = _beside(finder, forecasts, keys)
     left_out = _left_out(finder, forecasts, columns, keys, ignore_index)
     if not left_out:
-        return Scores(forecasts, raw, names, columns)
+        return ScoreColumns(forecasts, raw, names, columns)
     kept = ~np.logical_or.reduce(list(left_out.values()))
     remarks = tuple((LEFT_OUT + reason, int(rows.sum())) for reason, rows in left_out.items())
-    return Scores(forecasts[kept], raw, names, {name: column[kept] for name, column in columns.items()}, remarks)
+    return ScoreColumns(forecasts[kept], raw, names, {name: column[kept] for name, column in columns.items()}, remarks)
 
 
 def _forecasts(finder: Finder, probs: str | None, logits: str | None) -> tuple[Array, Names, bool]:
@@ -112,4 +112,4 @@ def _left_out(
             hint = "leave it out; calibrant measure takes it"
             raise CalibrationInputError("ignore_index", "needs one label a row", got=got, hint=hint)
         reasons[ignored(ignore_index)] = ~gaps & (columns[label] == ignore_index)
-    return {reason: found for reason, found in reasons.items() if found.any()}
+    return {reason: mask for reason, mask in reasons.items() if mask.any()}
