@@ -1,5 +1,6 @@
 // Cuts: totals of the smallest values of each column, up to given ranks, without sorting the column.
 #pragma once
+#include <numeric>
 #include "sorting.hpp"
 
 namespace {
@@ -92,10 +93,16 @@ template <class K> class Column {
         Large units = 0;
         Whole count = 0, hits = 0;
     };
+    struct Held {  // some keys, one behind the other
+        K* first = nullptr;
+        Whole count = 0;
+        K* begin() const { return first; }
+        K* end() const { return first + count; }
+    };
     struct Opened {  // a bucket that holds a cut: its keys and those of its hits, and what lies before it
         Whole first = 0, hits = 0, cuts = 0;
         Large units = 0;
-        std::vector<K> keys, hit_keys;
+        Held keys, hit_keys;
         bool one_bucket = true, sorted = false;
     };
 
@@ -105,14 +112,14 @@ template <class K> class Column {
         opened_.clear();
         if (n <= FEW) {
             opened_.push_back(Opened());
-            opened_[0].keys.assign(keys, keys + n);
-            opened_[0].hit_keys = hits;
+            keys_.assign(keys, keys + n), hit_keys_ = hits;
+            opened_[0].keys = {keys_.data(), n}, opened_[0].hit_keys = {hit_keys_.data(), Whole(hits.size())};
             opened_[0].cuts = count, opened_[0].one_bucket = false;
         } else {
             total(keys, n, hits);
             open(cuts, count);
-            gather(keys, n, &Opened::keys);
-            gather(hits.data(), Whole(hits.size()), &Opened::hit_keys);
+            gather(keys, n, &Opened::keys, keys_);
+            gather(hits.data(), Whole(hits.size()), &Opened::hit_keys, hit_keys_);
         }
         for (Whole place = 0; place < count; ++place) found[place] = cut(cuts[place], n);
     }
@@ -124,7 +131,9 @@ template <class K> class Column {
     std::vector<Whole> filled_, open_;  // buckets
     Window window_;
     std::vector<Opened> opened_;
+    std::vector<K> keys_, hit_keys_;  // of all buckets that are open
     std::vector<K> gathered_, spare_;
+    std::vector<K*> next_;
 
     static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT) & (Shared::COUNT - 1); }  // 1 is below the last
 
@@ -159,29 +168,27 @@ template <class K> class Column {
         for (Whole place : open_) home_[place] = -1;
         open_.clear(), window_.close();
         Total before;
+        Whole first = 0, last = 0;  // cuts that a bucket holds need to know a rank of it: their own, or the one before it
         for (Whole place : filled_) {
             const Total& total = totals_[place];
-            Whole end = before.count + total.count, held = cuts_held(cuts, count, before.count, end);
-            if (held) {
+            const Whole end = before.count + total.count;
+            while (first < count && cuts[first] < before.count) ++first;
+            while (last < count && cuts[last] <= end) ++last;
+            if (const Whole held = last - first) {
                 home_[place] = std::int32_t(opened_.size());
                 open_.push_back(place), window_.open(place);
                 opened_.push_back(Opened());
-                Opened& last = opened_.back();
-                last.first = before.count, last.hits = before.hits, last.units = before.units, last.cuts = held;
-                last.keys.resize(total.count), last.hit_keys.resize(total.hits);
+                Opened& opened = opened_.back();
+                opened.first = before.count, opened.hits = before.hits, opened.units = before.units, opened.cuts = held;
+                opened.keys.count = total.count, opened.hit_keys.count = total.hits;
             }
             before.count = end, before.hits += total.hits, before.units += total.units;
         }
     }
 
-    // How many cuts need to know a rank from first on, before end: their own, or the one before it.
-    static Whole cuts_held(const Whole* cuts, Whole count, Whole first, Whole end) {
-        return std::upper_bound(cuts, cuts + count, end) - std::lower_bound(cuts, cuts + count, first);
-    }
-
     // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
-    void gather(const K* keys, Whole n, std::vector<K> Opened::* into) {
-        gathered_.resize(n);
+    void gather(const K* keys, Whole n, Held Opened::* part, std::vector<K>& into) {
+        if (Whole(gathered_.size()) < n) gathered_.resize(n);
         K* gathered = gathered_.data();
         const std::int32_t* home = home_.data();
         Whole count = 0, i = window_.template gather<Shared::SHIFT>(keys, n, gathered, count);
@@ -189,9 +196,11 @@ template <class K> class Column {
             gathered[count] = keys[i];
             count += home[bucket_of(keys[i])] >= 0;
         }
-        std::vector<K*> next;
-        for (Opened& each : opened_) next.push_back((each.*into).data());
-        for (i = 0; i < count; ++i) *next[home[bucket_of(gathered[i])]]++ = gathered[i];
+        if (Whole(into.size()) < count) into.resize(count);
+        next_.clear();
+        K* first = into.data();
+        for (Opened& each : opened_) (each.*part).first = first, next_.push_back(first), first += (each.*part).count;
+        for (i = 0; i < count; ++i) *next_[home[bucket_of(gathered[i])]]++ = gathered[i];
     }
 
     Opened& holder(Whole rank) {
@@ -201,13 +210,14 @@ template <class K> class Column {
 
     // The key of a rank. Keys of buckets that hold several cuts are put in order; of others, the next bits are counted.
     K key_at(Opened& home, Whole rank) {
-        const Whole held = Whole(home.keys.size());
+        const Whole held = home.keys.count;
         rank -= home.first;
-        spare_.resize(held);
+        if (Whole(spare_.size()) < held) spare_.resize(held);
         if (home.cuts > 2) {
-            if (!home.sorted && in_order(home.keys.data(), spare_.data(), held) == spare_.data()) home.keys.swap(spare_);
+            if (!home.sorted && in_order(home.keys.first, spare_.data(), held) == spare_.data())
+                std::copy(spare_.begin(), spare_.begin() + held, home.keys.first);
             home.sorted = true;
-            return home.keys[rank];
+            return home.keys.first[rank];
         }
         Whole alike = held;
         if (home.one_bucket) {
@@ -236,8 +246,8 @@ template <class K> class Column {
         K largest = 0;
         Whole below = 0;
         cut.units = home.units, cut.before = home.hits;
-        const K* keys = home.keys.data();
-        for (Whole start = 0, held = Whole(home.keys.size()); start < held; start += TOGETHER) {
+        const K* keys = home.keys.first;
+        for (Whole start = 0, held = home.keys.count; start < held; start += TOGETHER) {
             Bits units = 0;
             for (Whole i = start; i < std::min(held, start + TOGETHER); ++i) {  // without a branch
                 const bool under = keys[i] < key;
@@ -312,22 +322,27 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
     Whole n = values.n, v = values.width, cells = v * count, lead = entries_to_line(values);
     Whole panels = (v - lead + PANEL - 1) / PANEL + (lead > 0);
     const auto edge = [&](Whole panel) { return std::clamp(lead + (panel - (lead > 0)) * PANEL, Whole(0), v); };
+    std::vector<Whole> begins(v + 1), rows(n);  // rows in which each column came true, one column behind the other
+    const auto is_column = [&](Whole target) { return Bits(target) < Bits(v); };
+    for (Whole i = 0; i < n; ++i)
+        if (is_column(targets[i])) ++begins[targets[i]];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    for (Whole i = n; i--;)
+        if (is_column(targets[i])) rows[--begins[targets[i]]] = i;
     std::vector<std::unique_ptr<K[]>> keys;
     for (Whole share = 0; share < threads; ++share) keys.emplace_back(new K[std::min(PANEL, v) * n + 1]);
     in_shares(panels, threads, [&](Whole share, Whole begin, Whole end) {
         Column<K> column;
         std::vector<Cut> found(count);
-        std::vector<std::vector<K>> hits(PANEL);
+        std::vector<K> hits;
         K* turned = keys[share].get();
         for (Whole panel = begin; panel < end; ++panel) {
             Whole first = edge(panel), width = edge(panel + 1) - first;
             turn(values, first, width, turned);
-            for (std::vector<K>& each : hits) each.clear();
-            for (Whole i = 0; i < n; ++i)
-                if (targets[i] >= first && targets[i] < first + width)
-                    hits[targets[i] - first].push_back(turned[(targets[i] - first) * n + i]);
             for (Whole c = 0; c < width; ++c) {
-                column.find(turned + c * n, n, hits[c], cuts, count, found.data());
+                hits.clear();
+                for (Whole i = begins[first + c]; i < begins[first + c + 1]; ++i) hits.push_back(turned[c * n + rows[i]]);
+                column.find(turned + c * n, n, hits, cuts, count, found.data());
                 for (Whole place = 0; place < count; ++place) {
                     const Cut& cut = found[place];
                     Whole cell = (first + c) * count + place;
