@@ -100,6 +100,21 @@ def test_long_columns_are_counted_as_numpy_counts_them(level, n):
             assert native.event_scores(large[:, 0], targets, False) == plain.event_scores(large[:, 0], targets, False)
 
 
+@pytest.mark.parametrize("first", [1 / 256, np.nextafter(np.float32(1 / 256), 0), 1e-3, 0.5])
+def test_few_bins_around_their_smallest_edge_are_those_of_numpy(level, first):
+    rng = np.random.default_rng(0)
+    around = [np.nextafter(np.float32(first), end) for end in (0, 1)] + [first, 1 / 256, 0.0, 1.0]
+    for dtype in (np.float32, np.float64):
+        inner = np.array([first, *np.linspace(0.6, 0.99, 13)], dtype)
+        for n in (1, 511, 512, 513, 1031):
+            for p in (rng.choice([*around, *inner], (n, 1)).astype(dtype), np.ones((n, 2), dtype)[:, :1]):
+                for targets in (np.zeros(n, np.int64), rng.integers(-1, 1, n)):
+                    for closed in ("right", "left"):
+                        call = p, targets, inner, closed, 0.0, None, None, 1
+                        same(native.scalar_totals(*call), plain.scalar_totals(*call))
+                        same(native.scalar_totals(p, targets.astype(np.int8), *call[2:]), plain.scalar_totals(*call))
+
+
 @pytest.mark.parametrize("width", [9, 131])
 def test_cuts_of_long_columns_are_those_of_sorted_ones(level, width):
     rng = np.random.default_rng(width)

@@ -104,89 +104,125 @@ class Sums {
 constexpr Whole UNIT = Whole(1) << 52;
 constexpr Whole FEW = 256;  // bins whose tables are small beside so many rows
 
-// Some rows of one question: outputs, their units, and 1 each with 2^32 more where it came true; zeros fill it up.
-struct Stretch {
+#if defined(__AVX512F__)
+// Some rows of one question: outputs, and numbers of each that are added up; zeros fill it up. Numbers are units, and
+// marks: 1 each with 2^32 more where it came true. Together they are one number, where what lies beyond the first edge
+// is 2^-8 at least and was float32: its units end in 21 zeros, which leaves room for both counts above their sum.
+template <class T, bool together> struct Stretch {
     static constexpr Whole ROWS = 512;
-    alignas(64) double outputs[ROWS];
-    alignas(64) Bits units[ROWS], marks[ROWS];
+    static constexpr int KINDS = together ? 1 : 2, SPARE = 21, COUNTS = together ? 41 : 0, HITS = together ? 51 : 32;
+    alignas(64) T outputs[ROWS];
+    alignas(64) Bits numbers[KINDS][ROWS];
+    Bits units = 0, marks = 0;  // of all rows
     Whole filled = 0;
 
-    template <class T, class Target> void fill(Matrix<T> from, const Target* targets, Whole begin, Whole end) {
-        Whole rows = end - begin, i = 0;
-        filled = (rows + 7) / 8 * 8;
+    template <class Target> void fill(Matrix<T> from, const Target* targets, Whole begin, Whole end) {
+        const Whole rows = end - begin;
+        Naturals all = Bits(0), all_marks = Bits(0);
+        Whole row = 0;
         if (from.stride == 1)
-            for (; i + 8 <= rows; i += 8) eight(from.row(begin + i)).store(outputs + i);
-        for (; i < rows; ++i) outputs[i] = *from.row(begin + i);
-        std::fill(outputs + rows, outputs + filled, 0.0);
-        for (i = 0; i < filled; i += 8) (units_and_one(Doubles::at(outputs + i)) - Bits(ONE)).store(units + i);
-        for (i = 0; i < rows; ++i) marks[i] = (Bits(targets[begin + i] >= 0) << 32) + 1;
-        std::fill(marks + rows, marks + filled, 0);
+            for (; row + 8 <= rows; row += 8) {
+                __builtin_prefetch(from.row(begin + row + ROWS));
+                __builtin_prefetch(targets + begin + row + ROWS);
+                add(row, from.row(begin + row), hits_of(targets + begin + row, 255), 255, all, all_marks);
+            }
+        for (; row < rows; row += 8) {
+            const Whole some = std::min<Whole>(rows - row, 8);
+            const __mmask8 there = __mmask8((1 << some) - 1);
+            T values[8] = {};
+            for (Whole i = 0; i < some; ++i) values[i] = *from.row(begin + row + i);
+            add(row, values, hits_of(targets + begin + row, there), there, all, all_marks);
+        }
+        filled = row, units = added(all), marks = added(all_marks);
     }
-    Bits total(const Bits* numbers) const {
-        Naturals sums = Bits(0);
-        for (Whole row = 0; row < filled; row += 8) sums += Naturals::at(numbers + row);
-        return added(sums);
+    static Whole count(Bits mark) { return Whole(mark >> COUNTS & 1023); }
+    static Whole hits(Bits mark) { return Whole(mark >> HITS); }
+
+  private:
+    void add(Whole row, const T* values, __mmask8 hits, __mmask8 there, Naturals& all, Naturals& all_marks) {
+        const __m512i miss = _mm512_set1_epi64(Whole(1) << COUNTS);
+        const __m512i hit = _mm512_set1_epi64((Whole(1) << HITS) + (Whole(1) << COUNTS));
+        Naturals mark, unit = units_and_one(eight(values)) - Bits(ONE);
+        mark.part[0] = (Naturals::Vector)_mm512_maskz_mov_epi64(there, _mm512_mask_blend_epi64(hits, miss, hit));
+        all += unit, all_marks += mark;
+        std::memcpy(outputs + row, values, 8 * sizeof(T));
+        (together ? moved_down<SPARE>(unit) + mark : unit).store(numbers[0] + row);
+        if (!together) mark.store(numbers[KINDS - 1] + row);
+    }
+    static __mmask8 hits_of(const std::int8_t* targets, __mmask8 there) {
+        return __mmask8(~_mm_movepi8_mask(_mm_maskz_loadu_epi8(there, targets)));
+    }
+    static __mmask8 hits_of(const Whole* targets, __mmask8 there) {
+        return __mmask8(~_mm512_movepi64_mask(_mm512_maskz_loadu_epi64(there, targets)));
     }
 };
 
-// a + b where x lies beyond an edge, else a.
-template <bool right> inline Naturals added_beyond(Naturals a, Naturals b, Doubles x, Doubles edge) {
-#if defined(__AVX512F__)
-    constexpr int side = right ? _CMP_GT_OQ : _CMP_GE_OQ;
-    const __mmask8 beyond = _mm512_cmp_pd_mask(x.part[0], edge.part[0], side);
-    a.part[0] = (Naturals::Vector)_mm512_mask_add_epi64((__m512i)a.part[0], beyond, (__m512i)a.part[0], (__m512i)b.part[0]);
-    return a;
-#else
-    return a + (same_bits<Naturals>(right ? x > edge : x >= edge) & b);
-#endif
+// Which of eight values lie beyond an edge.
+template <bool right> inline __mmask8 beyond(const float* values, float edge) {
+    return _mm256_cmp_ps_mask(_mm256_loadu_ps(values), _mm256_set1_ps(edge), right ? _CMP_GT_OQ : _CMP_GE_OQ);
+}
+template <bool right> inline __mmask8 beyond(const double* values, double edge) {
+    return _mm512_cmp_pd_mask(_mm512_loadu_pd(values), _mm512_set1_pd(edge), right ? _CMP_GT_OQ : _CMP_GE_OQ);
+}
+inline void add_where(Naturals& sum, __mmask8 there, Naturals number) {
+    const __m512i before = (__m512i)sum.part[0];
+    sum.part[0] = (Naturals::Vector)_mm512_mask_add_epi64(before, there, before, (__m512i)number.part[0]);
 }
 
-// Sums of units and of marks of what lies beyond each of some edges, which are kept in registers.
-template <int count, bool right> void beyond(const Stretch& rows, const double* edges, Bits* units, Bits* marks) {
-    Naturals unit_sums[count], mark_sums[count];
-    ALONGSIDE(unit_sums[i] = mark_sums[i] = Bits(0))
+// Sums of the numbers of what lies beyond each of some edges, which are kept in registers.
+template <int count, bool right, class T, bool together>
+void add_beyond(const Stretch<T, together>& rows, const T* edges, Bits* units, Bits* marks) {
+    typedef Stretch<T, together> Rows;
+    Naturals sums[count], mark_sums[count];
+    ALONGSIDE(sums[i] = mark_sums[i] = Bits(0))
     for (Whole row = 0; row < rows.filled; row += 8) {
-        const Doubles x = Doubles::at(rows.outputs + row);
-        const Naturals unit = Naturals::at(rows.units + row), mark = Naturals::at(rows.marks + row);
-        ALONGSIDE(unit_sums[i] = added_beyond<right>(unit_sums[i], unit, x, Doubles(edges[i]));
-                  mark_sums[i] = added_beyond<right>(mark_sums[i], mark, x, Doubles(edges[i])))
+        const Naturals number = Naturals::at(rows.numbers[0] + row), mark = Naturals::at(rows.numbers[Rows::KINDS - 1] + row);
+        ALONGSIDE(const __mmask8 there = beyond<right>(rows.outputs + row, edges[i]); add_where(sums[i], there, number);
+                  if (!together) add_where(mark_sums[i], there, mark))
     }
-    ALONGSIDE(units[i] = added(unit_sums[i]); marks[i] = added(mark_sums[i]))
+    ALONGSIDE(units[i] = added(sums[i]); marks[i] = together ? units[i] : added(mark_sums[i]))
+    if (together) ALONGSIDE(units[i] = (units[i] & ((Bits(1) << Rows::COUNTS) - 1)) << Rows::SPARE)
 }
 
 constexpr Whole AT_ONCE = 7;  // edges whose sums stay in registers
 
 // One question of few bins, hard labels: what lies beyond each edge; bins are differences of those sums.
-template <bool right, class T, class Target>
+template <bool right, bool together, class T, class Target>
 void few_bins(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
+    typedef Stretch<T, together> Rows;
     const Whole bins = edges.bins(), groups = (bins + AT_ONCE - 2) / AT_ONCE;
-    std::vector<double> borders(groups * AT_ONCE, std::numeric_limits<double>::infinity());
+    std::vector<T> borders(groups * AT_ONCE, std::numeric_limits<T>::infinity());
     for (Whole place = 0; place + 1 < bins; ++place) borders[place] = edges.edge(place);
-    std::vector<Bits> units(borders.size() + 1), marks(borders.size() + 1);
-    Stretch rows;
-    for (; begin < end; begin += Stretch::ROWS) {
-        rows.fill(outputs, targets, begin, std::min(end, begin + Stretch::ROWS));
-        units[0] = rows.total(rows.units), marks[0] = rows.total(rows.marks);
+    std::vector<Bits> units(borders.size() + 2), marks(borders.size() + 2);  // the last stay 0
+    Rows rows;
+    for (; begin < end; begin += Rows::ROWS) {
+        rows.fill(outputs, targets, begin, std::min(end, begin + Rows::ROWS));
+        units[0] = rows.units, marks[0] = rows.marks;
         for (Whole group = 0; group < groups; ++group) {
             const Whole first = group * AT_ONCE;
-            beyond<AT_ONCE, right>(rows, &borders[first], &units[first + 1], &marks[first + 1]);
+            add_beyond<AT_ONCE, right>(rows, &borders[first], &units[first + 1], &marks[first + 1]);
         }
         for (Whole code = 0; code < bins; ++code) {
-            const bool last = code + 1 == bins;
-            const Bits unit = units[code] - (last ? 0 : units[code + 1]), mark = marks[code] - (last ? 0 : marks[code + 1]);
-            sums.add_many(code, Whole(mark & 0xFFFFFFFF), unit);
-            sums.happened_often(code, Whole(mark >> 32));
+            sums.add_many(code, Rows::count(marks[code]) - Rows::count(marks[code + 1]), units[code] - units[code + 1]);
+            sums.happened_often(code, Rows::hits(marks[code]) - Rows::hits(marks[code + 1]));
         }
     }
 }
+#endif
 
 // One question, hard labels: four tables in turn, so that no sum waits for the one before.
 template <class T, class Target>
 void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edges, Sums& sums, Whole begin, Whole end) {
-    if constexpr (NATIVE == 64)  // with smaller registers, tables are faster
-        if (edges.few() && edges.bins() <= 2 * AT_ONCE + 1)
-            return edges.right() ? few_bins<true>(outputs, targets, edges, sums, begin, end)
-                                 : few_bins<false>(outputs, targets, edges, sums, begin, end);
+#if defined(__AVX512F__)  // with smaller registers, tables are faster
+    if (edges.few() && edges.bins() <= 2 * AT_ONCE + 1) {
+        if constexpr (sizeof(T) == 4)
+            if (edges.first() >= T(1) / 256)
+                return edges.right() ? few_bins<true, true>(outputs, targets, edges, sums, begin, end)
+                                     : few_bins<false, true>(outputs, targets, edges, sums, begin, end);
+        return edges.right() ? few_bins<true, false>(outputs, targets, edges, sums, begin, end)
+                             : few_bins<false, false>(outputs, targets, edges, sums, begin, end);
+    }
+#endif
     typedef Bits Cell __attribute__((vector_size(16)));  // units; hits above 2^32 and all below
     constexpr Whole L = Pack<T>::count;
     const bool side_by_side = outputs.stride == 1 && edges.few();
