@@ -39,13 +39,16 @@ template <class K> struct Bucket {
 // Keys of float32 share their exponent: the sum of their significands tells that of units, from 2^-29 on.
 template <> struct Bucket<std::uint32_t> {
     static constexpr int SHIFT = 18;
-    static constexpr Whole COUNT = 1 << 12, MANY = 1 << 19;
-    Bits both = 0;  // keys above 2^44, significands below
+    static constexpr Whole COUNT = 1 << 12, MANY = 1 << 16;
+    Bits both = 0;  // how many keys above 2^46, their sum below
 
     static constexpr bool exact(Whole place) { return place >> 5 >= 127 - 29; }
-    void add(std::uint32_t key) { both += (Bits(1) << 44) + ((key & 0x7FFFFF) | 0x800000); }
-    Whole count() const { return Whole(both >> 44); }
-    Large units(Whole place) const { return Large(both & ((Bits(1) << 44) - 1)) << ((place >> 5) - (127 - 29)); }
+    void add(std::uint32_t key) { both += (Bits(1) << 46) + key; }
+    Whole count() const { return Whole(both >> 46); }
+    Large units(Whole place) const {
+        const Bits significands = (both & ((Bits(1) << 46) - 1)) - Bits(count()) * Bits(((place >> 5) - 1) << 23);
+        return Large(significands) << ((place >> 5) - (127 - 29));
+    }
 };
 
 // Which buckets are open: a bit for each of those from the first open one on, as far as two registers reach.
@@ -125,9 +128,11 @@ template <class K> class Column {
     }
 
   private:
-    std::vector<Shared> buckets_;
-    std::vector<Total> totals_ = std::vector<Total>(Shared::COUNT);
-    std::vector<std::int32_t> home_ = std::vector<std::int32_t>(Shared::COUNT, -1);
+    static constexpr Whole ALL = 2 * Shared::COUNT;  // of keys of any bits; those of values up to 1 are in the first half
+
+    std::vector<Shared> buckets_ = std::vector<Shared>(ALL);
+    std::vector<Total> totals_ = std::vector<Total>(ALL);
+    std::vector<std::int32_t> home_ = std::vector<std::int32_t>(ALL, -1);
     std::vector<Whole> filled_, open_;  // buckets
     Window window_;
     std::vector<Opened> opened_;
@@ -135,14 +140,14 @@ template <class K> class Column {
     std::vector<K> gathered_, spare_;
     std::vector<K*> next_;
 
-    static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT) & (Shared::COUNT - 1); }  // 1 is below the last
+    static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT); }
 
     void total(const K* keys, Whole n, const std::vector<K>& hits) {
         for (Whole place : filled_) totals_[place] = Total();
         filled_.clear();
         for (Whole start = 0; start < n; start += Shared::MANY) {
             Whole stop = std::min(n, start + Shared::MANY);
-            buckets_.assign(Shared::COUNT, Shared());
+            std::fill(buckets_.begin(), buckets_.begin() + Shared::COUNT, Shared());
             Shared* buckets = buckets_.data();
             _Pragma("GCC unroll 4") for (Whole i = start; i < stop; ++i) buckets[bucket_of(keys[i])].add(keys[i]);
             bool rough = false;
@@ -297,7 +302,7 @@ inline void turn_square(const double* from, Whole stride, std::uint64_t* into, W
 
 // Keys of some columns, one column behind the other.
 template <class T> void turn(Matrix<T> values, Whole first, Whole width, typename Key<T>::Bits* into) {
-    constexpr Whole ahead = 2 * SQUARE;
+    constexpr Whole ahead = 6 * SQUARE;
     Whole n = values.n, i = 0, c = 0;
     for (; i + SQUARE <= n; i += SQUARE) {
         for (Whole next = i + ahead; next < std::min(n, i + ahead + SQUARE); ++next) {
