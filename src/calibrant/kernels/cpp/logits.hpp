@@ -131,6 +131,7 @@ template <class T> inline T largest_of(const T* row, Whole width) {
     Pack<T> high = row[0];
     Whole j = 0;
     for (; j + L <= width; j += L) {
+        fetch_ahead(row + j);
         Pack<T> x = Pack<T>::at(row + j);
         high = greater(x, high);
     }
@@ -247,6 +248,7 @@ void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Wh
             T p[8];
             Whole t[8];
             bool whole = i + 8 <= end;
+            fetch_ahead(outputs + i), fetch_ahead(targets + i);
             for (Whole lane = 0; lane < 8 && !whole; ++lane) {
                 bool there = i + lane < end;
                 p[lane] = there ? outputs[i + lane] : T(1);  // a certain success scores 0

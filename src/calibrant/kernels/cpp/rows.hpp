@@ -30,6 +30,7 @@ template <class T> void extremes(const T* values, Whole n, Whole stride, T* ends
         Whole i = begin;
         for (; stride == 1 && i + 2 * L <= end; i += 2 * L)
             for (int half = 0; half < 2; ++half) {
+                fetch_ahead(values + i + half * L);
                 const Pack<T> x = Pack<T>::at(values + i + half * L);
                 low[half] = lesser(x, low[half]), high[half] = greater(x, high[half]);
                 unequal[half] = unequal[half] | (x != x);  // nan alone differs from itself
@@ -71,6 +72,7 @@ void survey_row(const T* row, Whole width, Extremes<T>& all, Whole& top, T& smal
     Whole j = 0;
     for (; j + 2 * L <= width; j += 2 * L) {
         for (int half = 0; half < 2; ++half) {
+            fetch_ahead(row + j + half * L);
             Pack<T> x = Pack<T>::at(row + j + half * L);
             sum[half] += x;
             low[half] = lesser(x, low[half]);
@@ -153,7 +155,10 @@ template <class T> Whole squares_of(const T* outputs, Whole d) {
     Naturals sums[2] = {Bits(0), Bits(0)};
     Whole j = 0;
     for (; j + 16 <= d; j += 16) {
-        for (int half = 0; half < 2; ++half) sums[half] += squares_and_one(outputs + j + 8 * half);
+        for (int half = 0; half < 2; ++half) {
+            if (sizeof(T) == 8 || !half) fetch_ahead(outputs + j + 8 * half);
+            sums[half] += squares_and_one(outputs + j + 8 * half);
+        }
     }
     Whole sum = Whole(added(sums[0] + sums[1]) - Bits(j) * Bits(ONE));
     for (; j < d; ++j) sum += unit(double(outputs[j]) * double(outputs[j]));

@@ -122,8 +122,7 @@ template <class T, bool together> struct Stretch {
         Whole row = 0;
         if (from.stride == 1)
             for (; row + 8 <= rows; row += 8) {
-                __builtin_prefetch(from.row(begin + row + ROWS));
-                __builtin_prefetch(targets + begin + row + ROWS);
+                fetch_ahead(from.row(begin + row)), fetch_ahead(targets + begin + row);
                 add(row, from.row(begin + row), hits_of(targets + begin + row, 255), 255, all, all_marks);
             }
         for (; row < rows; row += 8) {
@@ -237,6 +236,7 @@ void one_question(Matrix<T> outputs, const Target* targets, const Edges<T>& edge
         for (; side_by_side && i + L <= stop; i += L) {
             typename Mask<T>::Pack code;
             Bits units[L];
+            fetch_ahead(outputs.row(i)), fetch_ahead(targets + i);
             edges.codes(outputs.row(i), code);
             for (Whole lane = 0; lane < L; lane += 8)
                 (units_and_one(eight(outputs.row(i) + lane)) - Bits(ONE)).store(units + lane);
@@ -271,7 +271,10 @@ inline void add_block(const T* row, Whole column, const Edges<T>& edges, Bits* u
     const Pack<T> first = edges.first();
     for (Whole j = 0; j < BLOCK; j += 8) (Naturals::at(units + j) + units_and_one(eight(row + j))).store(units + j);
     Bits beyond = 0;
-    for (Whole j = 0; j < BLOCK; j += L) beyond |= lanes_of(Pack<T>::at(row + j) >= first) << j;
+    for (Whole j = 0; j < BLOCK; j += L) {
+        fetch_ahead(row + j);
+        beyond |= lanes_of(Pack<T>::at(row + j) >= first) << j;
+    }
     for (; beyond; beyond &= beyond - 1) {
         Whole place = __builtin_ctzll(beyond);
         move(row[place], column + place, edges, sums);
