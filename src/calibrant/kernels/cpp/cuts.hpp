@@ -1,6 +1,5 @@
 // Cuts: totals of the smallest values of each column, up to given ranks, without sorting the column.
 #pragma once
-#include <numeric>
 #include "sorting.hpp"
 
 namespace {
@@ -115,7 +114,8 @@ template <class K> class Column {
         opened_.clear();
         if (n <= FEW) {
             opened_.push_back(Opened());
-            keys_.assign(keys, keys + n), hit_keys_ = hits;
+            keys_.hold(n), hit_keys_.hold(n);
+            std::copy(keys, keys + n, keys_.data()), std::copy(hits.begin(), hits.end(), hit_keys_.data());
             opened_[0].keys = {keys_.data(), n}, opened_[0].hit_keys = {hit_keys_.data(), Whole(hits.size())};
             opened_[0].cuts = count, opened_[0].one_bucket = false;
         } else {
@@ -136,8 +136,8 @@ template <class K> class Column {
     std::vector<Whole> filled_, open_;  // buckets
     Window window_;
     std::vector<Opened> opened_;
-    std::vector<K> keys_, hit_keys_;  // of all buckets that are open
-    std::vector<K> gathered_, spare_;
+    Room<K> keys_, hit_keys_;  // of all buckets that are open
+    Room<K> gathered_, spare_;
     std::vector<K*> next_;
 
     static Whole bucket_of(K key) { return Whole(key >> Shared::SHIFT); }
@@ -192,8 +192,8 @@ template <class K> class Column {
     }
 
     // The keys of the buckets that are open, first all of them: to guess for each would be to guess wrongly.
-    void gather(const K* keys, Whole n, Held Opened::* part, std::vector<K>& into) {
-        if (Whole(gathered_.size()) < n) gathered_.resize(n);
+    void gather(const K* keys, Whole n, Held Opened::* part, Room<K>& into) {
+        gathered_.hold(n);
         K* gathered = gathered_.data();
         const std::int32_t* home = home_.data();
         Whole count = 0, i = window_.template gather<Shared::SHIFT>(keys, n, gathered, count);
@@ -201,7 +201,7 @@ template <class K> class Column {
             gathered[count] = keys[i];
             count += home[bucket_of(keys[i])] >= 0;
         }
-        if (Whole(into.size()) < count) into.resize(count);
+        into.hold(count);
         next_.clear();
         K* first = into.data();
         for (Opened& each : opened_) (each.*part).first = first, next_.push_back(first), first += (each.*part).count;
@@ -217,10 +217,11 @@ template <class K> class Column {
     K key_at(Opened& home, Whole rank) {
         const Whole held = home.keys.count;
         rank -= home.first;
-        if (Whole(spare_.size()) < held) spare_.resize(held);
+        spare_.hold(held);
+        K* spare = spare_.data();
         if (home.cuts > 2) {
-            if (!home.sorted && in_order(home.keys.first, spare_.data(), held) == spare_.data())
-                std::copy(spare_.begin(), spare_.begin() + held, home.keys.first);
+            if (!home.sorted && in_order(home.keys.first, spare, held) == spare)
+                std::copy(spare, spare + held, home.keys.first);
             home.sorted = true;
             return home.keys.first[rank];
         }
@@ -233,14 +234,14 @@ template <class K> class Column {
             while (rank >= counts[next]) rank -= counts[next++];
             alike = 0;
             for (K key : home.keys) {
-                spare_[alike] = key;
+                spare[alike] = key;
                 alike += next_of(key) == next;
             }
         } else {
-            std::copy(home.keys.begin(), home.keys.end(), spare_.begin());
+            std::copy(home.keys.begin(), home.keys.end(), spare);
         }
-        std::nth_element(spare_.begin(), spare_.begin() + rank, spare_.begin() + alike);
-        return spare_[rank];
+        std::nth_element(spare, spare + rank, spare + alike);
+        return spare[rank];
     }
 
     Cut cut(Whole rank, Whole n) {
@@ -327,27 +328,30 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
     Whole n = values.n, v = values.width, cells = v * count, lead = entries_to_line(values);
     Whole panels = (v - lead + PANEL - 1) / PANEL + (lead > 0);
     const auto edge = [&](Whole panel) { return std::clamp(lead + (panel - (lead > 0)) * PANEL, Whole(0), v); };
-    std::vector<Whole> begins(v + 1), rows(n);  // rows in which each column came true, one column behind the other
-    const auto is_column = [&](Whole target) { return Bits(target) < Bits(v); };
-    for (Whole i = 0; i < n; ++i)
-        if (is_column(targets[i])) ++begins[targets[i]];
-    std::partial_sum(begins.begin(), begins.end(), begins.begin());
-    for (Whole i = n; i--;)
-        if (is_column(targets[i])) rows[--begins[targets[i]]] = i;
-    std::vector<std::unique_ptr<K[]>> keys;
-    for (Whole share = 0; share < threads; ++share) keys.emplace_back(new K[std::min(PANEL, v) * n + 1]);
+    std::vector<Room<K>> keys;
+    for (Whole share = 0; share < threads; ++share) keys.emplace_back(std::min(PANEL, v) * n + 1);
     in_shares(panels, threads, [&](Whole share, Whole begin, Whole end) {
         Column<K> column;
         std::vector<Cut> found(count);
-        std::vector<K> hits;
-        K* turned = keys[share].get();
+        std::vector<std::vector<K>> hits(PANEL);
+        K* turned = keys[share].data();
         for (Whole panel = begin; panel < end; ++panel) {
             Whole first = edge(panel), width = edge(panel + 1) - first;
             turn(values, first, width, turned);
+            for (std::vector<K>& each : hits) each.clear();
+            for (Whole start = 0; start < n; start += TOGETHER) {
+                Whole rows[TOGETHER], some = 0;
+                for (Whole i = start; i < std::min(n, start + TOGETHER); ++i) {  // without a branch
+                    rows[some] = i;
+                    some += Bits(targets[i] - first) < Bits(width);
+                }
+                for (Whole i = 0; i < some; ++i) {
+                    const Whole c = targets[rows[i]] - first;
+                    hits[c].push_back(turned[c * n + rows[i]]);
+                }
+            }
             for (Whole c = 0; c < width; ++c) {
-                hits.clear();
-                for (Whole i = begins[first + c]; i < begins[first + c + 1]; ++i) hits.push_back(turned[c * n + rows[i]]);
-                column.find(turned + c * n, n, hits, cuts, count, found.data());
+                column.find(turned + c * n, n, hits[c], cuts, count, found.data());
                 for (Whole place = 0; place < count; ++place) {
                     const Cut& cut = found[place];
                     Whole cell = (first + c) * count + place;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -13,6 +14,9 @@
 #include <vector>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#endif
+#if defined(__linux__)
+#include <sys/mman.h>
 #endif
 
 namespace {
@@ -190,6 +194,37 @@ template <class T> struct Matrix {
     const T* first;
     Whole n, width, stride;
     const T* row(Whole i) const { return first + i * stride; }
+};
+
+// Numbers that begin as anything. Many get large pages where the system has them: small ones take long to be had, and
+// the machine knows the places of few at a time.
+template <class E> class Room {
+    static constexpr std::size_t LARGE = std::size_t(1) << 21;
+    struct Free {
+        void operator()(E* first) const { std::free(first); }
+    };
+    std::unique_ptr<E[], Free> first_;
+    Whole count_ = 0;
+
+  public:
+    Room() = default;
+    explicit Room(Whole count) { hold(count); }
+    E* data() { return first_.get(); }
+
+    // At least so many; what was there is lost where these are more than before.
+    void hold(Whole count) {
+        if (count <= count_) return;
+        first_.reset(), count_ = 0;
+        std::size_t bytes = std::size_t(count) * sizeof(E);
+        const std::size_t line = bytes < 2 * LARGE ? 64 : LARGE;
+        bytes = (bytes + line - 1) / line * line;
+        first_.reset(static_cast<E*>(std::aligned_alloc(line, bytes)));
+        if (!first_) throw std::bad_alloc();
+#if defined(__linux__)
+        if (line == LARGE) madvise(first_.get(), bytes, MADV_HUGEPAGE);
+#endif
+        count_ = count;
+    }
 };
 
 // What a walk needs two pages on is fetched from memory: the machine itself looks no farther than a page.

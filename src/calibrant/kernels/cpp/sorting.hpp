@@ -55,14 +55,15 @@ template <class T> class Ordered {
     typedef typename Key<T>::Bits K;
 
   public:
-    explicit Ordered(Whole n) : both_(new K[2 * std::max<Whole>(n, 1)]), n_(n) {}
+    explicit Ordered(Whole n) : both_(2 * n + 1), n_(n) {}
     const K* of(const T* values, Whole stride, const std::uint8_t* hits) {
-        for (Whole i = 0; i < n_; ++i) both_[i] = packed(values[i * stride], hits[i] != 0);
-        return in_order(both_.get(), both_.get() + n_, n_);
+        K* keys = both_.data();
+        for (Whole i = 0; i < n_; ++i) keys[i] = packed(values[i * stride], hits[i] != 0);
+        return in_order(keys, keys + n_, n_);
     }
 
   private:
-    std::unique_ptr<K[]> both_;
+    Room<K> both_;
     Whole n_;
 };
 
