@@ -178,8 +178,8 @@ def limits(study: str) -> Iterator[str]:
     yield "## What these numbers cannot say"
     yield ""
     if study == "cifar10_small":
-        yield "- The networks are as small as two processors can train in two hours: they are less accurate than those"
-        yield "  of the papers, and overfit less. `calibrant experiment run cifar10` trains larger ones, on a GPU."
+        yield "- The networks are as small as two processors train in an hour and a half: less accurate than those of"
+        yield "  the papers, and less overfitted. `calibrant experiment run cifar10` trains larger ones, on a GPU."
     yield "- Networks were trained for few epochs, in 16-bit floating point, from random weights. The transformer is"
     yield "  small; those of the papers had been trained on more data first."
     yield "- Strengths of interventions were given, not tuned: one each."

@@ -180,7 +180,7 @@ CLAIMS: tuple[Claim[Simulation] | OutOfReach, ...] = (
         "EMsweep is EW, drawn anew",
     ),
     Claim(
-        "EMsweep misses miscalibration less often than EW, above all below 10,000 samples",
+        "EMsweep misses miscalibration less often than EW, below 10,000 samples",
         f"{ROELOFS}, section 5.4, figure 8",
         "share of cases missed, mean over truths of 2, 3, 5, 8 and 10, at n = 200, 500 and 2,000",
         rules.sweep_misses_less,

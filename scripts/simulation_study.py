@@ -157,7 +157,7 @@ def figure_8(world: Simulation) -> Iterator[str]:
         for n in DETECTED
     ]
     yield from markdown(["n", *(f"truth {100 * truth:g}" for truth in ERRORS[1:])], rows)
-    yield "Samples that it takes to notice an error with power 0.8, and their 90 % intervals (`samples_needed`):"
+    yield "Samples that it takes to notice an error with power 0.8 (the claims ask for 0.95), and their 90 % intervals:"
     yield ""
     needed = {
         (name, truth): simulate.samples_needed(ESTIMATORS[name], simulate.UNIFORM, truth)
