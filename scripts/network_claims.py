@@ -16,11 +16,10 @@ import numpy as np
 import study_false_data as false_data
 from study_claims import AO, CALIBRATED, KIRCHENBAUER, MOST, NO_DIFFERENCE
 from study_records import BASE, Records
-from study_rules import confidence_gap, left_of, rise_of
+from study_rules import TRANSFORMERS, confidence_gap, left_of, rise_of
 
 from calibrant.experiments.findings.claims import Claim, Difference, OutOfReach, UntestableError
 
-TRANSFORMERS = ("vit",)
 GUO = "Guo et al. (2017), section 3, figure 2 (shown on the slides)"
 
 

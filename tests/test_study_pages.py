@@ -92,6 +92,40 @@ def test_few_seeds_that_differ_make_a_gap_uncertain():
     assert (half.mean, half.error, half.df) == pytest.approx((20.0, 125**0.5, 125**2 / 100**2))
 
 
+def test_claims_of_a_paper_about_all_interventions_are_about_its_own():
+    """Focal loss is left out where the paper leaves it out; methods that it did not try count nowhere."""
+    methods = (BASE, "mixup 0.2", "focal 3", "flsd 3", "temperature", "platt", "histogram(n_bins=15)")
+    found = records({("net", method, "ece"): [0.02, 0.03] for method in methods})
+    assert [each.name for each in study_rules.ece_falls_without_focal(found)] == [
+        f"net, ece, base less {method}" for method in ("mixup 0.2", "temperature")
+    ]
+    assert "net, ece, base less focal 3" in [each.name for each in study_rules.ece_falls(found)]
+    assert len(list(study_rules.ece_falls(found))) == 3
+
+
+def test_transformers_are_not_among_the_networks_that_should_be_over_confident():
+    values = {(model, BASE, name): [0.5, 0.5] for model in ("vit width 64", "cnn") for name in ("mcs", "accuracy")}
+    assert [gap.name for gap in study_rules.over_confident(records(values, rows=100))] == ["cnn, base, MCS"]
+
+
+@pytest.mark.parametrize(("accuracy", "testable"), [(0.95, True), (0.949, False)])
+def test_claims_about_overfitting_need_a_network_that_fits_its_training_rows(accuracy, testable):
+    rows = [
+        {"model": "net", "method": BASE, "rows": part, "metric": metric, "epoch": epoch,
+         "value": str(value), "value sd": "0.001", "value seeds": "3"}
+        for part in ("train", "validation")
+        for metric, value in (("accuracy", accuracy), ("ece", 0.02))
+        for epoch in ("1", "2", "3")
+    ]  # fmt: skip
+    found = records({("net", BASE, "ece"): [0.02]}, sheets={"figure_over_training": rows})
+    for rule in (study_rules.training_error_vanishes, study_rules.validation_error_grows):
+        if testable:
+            assert len(list(rule(found))) == 1
+        else:
+            with pytest.raises(UntestableError, match="less than 95%"):
+                list(rule(found))
+
+
 def test_histogram_binning_that_leaves_half_of_the_error_improves_it():
     values = {("net", BASE, "full_ece"): [0.1, 0.1], ("net", "histogram", "full_ece"): [0.05, 0.05]}
     (difference,) = network_claims.histogram_not_full(records(values))
