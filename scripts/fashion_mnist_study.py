@@ -117,7 +117,7 @@ TOLD = {
     "Calibration error is not uniform": HOLDS,
     "Vector scaling beats": CONTRADICTED,
     "Convolutional networks": HOLDS,
-    "Class-wise temperatures (cwMCS)": CONTRADICTED,
+    "Class-wise temperatures (cwMCS)": UNDECIDED,
     "Label smoothing, focal": CONTRADICTED,
     "Wider and deeper networks are more": HOLDS,
     "Wider and deeper networks are less": UNDECIDED,

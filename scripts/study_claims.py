@@ -156,9 +156,10 @@ CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
         false_data.calibrated, CALIBRATED, unit="per cent of classes",
     ),
     Claim(
-        "Class-wise temperatures (cwMCS) are better than one temperature", f"{AO}, section 5.3, table 1",
-        "temperature less cwMCS: ECE, wsECE and the size of wsMCS, within seeds", rules.class_wise_errors,
-        false_data.equal, NO_DIFFERENCE,
+        "Class-wise temperatures (cwMCS) are better than one temperature in most experiments",
+        f"{AO}, section 5.3, table 1",
+        "temperature less cwMCS: ECE, wsECE and the size of wsMCS, within seeds, for most of these and networks",
+        rules.class_wise_errors, false_data.equal, NO_DIFFERENCE, share=MOST,
     ),
     Claim(
         "Class-wise temperatures leave the accuracy unchanged", f"{AO}, section 5.3, table 1",
