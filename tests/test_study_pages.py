@@ -18,6 +18,7 @@ from calibrant.experiments.findings.claims import UNDECIDED, Judgement, Untestab
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 try:
     import cifar10_study
+    import claim_tables
     import network_claims
     import preferred_method
     import recalibration_claims
@@ -186,12 +187,29 @@ def test_the_studies_of_cifar_10_have_what_their_pages_need(name):
 
 
 def test_the_opening_tells_a_verdict_of_every_claim_that_it_names():
-    """Five sentences, each ending with a verdict but the first; a claim that is not asked would raise."""
+    """Five sentences, each with two verdicts but the first; a claim that is not asked would raise."""
     values = {(model, BASE, metric): [0.5] for model in ("vit", "cnn") for metric in ("accuracy", "ece")}
     undecided = {claim: Judgement(UNDECIDED) for claim in cifar10_study.ASKED}
-    text = " ".join(cifar10_study.answer(records(values), undecided))
-    assert text.count("stays undecided here") == 9
+    lines = list(cifar10_study.answer("cifar10", records(values), undecided))
+    text = " ".join(lines)
+    assert text.count("it stays undecided here whether") == 8
     assert "vit has 50.0 % accuracy and an ECE of 50.0 points" in text
+    assert max(map(len, lines)) <= claim_tables.WIDTH
+
+
+def test_the_opening_about_small_networks_must_be_written_anew_where_a_verdict_changed():
+    folder = cifar10_study.DOCS / "cifar10_small_study"
+    found = study_records.read(folder, classes=cifar10_study.CIFAR10_CLASSES, left_out=cifar10_study.LEFT_OUT)
+    told = cifar10_study.TOLD
+    judgements = {
+        claim: Judgement(next((word for name, word in told.items() if claim.words.startswith(name)), UNDECIDED))
+        for claim in cifar10_study.ASKED
+    }
+    text = " ".join(cifar10_study.answer("cifar10_small", found, judgements))
+    assert "1.5, 1.3 and 1.8 points" in text
+    other = {claim: Judgement(UNDECIDED) for claim in judgements}
+    with pytest.raises(SystemExit, match="tells otherwise"):
+        list(cifar10_study.answer("cifar10_small", found, other))
 
 
 def test_a_study_in_sizes_names_its_trainings():
