@@ -152,24 +152,23 @@ def small_answer(records: Records, judgements: Mapping[Claim[Records] | OutOfRea
         f"points ({_listed(records.models)}), at accuracies of {accuracies} %."
     )
     yield (
-        "Label smoothing, mix-up, focal loss and FLSD, each in one untuned strength, leave both convolutional networks "
-        f"under-confident and raise their ECE by {min(rises):.1f} to {max(rises):.1f} points, where the papers report "
-        "lower ECEs."
+        "Label smoothing, mix-up, focal loss and FLSD, each in one untuned strength, leave both convolutional "
+        f"networks under-confident and raise their ECE by {min(rises):.1f} to {max(rises):.1f} points, where the "
+        "papers report lower ECEs."
     )
     yield (
         "Ao, Rueger & Siddharthan (2023) found most convolutional networks over-confident and most transformers "
-        "under-confident: here one of two convolutional networks is over-confident, and the other is under-confident, "
-        "as is, narrowly, the one transformer."
+        "under-confident: here one of two convolutional networks is over-confident, and the other is "
+        "under-confident, as is, narrowly, the one transformer."
     )
     yield (
-        "Of Kirchenbauer, Oaks & Heim (2022), it is contradicted that all interventions lower the ECE and the largest "
-        "output; whether ECE is a poor indicator of other errors stays undecided."
+        "Of Kirchenbauer, Oaks & Heim (2022), it is contradicted that all interventions lower the ECE and the "
+        "largest output; whether ECE is a poor indicator of other errors stays undecided."
     )
     yield (
-        "Of Nixon et al. (2019), it stays undecided whether vector scaling beats temperature scaling by SCE and "
-        "ACE and "
-        "whether calibration error differs between classes; overfitting cannot be tested, as no network fits 95 % of "
-        "its training rows."
+        "Of Nixon et al. (2019), it stays undecided whether vector scaling beats temperature scaling by SCE and ACE "
+        "and whether calibration error differs between classes; overfitting cannot be tested, as no network fits 95 "
+        "% of its training rows."
     )
 
 
@@ -212,17 +211,16 @@ def any_answer(records: Records, judgements: Mapping[Claim[Records] | OutOfReach
     yield f"The networks were trained on CIFAR-10 from random weights, for few epochs: {bases}."
     yield (
         "Of Ao, Rueger & Siddharthan (2023), "
-        f"{says('Convolutional', 'most convolutional networks are over-confident')}, "
-        f"and {says('Transformers', 'transformers are under-confident')}."
+        f"{says('Convolutional', 'most convolutional networks are over-confident')}, and "
+        f"{says('Transformers', 'transformers are under-confident')}."
     )
     yield (
-        "Of the same paper, "
-        f"{says('Label smoothing, focal', 'label smoothing, focal loss and FLSD lower the ECE')}, "
+        f"Of the same paper, {says('Label smoothing, focal', 'label smoothing, focal loss and FLSD lower the ECE')}, "
         f"and {says('Focal loss and FLSD', 'focal loss and FLSD overshoot into under-confidence')}."
     )
     yield (
-        f"Of Kirchenbauer, Oaks & Heim (2022), {says('ECE is a poor', 'ECE is a poor indicator of other errors')}, and "
-        f"{says('At k = 5', 'interventions improve the top-5 and the full error very little')}."
+        f"Of Kirchenbauer, Oaks & Heim (2022), {says('ECE is a poor', 'ECE is a poor indicator of other errors')}, "
+        f"and {says('At k = 5', 'interventions improve the top-5 and the full error very little')}."
     )
     yield (
         f"Of Nixon et al. (2019), {says('Vector', 'vector scaling beats temperature scaling by SCE and ACE')}, and "

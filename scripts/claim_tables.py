@@ -29,8 +29,8 @@ STATED = {
 }  # fmt: skip
 """Verdicts as the beginning of a sentence about a claim."""
 AFTERWARDS = (
-    "The rules were written after results of earlier runs had been seen. So a verdict describes these data; it is not "
-    "the outcome of a test that was planned before them."
+    "The rules were written after results of earlier runs had been seen. So a verdict describes these data; it is "
+    "not the outcome of a test that was planned before them."
 )
 """When the rules of most pages were written."""
 WIDTH = 115

@@ -95,23 +95,20 @@ def answer(judgements: dict[Claim[Records] | OutOfReach, Judgement]) -> Iterator
     """The answer in five sentences, which must be written anew where a verdict that they tell has changed."""
     require_told(TOLD, judgements)
     yield from wrapped(
-        "On Fashion-MNIST, interventions that lower the ECE of the top label mostly lower the top-5 and the "
-        "full error as "
-        "well; it is contradicted that they improve these very little, as Kirchenbauer, Oaks & Heim (2022) found on "
-        "ImageNet.",
-        "As in that paper, all interventions lower the largest output and raise the entropy, and some increase "
-        "the error "
-        "between groups of classes; but focal loss raises the ECE of one of two networks.",
+        "On Fashion-MNIST, interventions that lower the ECE of the top label mostly lower the top-5 and the full "
+        "error as well; it is contradicted that they improve these very little, as Kirchenbauer, Oaks & Heim (2022) "
+        "found on ImageNet.",
+        "As in that paper, all interventions lower the largest output and raise the entropy, and some increase the "
+        "error between groups of classes; but focal loss raises the ECE of one of two networks.",
         "Of Nixon et al. (2019), it holds that calibration error differs between classes, for the one network whose "
         "logits were kept; it is contradicted, by 0.02 points on one of two networks, that vector scaling beats "
         "temperature scaling by SCE and ACE.",
         "Of Ao, Rueger & Siddharthan (2023), it holds that most convolutional networks are over-confident; it is "
-        "contradicted, on one of two networks, that label smoothing, focal loss and FLSD all lower the ECE; and "
-        "it stays "
-        "undecided whether class-wise temperatures are mostly better and whether transformers are under-confident.",
-        "Of Guo et al. (2017), it holds that wider and deeper networks are more accurate; it stays undecided "
-        "whether they "
-        "are less well calibrated.",
+        "contradicted, on one of two networks, that label smoothing, focal loss and FLSD all lower the ECE; and it "
+        "stays undecided whether class-wise temperatures are mostly better and whether transformers are "
+        "under-confident.",
+        "Of Guo et al. (2017), it holds that wider and deeper networks are more accurate; it stays undecided whether "
+        "they are less well calibrated.",
     )
     yield ""
 

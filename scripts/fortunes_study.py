@@ -135,18 +135,17 @@ def answer(judgements: dict[Claim[Records] | OutOfReach, Judgement]) -> Iterator
     """The answer in five sentences, which must be written anew where a verdict that they tell has changed."""
     require_told(TOLD, judgements)
     yield from wrapped(
-        "On short texts, interventions that lower the ECE of the top label lower the top-5 and the full error as well; "
-        "it is contradicted that they improve these very little, as Kirchenbauer, Oaks & Heim (2022) found on "
+        "On short texts, interventions that lower the ECE of the top label lower the top-5 and the full error as "
+        "well; it is contradicted that they improve these very little, as Kirchenbauer, Oaks & Heim (2022) found on "
         "ImageNet.",
         "Unlike in that paper, not every intervention makes the largest output smaller and the entropy larger: "
         "temperature scaling and its bias-corrected form do the opposite to the linear network.",
-        "As Nixon et al. (2019) say, vector scaling beats temperature scaling by SCE and ACE; it is contradicted that "
-        "temperature scaling is the best of four methods by ECE.",
+        "As Nixon et al. (2019) say, vector scaling beats temperature scaling by SCE and ACE; it is contradicted "
+        "that temperature scaling is the best of four methods by ECE.",
         "Of Ao, Rueger & Siddharthan (2023), it is contradicted that networks trained by cross-entropy are "
         "over-confident: the linear one is under-confident.",
-        "That class-wise temperatures are better than one temperature in most comparisons holds, but by a rule "
-        "that was "
-        "corrected after these results were known.",
+        "That class-wise temperatures are better than one temperature in most comparisons holds, but by a rule that "
+        "was corrected after these results were known.",
     )
     yield ""
 

@@ -297,9 +297,8 @@ def opening(studied: dict[str, Studied], judgements: Mapping[Any, Judgement]) ->
     fallen = sum(late < early for early, late in zip(before, after, strict=True))
     other_metrics = "what is best by ECE is not best by other metrics (Kirchenbauer, Oaks & Heim 2022)"
     sentences = (
-        f"Recalibration lowers the ECE on {fallen} of {len(studied)} sets of real predictions: with the method "
-        f"of lowest "
-        f"log loss, which was chosen on the same rows, the mean ECE falls from {100 * np.mean(before):.1f} to "
+        f"Recalibration lowers the ECE on {fallen} of {len(studied)} sets of real predictions: with the method of "
+        f"lowest log loss, which was chosen on the same rows, the mean ECE falls from {100 * np.mean(before):.1f} to "
         f"{100 * np.mean(after):.1f} points.",
         f"{stated(judgements, 'What is best', other_metrics)}: on other rows it is clearly worse in {clear(best)} of "
         f"{len(best.differences)} comparisons.",
