@@ -72,7 +72,9 @@ def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement], writte
         f'Otherwise it is "{UNDECIDED}", or "{UNTESTABLE}" where the study lacks what the claim is about.',
         f'"Clearly" means p <= {LEVEL:g} for one difference by itself. Verdicts allow for the number of differences, '
         "so a claim can stay undecided although enough of them are clear.",
-        "Numbers are means ± standard errors over seeds, unless the rule names another error.",
+        "The last column counts the differences and shows the one that speaks least for the claim. Numbers are means ± "
+        "standard errors over seeds, unless the rule names another error.",
+        "Levels are those of single claims: among so many, one or two may hold, or be contradicted, by chance.",
         written,
     )
     yield ""
@@ -81,7 +83,7 @@ def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement], writte
         unit = claim.unit if isinstance(claim, Claim) and judgement.differences else ""
         words = f"{judgement} ({unit})" if unit else str(judgement)
         rows.append([claim.words, claim.source, judgement.word, words])
-    yield from markdown(["claim", "where", "verdict", "difference"], rows)
+    yield from markdown(["claim", "where", "verdict", "differences"], rows)
 
 
 def false_table(claims: Iterable[Claim[Any] | OutOfReach], repetitions: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Claims about kinds of networks and single methods.
 
 Written before the studies `cifar10` and `fashion_mnist_series` had results; what `fashion_mnist` found of two of the
-networks was known.
+networks was known. Later changes, when verdicts were known, are named at the ends of the pages.
 Of Kirchenbauer, Oaks & Heim (2022), Ao, Rueger & Siddharthan (2023) and Guo et al. (2017); each with a rule over seeds
 and data under which it is false.
 """

@@ -97,7 +97,8 @@ def equal_many(seed: int) -> Recalibrated:
 NO_DIFFERENCE = "methods that move calibrated forecasts at random, all alike"
 CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     Claim(
-        "What is best by ECE is not best by other metrics", "Kirchenbauer, Oaks & Heim (2022), section 5.1",
+        "What is best by ECE is not best by other metrics",
+        "Kirchenbauer, Oaks & Heim (2022), sections 1 and 5.1 (of top-k and full errors)",
         "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for at least half of them "
         "(error of resampled rows)",
         choices_differ, equal_methods, NO_DIFFERENCE, share=HALF, unit="hundredths",

@@ -295,7 +295,7 @@ def opening(studied: dict[str, Studied], judgements: Mapping[Any, Judgement]) ->
     before = [one.values[UNCHANGED]["ECE"] for one in studied.values()]
     after = [one.values[chosen[one.name]]["ECE"] for one in studied.values()]
     fallen = sum(late < early for early, late in zip(before, after, strict=True))
-    other_metrics = "what is best by ECE is not best by other metrics (Kirchenbauer, Oaks & Heim 2022)"
+    other_metrics = "the best method by ECE is worse than others by other metrics (Kirchenbauer, Oaks & Heim 2022)"
     sentences = (
         f"Recalibration lowers the ECE on {fallen} of {len(studied)} sets of real predictions: with the method of "
         f"lowest log loss, which was chosen on the same rows, the mean ECE falls from {100 * np.mean(before):.1f} to "
