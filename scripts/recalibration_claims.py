@@ -112,7 +112,8 @@ CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     Claim(
         "Temperature scaling over-corrects into under-confidence",
         "Ao, Rueger & Siddharthan (2023), section 5.2 (of transformers)",
-        "MCS after it is below 0, for at least half of the models (error of test rows)",
+        "MCS after it is below 0, for at least half of the models, of which the language model alone is a transformer "
+        "(error of test rows)",
         temperature_overshoots, equal_methods,
         "calibrated forecasts, labels drawn from them", share=HALF,
     ),

@@ -203,7 +203,8 @@ CLAIMS: tuple[Claim[Simulation] | OutOfReach, ...] = (
     Claim(
         "Of an uncalibrated model, the sweep chooses a number of bins close to the best",
         f"{ROELOFS}, figure 15 (left)",
-        f"uniform scores, logistic curve: the bias of EMsweep is smaller than {rules.SIMILAR:g} at each of five sizes",
+        "uniform scores, logistic curve, judged by the effect of the choice: the bias of EMsweep is smaller than "
+        f"{rules.SIMILAR:g} at each of five sizes",
         rules.near_best_bins, drawn(chosen=(UNIFORM, UNIFORM)), "a calibrated model",
     ),
     Claim(

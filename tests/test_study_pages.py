@@ -52,6 +52,10 @@ def test_a_transformer_below_zero_is_under_confident():
     assert difference.mean == pytest.approx(3.0)
     assert difference.error == pytest.approx(np.hypot(1.0, 0.5))  # of two seeds, and of 10,000 tosses of a coin
     assert list(network_claims.others_over(records(values, rows=10_000))) == []
+    twice = {
+        (model, *rest): each for (_, *rest), each in values.items() for model in ("cnn", "cnn normal", "cnn glorot")
+    }
+    assert [gap.name for gap in network_claims.others_over(records(twice, rows=10_000))] == ["cnn, base, MCS"]
     with pytest.raises(UntestableError, match="no transformer"):
         list(network_claims.transformers_under(records({("cnn", BASE, "mcs"): [0.1]})))
 
