@@ -110,7 +110,8 @@ CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
         "In the medium category there is error by total variation, and none by the distance of categories",
         f"{KIRCHENBAUER}, appendix D.2.3, figure 13",
         "base: total variation, its rank among redrawn labels; the distance of categories less than "
-        f"{100 * rules.NEARLY_NONE:g} points above its noise floor (error of seeds and of redrawn labels, mostly larger than that)",
+        f"{100 * rules.NEARLY_NONE:g} points above its noise floor (error of seeds and of redrawn labels, "
+        "which is mostly larger)",
         rules.middle_category, false_data.calibrated, CALIBRATED,
     ),
     Claim(
