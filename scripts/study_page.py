@@ -26,8 +26,8 @@ def judged_page(
     yield "## The evidence"
     yield ""
     yield f"Means over seeds ± their standard errors; ↑ above 0 and ↓ below 0, each at {LEVEL:g} by itself."
-    yield "Methods on the same networks are compared within seeds where the value of every seed was kept, else as if the"
-    yield "networks were different ones (Welch's test), which mostly finds less."
+    yield "Methods on the same networks are compared within seeds where the value of every seed was kept, else as if"
+    yield "the networks were different ones (Welch's test), which mostly finds less."
     yield ""
     for claim, judgement in judgements.items():
         if judgement.differences:
