@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,17 +23,18 @@ from calibrant.experiments.findings.claims import (
     judged,
 )
 
-VERDICT_WORDS = {
-    HOLDS: "holds here", CONTRADICTED: "is contradicted here", UNDECIDED: "stays undecided here",
-    UNTESTABLE: "cannot be tested here",
+STATED = {
+    HOLDS: "it holds here that", CONTRADICTED: "it is contradicted here that",
+    UNDECIDED: "it stays undecided here whether", UNTESTABLE: "it cannot be tested here whether",
 }  # fmt: skip
-"""Verdicts as the end of a sentence."""
+"""Verdicts as the beginning of a sentence about a claim."""
 AFTERWARDS = (
-    "The rules were written after results of earlier runs had been",
-    "seen, so a verdict is a description of these data and no test that was planned before them.",
+    "The rules were written after results of earlier runs had been seen. So a verdict describes these data; it is "
+    "not the outcome of a test that was planned before them."
 )
-BEFOREHAND = ("The rules were written before these networks", "were trained.")
-"""When the rules of a page were written."""
+"""When the rules of most pages were written."""
+WIDTH = 115
+"""Characters in a line of text."""
 TOO_OFTEN = 0.001
 """A rule that says "holds" of false data so often that chance would do it this rarely is above its level."""
 MORE = 10
@@ -50,27 +52,38 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
     yield ""
 
 
-def claims_table(
-    judgements: Mapping[Claim[Any] | OutOfReach, Judgement], written: tuple[str, str] = AFTERWARDS
-) -> Iterator[str]:
+def wrapped(*sentences: str) -> Iterator[str]:
+    """Sentences, each from a new line on, in lines that are not too long."""
+    for sentence in sentences:
+        yield from textwrap.wrap(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def claims_table(judgements: Mapping[Claim[Any] | OutOfReach, Judgement], written: str = AFTERWARDS) -> Iterator[str]:
     """Every claim with its place, its verdict and the differences behind it."""
     yield "## The claims"
     yield ""
     yield f"Of {len(judgements)} claims: {counted(judgements.values())}."
-    yield f'A claim says that some differences are above 0. It "{HOLDS}" where tests show that so many are as its rule'
-    yield f'needs, at level {LEVEL:g}. It is "contradicted" where they show that so many are below 0 that it cannot'
-    yield 'hold; of a claim about all, one is enough. Otherwise it is "undecided". "Clearly" is said of one difference'
-    yield f"by itself (p <= {LEVEL:g}); verdicts allow for their number, so enough clear ones may not decide."
-    yield "Numbers are means ± standard errors over seeds, or of what the rule names."
-    yield written[0]
-    yield written[1]
+    yield ""
+    yield from wrapped(
+        "Each claim says that some differences are above 0, and its rule says how many of them must be.",
+        f'It "{HOLDS}" where tests at level {LEVEL:g} show that enough of them are above 0.',
+        f'It is "{CONTRADICTED}" where the tests show that too many are below 0 for that. One is too many for a claim '
+        "about all.",
+        f'Otherwise it is "{UNDECIDED}", or "{UNTESTABLE}" where the study lacks what the claim is about.',
+        f'"Clearly" means p <= {LEVEL:g} for one difference by itself. Verdicts allow for the number of differences, '
+        "so a claim can stay undecided although enough of them are clear.",
+        "The last column counts the differences and shows the one that speaks least for the claim. Numbers are means ± "
+        "standard errors over seeds, unless the rule names another error.",
+        "Levels are those of single claims: among so many, one or two may hold, or be contradicted, by chance.",
+        written,
+    )
     yield ""
     rows = []
     for claim, judgement in judgements.items():
         unit = claim.unit if isinstance(claim, Claim) and judgement.differences else ""
         words = f"{judgement} ({unit})" if unit else str(judgement)
         rows.append([claim.words, claim.source, judgement.word, words])
-    yield from markdown(["claim", "where", "verdict", "difference"], rows)
+    yield from markdown(["claim", "where", "verdict", "differences"], rows)
 
 
 def false_table(claims: Iterable[Claim[Any] | OutOfReach], repetitions: int) -> Iterator[str]:
@@ -85,10 +98,13 @@ def false_table(claims: Iterable[Claim[Any] | OutOfReach], repetitions: int) -> 
     ]
     yield "## What the rules are worth"
     yield ""
-    yield f"Each rule was also applied to {repetitions} data sets under which its claim is false, smaller than those"
-    yield f'above. It should say "{HOLDS}" of at most {LEVEL:.0%} of them. A rule that needs several differences seldom'
-    yield "errs about all of them at once; the last column counts the data sets of which it says so when all that it"
-    yield f"needs but one are made clear. Then one test decides: {LEVEL:.0%}, give or take chance, if nothing is there."
+    yield from wrapped(
+        f"Each rule was also applied to {repetitions} simulated data sets under which its claim is false. They are "
+        f'smaller than the data above. A rule should say "{HOLDS}" of at most {LEVEL:.0%} of them.',
+        "A rule that needs several differences seldom errs about all of them at once. So the last column repeats the "
+        "count after all differences that the rule needs, but one, were made clearly positive: then a single test "
+        f"decides, and at most about {LEVEL:.0%} should pass.",
+    )
     if any(THEN in row[-1] for row in rows):
         yield f"Where either count was more, {MORE} times as many fresh data sets were tried."
     yield ""
@@ -122,6 +138,12 @@ def _counted(claim: Claim[Any], repetitions: int, seed: int = 0) -> tuple[int, i
 
 
 _CLEAR = Difference("made clear", 1.0, 0.0, 1)
+
+
+def stated(judgements: Mapping[Any, Judgement], beginning: str, words: str) -> str:
+    """A claim in these words, after its verdict: the claim that begins so."""
+    word = next(judgement.word for claim, judgement in judgements.items() if claim.words.startswith(beginning))
+    return f"{STATED[word]} {words}"
 
 
 def require_told(told: Mapping[str, str | tuple[str, ...]], judgements: Mapping[Any, Judgement]) -> None:

@@ -47,6 +47,8 @@ def read() -> list[dict[str, str]]:
 def wrong(item: dict[str, str]) -> Iterator[str]:
     """What is wrong with an item, in sentences."""
     words = f"{item['document']}, {item['place']}, {item['item']}"
+    if None in item:
+        yield f"{words}: too many cells; a note with commas needs quotes"
     if item["state"] not in STATES or item["document"] not in DOCUMENTS:
         yield f"{words}: unknown state or document"
     if item["state"] == "works" and not (item["name"] and item["test"]):

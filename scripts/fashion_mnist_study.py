@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import study_records
-from claim_tables import require_told
+from claim_tables import require_told, wrapped
 from network_claims import CLAIMS as NETWORKS
 from study_claims import CLAIMS
 from study_keeping import Studied, draw, keep_all, keep_base, keep_tables
@@ -94,30 +94,34 @@ def page(records: Records, courses: Records, series: Records, folder: str, repet
 def answer(judgements: dict[Claim[Records] | OutOfReach, Judgement]) -> Iterator[str]:
     """The answer in five sentences, which must be written anew where a verdict that they tell has changed."""
     require_told(TOLD, judgements)
-    yield "On Fashion-MNIST what lowers the ECE of the top label mostly lowers the top-5 and the full error as well, as"
-    yield "Kirchenbauer, Oaks & Heim (2022) found on CIFAR-100; that these improve very little, as on ImageNet, is"
-    yield "contradicted. As in that paper, all methods lower the largest output and raise the entropy, and some"
-    yield "increase the error between groups of classes."
-    yield "Of Nixon et al. (2019), that calibration error differs between classes holds for the one network of which"
-    yield "logits were kept; that vector scaling beats temperature scaling by SCE and ACE is contradicted for one of"
-    yield "both networks, by very little."
-    yield "Of Ao, Rueger & Siddharthan (2023), that convolutional networks are over-confident holds for most; that"
-    yield "class-wise temperatures are better is contradicted, and so is that label smoothing, focal loss and FLSD all"
-    yield "lower the ECE: on one of both networks."
-    yield "Of Guo et al. (2017), that wider and deeper networks are more accurate holds; that they are less well"
-    yield "calibrated stays undecided, as does that transformers are under-confident and much else with so few seeds."
+    yield from wrapped(
+        "On Fashion-MNIST, interventions that lower the ECE of the top label mostly lower the top-5 and the full "
+        "error as well; it is contradicted that they improve these very little, as Kirchenbauer, Oaks & Heim (2022) "
+        "found on ImageNet.",
+        "As in that paper, all interventions lower the largest output and raise the entropy, and some increase the "
+        "error between groups of classes; but focal loss raises the ECE of one of two networks.",
+        "Of Nixon et al. (2019), it holds that calibration error differs between classes, for the one network whose "
+        "logits were kept; it is contradicted, by 0.02 points on one of two networks, that vector scaling beats "
+        "temperature scaling by SCE and ACE.",
+        "Of Ao, Rueger & Siddharthan (2023), it is contradicted, on one of two networks, that label smoothing, focal "
+        "loss and FLSD all lower the ECE; it stays undecided whether most convolutional networks are over-confident "
+        "(9 of 14 clearly are, and none is clearly under-confident) and whether transformers are under-confident.",
+        "Of Guo et al. (2017), it holds that wider and deeper networks are more accurate; it stays undecided whether "
+        "they are less well calibrated.",
+    )
     yield ""
 
 
 TOLD = {
     "At k = 5": CONTRADICTED,
-    "All interventions and methods reduce the largest": HOLDS,
-    "All interventions and methods but histogram": HOLDS,
+    "All interventions reduce the largest": HOLDS,
+    "All interventions but histogram": HOLDS,
     "Some interventions": HOLDS,
+    "All interventions, focal loss too": CONTRADICTED,
     "Calibration error is not uniform": HOLDS,
     "Vector scaling beats": CONTRADICTED,
-    "Convolutional networks": HOLDS,
-    "Class-wise temperatures (cwMCS)": CONTRADICTED,
+    "Convolutional networks": UNDECIDED,
+    "Class-wise temperatures (cwMCS)": UNDECIDED,
     "Label smoothing, focal": CONTRADICTED,
     "Wider and deeper networks are more": HOLDS,
     "Wider and deeper networks are less": UNDECIDED,
@@ -144,10 +148,22 @@ def limits() -> Iterator[str]:
     yield "- The rules stand in `scripts/study_claims.py`, `scripts/study_training.py` and `scripts/network_claims.py`."
     yield "  Those of the first two were written after a look at these numbers, those of the last when the first study"
     yield "  was known and before the networks in several sizes were trained; how often each says that a false claim"
-    yield "  holds is printed above. Two were changed after a look at their own verdicts: several differences are"
-    yield "  joined by Simes' test instead of Bonferroni's"
-    yield '  (isolated groups: from "undecided" to "holds"), and errors on training rows are called nearly zero below 1'
-    yield '  point instead of 0.5 (from "contradicted", by 0.09).'
+    yield "  holds is printed above. Some were changed when their verdicts were known, and verdicts changed with them:"
+    yield "  - several differences are joined by Simes' test instead of Bonferroni's (isolated groups: from"
+    yield '    "undecided" to "holds");'
+    yield "  - errors on training rows are called nearly zero below 1 point instead of 0.5 (from"
+    yield '    "contradicted", by 0.09, to "holds");'
+    yield "  - focal losses were left out of the claim about the ECE, as the paper does for ImageNet (from"
+    yield '    "contradicted" to "holds"); the claim with focal loss, which the paper makes of other data, was'
+    yield "    added later;"
+    yield "  - convolutional networks of all three studies are judged together, instead of those in several sizes (from"
+    yield '    "undecided" to "holds"); then the two-layer network with other first weights, once bad ones, was left'
+    yield '    out (back to "undecided");'
+    yield '  - where the lowest range begins is not tested, as the paper says it of MNIST (from "contradicted" to "not'
+    yield '    testable here");'
+    yield "  - class-wise temperatures must be better in most comparisons instead of all, as the paper says (from"
+    yield '    "contradicted" to "undecided"); and claims of Kirchenbauer et al. about all interventions are judged by'
+    yield "    their interventions alone (no verdict changed)."
     yield "- Learning rates are those of a second or third try. All networks but the two-layer ones were trained at"
     yield "  0.1 first (resnet18, mobilenet_v2, resnet34, resnet50; densenet121 was not finished), where some"
     yield "  trainings fell back between epochs; mobilenet_v2 also at 0.05. They were lowered for that reason, after a"

@@ -2,9 +2,9 @@
 
     python scripts/preferred_method.py --data FOLDER --out docs/preferred_method.md
 
-In the paper's design: three methods, fitted to the top label alone; all rows, and tenths of the validation and of the
-test rows at random; two errors that choose. The models are ours: those of `recalibration_study.py`, and six further
-language models. A rule that compares choices needs data without any difference: methods that are all alike.
+In the paper's design: three methods, two of them fitted to the top label; all rows, and tenths of the validation and
+of the test rows at random; two errors that choose. The models are ours: those of `recalibration_study.py`, and six
+further language models. A rule that compares choices needs data without any difference: methods that are all alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import starmap
 from pathlib import Path
 
 import numpy as np
-from claim_tables import markdown
+from claim_tables import markdown, wrapped
 from recalibration_study import data_sets, halves
 
 import calibrant as cal
@@ -114,16 +114,19 @@ def page(models: Mapping[str, Halves], samples: int) -> Iterator[str]:
     shares = {each: disagreement(small, each) for each in ("ECE", "ECE, 10 bins")}
     yield "# Which recalibration method is preferred?"
     yield ""
-    yield "ECE and the sweep prefer different methods for"
-    yield f"{len(differing)} of {len(models)} models when all rows are used; the paper found 3 of 10."
-    yield f"With a tenth of the rows they differ in {shares['ECE']:.0%} of the samples (22% in the paper),"
-    yield f"and with 10 bins in {shares['ECE, 10 bins']:.0%} (27%)."
-    yield f"Of three methods that are equally good they differ in {disagreement(null, 'ECE'):.0%}:"
-    yield "that choices differ does not show that the bias of an error decides them."
+    yield from wrapped(
+        f"With all rows, ECE and the sweep prefer different methods for {len(differing)} of {len(models)} models; "
+        "Roelofs et al. (2022) found 3 of 10.",
+        f"With a tenth of the rows they differ in {shares['ECE']:.0%} of the samples (22% in the paper), and where "
+        f"ECE has 10 bins instead of 15 in {shares['ECE, 10 bins']:.0%} (27%).",
+        f"But of three methods that are equally good, they prefer different ones in {disagreement(null, 'ECE'):.0%} "
+        "of the samples.",
+        "So different choices alone do not show that the bias of ECE decides them.",
+    )
     yield ""
     yield "Printed by `scripts/preferred_method.py`: figure 2 and tables 4 to 7 of Roelofs et al. (2022), in"
-    yield "their design."
-    yield "Methods are fitted to the top label on validation rows and measured on test rows; where a file has no"
+    yield "their design. Errors are those of the top label. Temperature scaling is fitted to all classes, histogram"
+    yield "binning and isotonic regression to the top label, on validation rows; where a file has no"
     yield f"validation rows, both are random halves. Then both are cut to a tenth at random, {samples} times, and"
     yield "methods are fitted anew. Equal methods move calibrated forecasts of the same rows at random, all alike."
     yield "Errors are in percent."

@@ -97,7 +97,8 @@ def equal_many(seed: int) -> Recalibrated:
 NO_DIFFERENCE = "methods that move calibrated forecasts at random, all alike"
 CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     Claim(
-        "What is best by ECE is not best by other metrics", "Kirchenbauer, Oaks & Heim (2022), section 5.1",
+        "What is best by ECE is not best by other metrics",
+        "Kirchenbauer, Oaks & Heim (2022), sections 1 and 5.1 (of top-k and full errors)",
         "log loss, SCE and wsECE on other rows: best by ECE less best by that metric, for at least half of them "
         "(error of resampled rows)",
         choices_differ, equal_methods, NO_DIFFERENCE, share=HALF, unit="hundredths",
@@ -111,7 +112,8 @@ CLAIMS: tuple[Claim[Recalibrated] | OutOfReach, ...] = (
     Claim(
         "Temperature scaling over-corrects into under-confidence",
         "Ao, Rueger & Siddharthan (2023), section 5.2 (of transformers)",
-        "MCS after it is below 0, for at least half of the models (error of test rows)",
+        "MCS after it is below 0, for at least half of the models, of which the language model alone is a transformer "
+        "(error of test rows)",
         temperature_overshoots, equal_methods,
         "calibrated forecasts, labels drawn from them", share=HALF,
     ),

@@ -155,12 +155,12 @@ CLAIMS: tuple[Claim[Simulation] | OutOfReach, ...] = (
     Claim(
         "The bias is highest for perfectly calibrated models and falls as the true error grows",
         f"{ROELOFS}, section 5.3, figure 7",
-        "n = 200, two laws, EW and EMsweep: it falls at each step from a truth of 0 over 2, 3, 5 and 8 to 10",
+        "n = 200, two distributions, EW and EMsweep: it falls at each step from a truth of 0 over 2, 3, 5 and 8 to 10",
         rules.falling_bias,
         drawn(errors=(0.05, 0.05), apart=True), "the same truth twice, drawn anew",
     ),
     Claim(
-        "At n = 200 an EW of 12 can stand for a truth of 5 or of 8, by the law of the scores",
+        "At n = 200 an EW of 12 can stand for a truth of 5 or of 8, depending on the scores",
         f"{ROELOFS}, figure 7 (caption)",
         f"uniform scores, truth 5, and Beta(1.1, 0.1), truth 8: the mean of EW lies within {rules.SIMILAR:g} of 12",
         rules.twelve_points, drawn(twelve=(0.08, 0.05), replicates=30), "the two truths exchanged",
@@ -168,19 +168,19 @@ CLAIMS: tuple[Claim[Simulation] | OutOfReach, ...] = (
     Claim(
         "With 5,000 samples of a calibrated model, EW can still be off by 2",
         f"{ROELOFS}, section 5.3, figure 7",
-        f"its mean exceeds {rules.LARGE:g} for one of the two laws",
+        f"its mean exceeds {rules.LARGE:g} for one of the two distributions of scores",
         rules.still_off, drawn(calibrated_sizes=(200, 7000)), "7,000 samples", share=0.5,
     ),
     Claim(
         "EMsweep significantly reduces the bias of calibrated models",
         f"{ROELOFS}, section 5.3, figure 7",
-        "EW less EMsweep, two laws, n = 200 and 5000",
+        "EW less EMsweep, two distributions of scores, n = 200 and 5000",
         rules.sweep_reduces,
         drawn(estimators=one_estimator("EW", "EMsweep"), apart=True, calibrated_sizes=(200, 300)),
         "EMsweep is EW, drawn anew",
     ),
     Claim(
-        "EMsweep misses miscalibration less often than EW, above all below 10,000 samples",
+        "EMsweep misses miscalibration less often than EW, below 10,000 samples",
         f"{ROELOFS}, section 5.4, figure 8",
         "share of cases missed, mean over truths of 2, 3, 5, 8 and 10, at n = 200, 500 and 2,000",
         rules.sweep_misses_less,
@@ -203,7 +203,8 @@ CLAIMS: tuple[Claim[Simulation] | OutOfReach, ...] = (
     Claim(
         "Of an uncalibrated model, the sweep chooses a number of bins close to the best",
         f"{ROELOFS}, figure 15 (left)",
-        f"uniform scores, logistic curve: the bias of EMsweep is smaller than {rules.SIMILAR:g} at each of five sizes",
+        "uniform scores, logistic curve, judged by the effect of the choice: the bias of EMsweep is smaller than "
+        f"{rules.SIMILAR:g} at each of five sizes",
         rules.near_best_bins, drawn(chosen=(UNIFORM, UNIFORM)), "a calibrated model",
     ),
     Claim(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from claim_tables import AFTERWARDS, VERDICT_WORDS, claims_table, false_table, markdown
+from claim_tables import AFTERWARDS, claims_table, false_table, markdown
 from study_records import BASE, Records
 
 from calibrant.experiments.findings.claims import LEVEL, Claim, Difference, Judgement, OutOfReach
@@ -18,7 +18,7 @@ PLAIN = ("log_loss", "brier")
 
 
 def judged_page(
-    judgements: Mapping[Claim[Any] | OutOfReach, Judgement], repetitions: int, written: tuple[str, str] = AFTERWARDS
+    judgements: Mapping[Claim[Any] | OutOfReach, Judgement], repetitions: int, written: str = AFTERWARDS
 ) -> Iterator[str]:
     """The table of claims, what their rules are worth, and the differences behind them."""
     yield from claims_table(judgements, written)
@@ -26,6 +26,8 @@ def judged_page(
     yield "## The evidence"
     yield ""
     yield f"Means over seeds ± their standard errors; ↑ above 0 and ↓ below 0, each at {LEVEL:g} by itself."
+    yield "Methods on the same networks are compared within seeds where the value of every seed was kept, else as if"
+    yield "the networks were different ones (Welch's test), which mostly finds less."
     yield ""
     for claim, judgement in judgements.items():
         if judgement.differences:
@@ -42,16 +44,6 @@ def _rows(differences: Sequence[Difference]) -> Iterator[Sequence[str]]:
             yield [each.name, f"{each.mean:+.2f} ± {each.error:.2f}", mark]
         elif place == SHOWN // 2:
             yield [f"({len(shown) - SHOWN} between)", "", ""]
-
-
-def told(judgements: Mapping[Claim[Any] | OutOfReach, Judgement]) -> Callable[[str], str]:
-    """How a sentence about a claim ends, by how the claim begins."""
-    endings = {claim.words: VERDICT_WORDS[judgement.word] for claim, judgement in judgements.items()}
-
-    def ending(beginning: str) -> str:
-        return next(words for claim, words in endings.items() if claim.startswith(beginning))
-
-    return ending
 
 
 def networks(several: Sequence[Records]) -> Iterator[str]:

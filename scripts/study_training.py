@@ -94,7 +94,7 @@ CLAIMS: tuple[Claim[Records] | OutOfReach, ...] = (
         "said of MNIST, once every row is fitted; here not every row is",
     ),
     Claim(
-        "Errors of many ranges grow on validation rows", f"{NIXON}, figure 3 (bottom)",
+        "Errors of many ranges grow on validation rows", f"{NIXON}, section 8.1, figure 3 (bottom)",
         "the error after the last epoch is above that after the middle one", many_ranges, false_data.flat_courses, FLAT,
     ),
     Claim(

@@ -39,6 +39,7 @@ def test_the_page_is_printed_from_the_list(coverage):
         ({"test": ""}, "has no name or no test"),
         ({"state": "partial"}, "what is missing is not said"),
         ({"state": "nearly"}, "unknown state"),
+        ({None: ["and more"]}, "too many cells"),
     ],
 )
 def test_what_is_wrong_is_found(coverage, changes, fault):

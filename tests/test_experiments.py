@@ -435,6 +435,22 @@ def test_tables_say_what_the_outcomes_do(finished):
     assert cells[1].sd == pytest.approx(np.std(hits, ddof=1), abs=1e-12)
 
 
+def test_metrics_over_training_are_means_over_seeds(finished):
+    from calibrant.experiments.findings import epoch_rows
+
+    study, store = runner.reopen(finished)
+    evidence = Evidence(study, store)
+    outcomes = [store.outcome(name) for name in evidence.variants()[0].trials]
+    found = [row for row in epoch_rows.over_training(evidence).records() if row["method"] == "base"]
+    assert [row["epoch"] for row in found[:2]] == outcomes[0].epochs.tolist()
+    for split, part in enumerate(("train", "validation")):
+        for index, metric in enumerate(outcomes[0].names):
+            values = [row["value"] for row in found if (row["rows"], row["metric"]) == (part, metric)]
+            curves = np.array([outcome.curves[:, split, index] for outcome in outcomes])
+            assert [value.mean for value in values] == pytest.approx(curves.mean(axis=0))
+            assert [value.sd for value in values] == pytest.approx(curves.std(axis=0, ddof=1))
+
+
 def test_post_processing_is_fitted_on_validation_rows_alone(finished):
     from calibrant.recalibrate import TemperatureScaling
 

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("yaml")
 pytest.importorskip("pydantic")
 
+from calibrant.binning import KDTree
+from calibrant.errors.binned import BinnedError
 from calibrant.exceptions import CalibrationInputError
 from calibrant.experiments.design.checking import check
 from calibrant.experiments.design.study_schema import Study
@@ -20,8 +22,9 @@ from calibrant.experiments.running.evidence import Evidence
 from calibrant.experiments.training.datasets import load
 from calibrant.experiments.training.given_predictions import given_outcome
 from calibrant.experiments.training.trials import Trial
+from calibrant.lenses import TopK
 from calibrant.predictions import Predictions
-from calibrant.recipes import ECE, WSMCS
+from calibrant.recipes import ACE, ECE, SCE, TACE, WSMCS, likert
 
 STUDY = """\
 name: given
@@ -101,6 +104,66 @@ def test_its_numbers_are_those_of_the_files(evidence):
     base = evidence.variants("first")[0]
     assert evidence.values(base, "ece") == pytest.approx([ECE(predictions).value])
     assert evidence.values(base, "wsmcs") == pytest.approx([WSMCS(predictions).value])
+
+
+def of_first(sheet, method="base"):
+    """The rows about the first network."""
+    return [row for row in sheet.records() if (row["model"], row["method"]) == ("first", method)]
+
+
+def test_figures_of_all_forecasts_are_those_of_plain_loops(evidence):
+    """Errors of the two likeliest classes, ranked outputs beside the base's, entropy, and errors of each class."""
+    (trial,) = evidence.variants("first")[0].trials
+    base, scaled = (evidence.predictions(trial, method) for method in ("", "temperature"))
+    errors = {row["measure"]: row["value"].mean for row in of_first(figure_rows.top_k(evidence))}
+    assert errors["top 2"] == pytest.approx(BinnedError(lens=TopK(2), binning=KDTree(0.1))(base).value)
+    assert errors["ECE, 15 bins"] == pytest.approx(ECE(base).value)
+    ranked = [np.sort(each.probabilities, axis=1)[:, ::-1].mean(axis=0) for each in (scaled, base)]
+    found = [row["difference"].mean for row in of_first(figure_rows.ranked_confidence(evidence), "temperature")]
+    assert found == pytest.approx(ranked[0] - ranked[1], abs=1e-6)
+    (uncertain,) = of_first(figure_rows.entropy(evidence))
+    assert uncertain["value"].mean == pytest.approx(-(base.probabilities * np.log(base.probabilities)).sum(1).mean())
+    classes = [row["value"].mean for row in of_first(figure_rows.class_errors(evidence)) if row["metric"] == "tace"]
+    assert classes == pytest.approx(TACE(base).values)
+
+
+def test_figures_of_confidences_are_those_of_plain_loops(evidence):
+    """Categories and their errors, and bins whose gaps make the ECE."""
+    (trial,) = evidence.variants("first")[0].trials
+    base = evidence.predictions(trial)
+    largest, categories = base.probabilities.max(axis=1), evidence.study.categories
+    counts = [row["value"].mean for row in of_first(figure_rows.likert_counts(evidence))]
+    assert counts == np.histogram(largest, categories)[0].tolist()
+    errors = {row["measure"]: row["value"].mean for row in of_first(figure_rows.likert_errors(evidence))}
+    for name, metric in likert(categories).items():
+        assert errors[name] == pytest.approx(metric(base).value, nan_ok=True)
+    bins = [row for row in of_first(figure_rows.reliability(evidence)) if row["samples"]]
+    gaps = [row["samples"] * abs(row["confidence"] - row["accuracy"]) for row in bins]
+    assert sum(gaps) / len(base) == pytest.approx(ECE(base).value)
+
+
+def test_tables_of_methods_are_those_of_the_metrics(evidence):
+    names = ["miscalibration", "ece_by_method", "post_processing"]
+    sheets = {sheet.name: sheet for sheet in tables_of(evidence, names)}
+    (trial,) = evidence.variants("first")[0].trials
+    scaled = evidence.predictions(trial, "temperature")
+    signed = WSMCS(scaled)
+    (row,) = of_first(sheets["miscalibration"], "temperature")
+    assert row["ECE %"].mean == pytest.approx(100 * ECE(scaled).value)
+    assert row["wsMCS"].mean == pytest.approx(signed.value)
+    columns = {
+        "UC %": "mean_under",
+        "classes under %": "share_under",
+        "OC %": "mean_over",
+        "classes over %": "share_over",
+    }
+    for column, detail in columns.items():
+        assert row[column].mean == pytest.approx(100 * signed.details[detail]), column
+    (row,) = of_first(sheets["post_processing"], "temperature")
+    errors = {"ECE %": ECE, "TACE %": TACE, "SCE %": SCE, "ACE %": ACE}
+    assert [row[name].mean for name in errors] == pytest.approx([100 * each(scaled).value for each in errors.values()])
+    first = sheets["ece_by_method"].records()[0]
+    assert (first["model"], first["temperature"].mean) == ("first", pytest.approx(100 * ECE(scaled).value))
 
 
 def test_figures_1_to_6_are_drawn(evidence, tmp_path):

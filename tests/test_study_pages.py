@@ -18,6 +18,7 @@ from calibrant.experiments.findings.claims import UNDECIDED, Judgement, Untestab
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 try:
     import cifar10_study
+    import claim_tables
     import network_claims
     import preferred_method
     import recalibration_claims
@@ -51,6 +52,10 @@ def test_a_transformer_below_zero_is_under_confident():
     assert difference.mean == pytest.approx(3.0)
     assert difference.error == pytest.approx(np.hypot(1.0, 0.5))  # of two seeds, and of 10,000 tosses of a coin
     assert list(network_claims.others_over(records(values, rows=10_000))) == []
+    twice = {
+        (model, *rest): each for (_, *rest), each in values.items() for model in ("cnn", "cnn normal", "cnn glorot")
+    }
+    assert [gap.name for gap in network_claims.others_over(records(twice, rows=10_000))] == ["cnn, base, MCS"]
     with pytest.raises(UntestableError, match="no transformer"):
         list(network_claims.transformers_under(records({("cnn", BASE, "mcs"): [0.1]})))
 
@@ -90,6 +95,40 @@ def test_few_seeds_that_differ_make_a_gap_uncertain():
     ]
     (half,) = study_rules.temperature_overshoots(records(values, sheets={"miscalibration": sheet}, classes=100))
     assert (half.mean, half.error, half.df) == pytest.approx((20.0, 125**0.5, 125**2 / 100**2))
+
+
+def test_claims_of_a_paper_about_all_interventions_are_about_its_own():
+    """Focal loss is left out where the paper leaves it out; methods that it did not try count nowhere."""
+    methods = (BASE, "mixup 0.2", "focal 3", "flsd 3", "temperature", "platt", "histogram(n_bins=15)")
+    found = records({("net", method, "ece"): [0.02, 0.03] for method in methods})
+    assert [each.name for each in study_rules.ece_falls_without_focal(found)] == [
+        f"net, ece, base less {method}" for method in ("mixup 0.2", "temperature")
+    ]
+    assert "net, ece, base less focal 3" in [each.name for each in study_rules.ece_falls(found)]
+    assert len(list(study_rules.ece_falls(found))) == 3
+
+
+def test_transformers_are_not_among_the_networks_that_should_be_over_confident():
+    values = {(model, BASE, name): [0.5, 0.5] for model in ("vit width 64", "cnn") for name in ("mcs", "accuracy")}
+    assert [gap.name for gap in study_rules.over_confident(records(values, rows=100))] == ["cnn, base, MCS"]
+
+
+@pytest.mark.parametrize(("accuracy", "testable"), [(0.95, True), (0.949, False)])
+def test_claims_about_overfitting_need_a_network_that_fits_its_training_rows(accuracy, testable):
+    rows = [
+        {"model": "net", "method": BASE, "rows": part, "metric": metric, "epoch": epoch,
+         "value": str(value), "value sd": "0.001", "value seeds": "3"}
+        for part in ("train", "validation")
+        for metric, value in (("accuracy", accuracy), ("ece", 0.02))
+        for epoch in ("1", "2", "3")
+    ]  # fmt: skip
+    found = records({("net", BASE, "ece"): [0.02]}, sheets={"figure_over_training": rows})
+    for rule in (study_rules.training_error_vanishes, study_rules.validation_error_grows):
+        if testable:
+            assert len(list(rule(found))) == 1
+        else:
+            with pytest.raises(UntestableError, match="less than 95%"):
+                list(rule(found))
 
 
 def test_histogram_binning_that_leaves_half_of_the_error_improves_it():
@@ -152,12 +191,29 @@ def test_the_studies_of_cifar_10_have_what_their_pages_need(name):
 
 
 def test_the_opening_tells_a_verdict_of_every_claim_that_it_names():
-    """Five sentences, each ending with a verdict but the first; a claim that is not asked would raise."""
+    """Five sentences, each with two verdicts but the first; a claim that is not asked would raise."""
     values = {(model, BASE, metric): [0.5] for model in ("vit", "cnn") for metric in ("accuracy", "ece")}
     undecided = {claim: Judgement(UNDECIDED) for claim in cifar10_study.ASKED}
-    text = " ".join(cifar10_study.answer(records(values), undecided))
-    assert text.count("stays undecided here") == 9
+    lines = list(cifar10_study.answer("cifar10", records(values), undecided))
+    text = " ".join(lines)
+    assert text.count("it stays undecided here whether") == 8
     assert "vit has 50.0 % accuracy and an ECE of 50.0 points" in text
+    assert max(map(len, lines)) <= claim_tables.WIDTH
+
+
+def test_the_opening_about_small_networks_must_be_written_anew_where_a_verdict_changed():
+    folder = cifar10_study.DOCS / "cifar10_small_study"
+    found = study_records.read(folder, classes=cifar10_study.CIFAR10_CLASSES, left_out=cifar10_study.LEFT_OUT)
+    told = cifar10_study.TOLD
+    judgements = {
+        claim: Judgement(next((word for name, word in told.items() if claim.words.startswith(name)), UNDECIDED))
+        for claim in cifar10_study.ASKED
+    }
+    text = " ".join(cifar10_study.answer("cifar10_small", found, judgements))
+    assert "1.5, 1.3 and 1.8 points" in text
+    other = {claim: Judgement(UNDECIDED) for claim in judgements}
+    with pytest.raises(SystemExit, match="tells otherwise"):
+        list(cifar10_study.answer("cifar10_small", found, other))
 
 
 def test_a_study_in_sizes_names_its_trainings():
