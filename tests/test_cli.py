@@ -341,7 +341,8 @@ def test_what_is_wrong_with_the_rows_of_a_file_names_the_file(command, tmp_path)
     assert "percent.jsonl: 'confidence' must be numbers, got '80 out of 100'" in command("measure", str(path)).err
     path = tmp_path / "whale.csv"
     path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\nwhale,0.2,0.8\n")
-    assert "whale.csv: 'label': must name one of the classes, got 'whale' at row 1" in command("measure", str(path)).err
+    message = "whale.csv: 'label': must name one of the classes, got 'whale' at line 3"
+    assert message in command("measure", str(path)).err
 
 
 def test_a_missing_label_is_told_the_option_that_leaves_it_out(command, tmp_path):
@@ -349,7 +350,7 @@ def test_a_missing_label_is_told_the_option_that_leaves_it_out(command, tmp_path
     path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\n,0.2,0.8\n")
     advised = command("measure", str(path), "-m", "ece")
     assert advised.code == 3
-    assert "got '' at row 1; pass --missing drop to leave such rows out" in advised.err
+    assert "got '' at line 3; pass --missing drop to leave such rows out" in advised.err
     assert "1 row was left out" in command("measure", str(path), "-m", "ece", "--missing", "drop").out
 
 
