@@ -580,6 +580,20 @@ def test_a_bad_line_of_json_is_named(write, case):
     assert refused(write("event.jsonl", f"{good}\n{line}\n{good}"), message).where == "line 3"
 
 
+@pytest.mark.parametrize(
+    ("classes", "hint"),
+    [
+        (10, "n_classes is 10, and must count all classes"),
+        (["a", "b"], "there are 2 classes: a, b"),
+        (list("abcdefgh"), "there are 8 classes: a, b, c, d, e and 3 more"),
+    ],
+)
+def test_a_label_beyond_the_classes_that_were_given_is_told_what_was_given(write, classes, hint):
+    path = write("top.csv", "label,class_1,prob_1\n388,388,0.9\n1,1,0.8\n")
+    with pytest.raises(CalibrationInputError, match=rf"must lie in 0\.\.\d, got 388 at line 2; {hint}$"):
+        read(path, classes=classes)
+
+
 PLACES = {
     "csv": ("event.csv", "label,p\n1,0.9\n\n0,1.5\n", "got 1.5 at line 4$"),
     "jsonl": ("event.jsonl", '{"label": 1, "p": 0.9}\n\n\n{"label": 0, "p": 1.5}\n', "got 1.5 at line 4$"),
