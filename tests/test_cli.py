@@ -1222,3 +1222,29 @@ def test_a_lone_interval_may_stand_before_the_files(command, tmp_path):
     outputs = [command("measure", *words, "-m", "ece").out for words in places]
     assert outputs[0] == outputs[1]
     assert " to 0." in outputs[0]
+
+
+def test_of_the_k_likeliest_the_title_names_the_labels_alone(command, tmp_path):
+    path = tmp_path / "top.csv"
+    path.write_text("label,class_1,prob_1\n0,0,0.9\n1,1,0.8\n")
+    assert "the 1 likeliest of 5 classes, probabilities\n" in command("measure", str(path), "--classes", "5").out
+    path.write_text("truth,class_1,prob_1\n0,0,0.9\n1,1,0.8\n")
+    told = command("measure", str(path), "--classes", "5", "--label", "truth").out
+    assert "probabilities (labels: 'truth')\n" in told
+
+
+def test_one_soft_outcome_is_one_row(command, tmp_path):
+    path = tmp_path / "soft.csv"
+    path.write_text("label,p\n1,0.9\n0.5,0.2\n")
+    assert "outcomes are soft (1 row is no 0 or 1)" in command("measure", str(path)).out
+
+
+def test_a_note_about_every_group_does_not_name_them(command, tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("label,p,site\n" + "".join(f"{row % 2},0.5,{site}\n" for site in "abcde" for row in range(4)))
+    told = command("measure", str(path), "-m", "ece", "--by", "site").out
+    assert "note: more bins than samples (ece of 5 rows of this table)\n" in told
+    told = command("measure", str(path), "-m", "ece", "-m", "mce", "--by", "site", "--select", "where(site='a')").out
+    assert "note: more bins than samples (ece of all and a, mce of all and a)\n" in told
+    told = command("measure", str(path), "-m", "ece/equal_width(99)", "--by", "site").out
+    assert "note: more bins than samples (ece/equal_width(99))\n" in told
