@@ -1248,3 +1248,12 @@ def test_a_note_about_every_group_does_not_name_them(command, tmp_path):
     assert "note: more bins than samples (ece of all and a, mce of all and a)\n" in told
     told = command("measure", str(path), "-m", "ece/equal_width(99)", "--by", "site").out
     assert "note: more bins than samples (ece/equal_width(99))\n" in told
+
+
+@pytest.mark.parametrize("column", ["label", "p"])
+def test_groups_by_the_labels_or_the_forecasts_are_told_what_to_use(command, tmp_path, column):
+    path = tmp_path / "event.csv"
+    path.write_text("label,p\n1,0.9\n0,0.2\n")
+    ended = command("measure", str(path), "--by", column)
+    assert ended.code == 3
+    assert f"must be another one than those of labels and forecasts, got {column!r}; label_in(...)" in ended.err
