@@ -196,6 +196,10 @@ def test_tables_say_which_predictions_were_split(evidence):
     (table, other) = tables_of(evidence, ["side_by_side", "accuracy"])
     note = "second network: methods are fitted on 0.4 of the test rows, all is measured on the others"
     assert (table.notes, other.notes) == ((note,), ())
+    second = evidence.study.models[1]
+    alike = evidence.study.model_copy(update={"models": [second, second.model_copy(update={"name": "third"})]})
+    (table,) = tables_of(Evidence(alike, evidence.store), ["strengths"])
+    assert table.notes == (note.replace("second network", "second network, third"),)
 
 
 def test_a_trial_that_fails_says_which_file_and_why(tmp_path, capsys):

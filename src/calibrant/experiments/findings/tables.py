@@ -194,11 +194,14 @@ def tables_of(evidence: Evidence, names: Sequence[str] | None = None) -> list[Sh
 
 def _splits(models: Sequence[Model]) -> list[str]:
     """Of which models the rows of the test file are shared out, since no validation file was given."""
-    files = [(model.title, each) for model in models for each in model.predictions or ()]
-    shares = dict.fromkeys((title, each.share) for title, each in files if each.validation is None)
+    titles: dict[float, dict[str, None]] = {}
+    for model in models:
+        for files in model.predictions or ():
+            if files.validation is None:
+                titles.setdefault(files.share, {})[model.title] = None
     return [
-        f"{title}: methods are fitted on {share:g} of the test rows, all is measured on the others"
-        for title, share in shares
+        f"{', '.join(those)}: methods are fitted on {share:g} of the test rows, all is measured on the others"
+        for share, those in titles.items()
     ]
 
 
