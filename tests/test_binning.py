@@ -204,3 +204,13 @@ def test_cells_of_no_weight_change_no_bit_of_a_grid():
 def test_no_sample_is_lost_where_fewer_bins_were_asked_for_than_hold_samples():
     bins = dataclasses.replace(cal.ECE([0, 1, 0], [0.1, 0.9, 0.95]).bins, requested=np.array([2]))
     assert cal.ECE.of_bins(bins).value == cal.ECE([0, 1, 0], [0.1, 0.9, 0.95]).value
+
+
+@pytest.mark.parametrize("fallen", [None, 1, 3000, 5999])
+def test_outcomes_of_a_large_table_fall_wherever_they_do(fallen):
+    forecasts, truth = np.linspace(0, 1, 6000), (np.arange(6000) >= 3000).astype(int)
+    if fallen is not None:
+        truth[fallen] = 1 - truth[fallen]
+    (ladder,) = cal.ECE_SWEEP.refine().summarise(truth, forecasts).ladders()
+    (n_bins,) = cal.Sweep().choose(ladder)
+    assert (n_bins == 6000) == (fallen in (None, 3000))  # without the first that came true, they still rise

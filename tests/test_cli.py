@@ -341,7 +341,8 @@ def test_what_is_wrong_with_the_rows_of_a_file_names_the_file(command, tmp_path)
     assert "percent.jsonl: 'confidence' must be numbers, got '80 out of 100'" in command("measure", str(path)).err
     path = tmp_path / "whale.csv"
     path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\nwhale,0.2,0.8\n")
-    assert "whale.csv: 'label': must name one of the classes, got 'whale' at row 1" in command("measure", str(path)).err
+    message = "whale.csv: 'label': must name one of the classes, got 'whale' at line 3"
+    assert message in command("measure", str(path)).err
 
 
 def test_a_missing_label_is_told_the_option_that_leaves_it_out(command, tmp_path):
@@ -349,7 +350,7 @@ def test_a_missing_label_is_told_the_option_that_leaves_it_out(command, tmp_path
     path.write_text("label,p_cat,p_dog\ncat,0.9,0.1\n,0.2,0.8\n")
     advised = command("measure", str(path), "-m", "ece")
     assert advised.code == 3
-    assert "got '' at row 1; pass --missing drop to leave such rows out" in advised.err
+    assert "got '' at line 3; pass --missing drop to leave such rows out" in advised.err
     assert "1 row was left out" in command("measure", str(path), "-m", "ece", "--missing", "drop").out
 
 
@@ -1221,3 +1222,38 @@ def test_a_lone_interval_may_stand_before_the_files(command, tmp_path):
     outputs = [command("measure", *words, "-m", "ece").out for words in places]
     assert outputs[0] == outputs[1]
     assert " to 0." in outputs[0]
+
+
+def test_of_the_k_likeliest_the_title_names_the_labels_alone(command, tmp_path):
+    path = tmp_path / "top.csv"
+    path.write_text("label,class_1,prob_1\n0,0,0.9\n1,1,0.8\n")
+    assert "the 1 likeliest of 5 classes, probabilities\n" in command("measure", str(path), "--classes", "5").out
+    path.write_text("truth,class_1,prob_1\n0,0,0.9\n1,1,0.8\n")
+    told = command("measure", str(path), "--classes", "5", "--label", "truth").out
+    assert "probabilities (labels: 'truth')\n" in told
+
+
+def test_one_soft_outcome_is_one_row(command, tmp_path):
+    path = tmp_path / "soft.csv"
+    path.write_text("label,p\n1,0.9\n0.5,0.2\n")
+    assert "outcomes are soft (1 row is no 0 or 1)" in command("measure", str(path)).out
+
+
+def test_a_note_about_every_group_does_not_name_them(command, tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("label,p,site\n" + "".join(f"{row % 2},0.5,{site}\n" for site in "abcde" for row in range(4)))
+    told = command("measure", str(path), "-m", "ece", "--by", "site").out
+    assert "note: more bins than samples (ece of 5 rows of this table)\n" in told
+    told = command("measure", str(path), "-m", "ece", "-m", "mce", "--by", "site", "--select", "where(site='a')").out
+    assert "note: more bins than samples (ece of all and a, mce of all and a)\n" in told
+    told = command("measure", str(path), "-m", "ece/equal_width(99)", "--by", "site").out
+    assert "note: more bins than samples (ece/equal_width(99))\n" in told
+
+
+@pytest.mark.parametrize("column", ["label", "p"])
+def test_groups_by_the_labels_or_the_forecasts_are_told_what_to_use(command, tmp_path, column):
+    path = tmp_path / "event.csv"
+    path.write_text("label,p\n1,0.9\n0,0.2\n")
+    ended = command("measure", str(path), "--by", column)
+    assert ended.code == 3
+    assert f"must be another one than those of labels and forecasts, got {column!r}; label_in(...)" in ended.err

@@ -419,3 +419,11 @@ def test_shells_complete_the_words(run, monkeypatch):
     monkeypatch.setenv("COMP_WORDS", "calibrant rec")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert "recalibrate" in run()[1]
+
+
+def test_fewer_rows_than_folds_are_told_the_option(run, tmp_path):
+    path = tmp_path / "three.csv"
+    path.write_text("label,p\n1,0.9\n0,0.2\n1,0.4\n")
+    code, _, err = run("recalibrate", "choose", path)
+    assert code == 3
+    assert "must be at most the number of rows, 3, got 5; use fewer folds (--cv), or collect more rows" in err

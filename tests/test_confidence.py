@@ -98,6 +98,27 @@ def test_where_nothing_covers_there_is_no_interval_but_a_reason(metric, data, re
     assert reason in result.notes[-1]
 
 
+@pytest.mark.parametrize("rows", [3, 30, 600])
+def test_sure_forecasts_of_both_outcomes_may_still_be_wrong(rows):
+    truth = np.arange(rows) % 2
+    event = cal.ECE(cal.Predictions.from_probs(truth, truth.astype(float)), interval=cal.Confidence()).interval
+    sure = np.column_stack([1.0 - truth, truth])
+    label = cal.ECE(cal.Predictions.from_probs(truth, sure), interval=cal.Confidence()).interval
+    assert (event.low, event.high) == pytest.approx((0.0, label.high))  # who is right is one outcome alone
+    assert event.high > 1 - 0.05 ** (1 / rows) - 1e-9  # Clopper & Pearson's end for none among so many
+
+
+def test_intervals_cover_the_error_of_sure_forecasts():
+    random = np.random.default_rng(0)
+    covered = 0
+    for _ in range(300):
+        forecast = (random.random(300) < 0.5).astype(float)
+        truth = np.where(random.random(300) < 0.002, 1 - forecast, forecast).astype(int)
+        predictions = cal.Predictions.from_probs(truth, forecast)
+        covered += cal.ECE(predictions, interval=cal.Confidence()).interval.high >= 0.002
+    assert covered >= 250  # fewer in 0.01% of runs if 90% are covered; 43% were
+
+
 @pytest.mark.parametrize("forecast", [0.99, 0.999999, 1.0])
 def test_what_was_never_seen_may_still_happen(forecast):
     """Thirty forecasts that all came true: a true frequency of .92 shows that in 8 % of samples."""

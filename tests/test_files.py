@@ -263,7 +263,7 @@ def test_classes_keep_the_order_of_their_columns(write, ending):
 
 def test_a_label_that_names_no_column_is_told_the_closest(write):
     path = write("wide.csv", "label,p_cat,p_dog\ncat,0.9,0.1\ndgo,0.2,0.8\n")
-    with pytest.raises(CalibrationInputError, match=r"must name one of the classes, got 'dgo' at row 1.*'dog'"):
+    with pytest.raises(CalibrationInputError, match=r"must name one of the classes, got 'dgo' at line 3.*'dog'"):
         read(path)
 
 
@@ -569,7 +569,7 @@ LINES = {
     "object": ('{"label": 0, "p": {"a": 1}}', "'p' must be "),
     "no key": ('{"label": 0, "q": 0.5}', "'p' must have a value on every line"),
     "an array": ("[0, 0.5]", "must be a JSON object on every line, got list"),
-    "half an object": ('{"label": 0, "p"', "must be a JSON object on every line"),
+    "half an object": ('{"label": 0, "p"', r"every line, got Expecting ':' delimiter \(character 17\) at line 3$"),
 }
 
 
@@ -578,6 +578,41 @@ def test_a_bad_line_of_json_is_named(write, case):
     line, message = LINES[case]
     good = '{"label": 1, "p": 0.9}\n'
     assert refused(write("event.jsonl", f"{good}\n{line}\n{good}"), message).where == "line 3"
+
+
+@pytest.mark.parametrize(
+    ("classes", "hint"),
+    [
+        (10, "n_classes is 10, and must count all classes"),
+        (["a", "b"], "there are 2 classes: a, b"),
+        (list("abcdefgh"), "there are 8 classes: a, b, c, d, e and 3 more"),
+    ],
+)
+def test_a_label_beyond_the_classes_that_were_given_is_told_what_was_given(write, classes, hint):
+    path = write("top.csv", "label,class_1,prob_1\n388,388,0.9\n1,1,0.8\n")
+    with pytest.raises(CalibrationInputError, match=rf"must lie in 0\.\.\d, got 388 at line 2; {hint}$"):
+        read(path, classes=classes)
+
+
+PLACES = {
+    "csv": ("event.csv", "label,p\n1,0.9\n\n0,1.5\n", "got 1.5 at line 4$"),
+    "jsonl": ("event.jsonl", '{"label": 1, "p": 0.9}\n\n\n{"label": 0, "p": 1.5}\n', "got 1.5 at line 4$"),
+    "classes": ("classes.csv", "label,p_a,p_b\na,1,0\na,1,0\nb,0.5,0.6\n", "got 1.1 at line 4;"),
+    "k likeliest": (
+        "top.csv",
+        "label,class_1,class_2,prob_1,prob_2\n0,0,1,0.5,0.3\n0,0,0,0.5,0.3\n",
+        "must differ within a row, .* at line 3$",
+    ),
+    "list": ("event.json", '[{"label": 1, "p": 0.9}, {"label": 0, "p": 1.5}]', "got 1.5 at row 1$"),
+    "kinds in a list": ("event.json", '[{"label": 1, "p": 0.9}, {"label": 0, "p": "x"}]', "got 'x' at item 1$"),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_row_of_a_text_is_named_by_its_line(write, case):
+    name, text, message = PLACES[case]
+    with pytest.raises(CalibrationInputError, match=message):
+        read(write(name, text), classes=5 if name == "top.csv" else None)
 
 
 ROWS = {

@@ -19,6 +19,7 @@ from calibrant.experiments.findings.figures import save_figures
 from calibrant.experiments.findings.tables import tables_of
 from calibrant.experiments.running import runner
 from calibrant.experiments.running.evidence import Evidence
+from calibrant.experiments.running.progress_display import Lines
 from calibrant.experiments.training.datasets import load
 from calibrant.experiments.training.given_predictions import given_outcome
 from calibrant.experiments.training.trials import Trial
@@ -243,10 +244,63 @@ def test_categories_need_not_adjoin(evidence):
     assert {"[0, 0.5)", "[0.9, 1]"} <= {record["measure"] for record in figure_rows.likert_errors(apart).records()}
 
 
-def test_groups_must_hold_every_class_once(evidence):
-    study = evidence.study.model_copy(update={"groups": {"kind": {"animals": ["cat", "dog"], "machines": ["car"]}}})
-    with pytest.raises(CalibrationInputError, match="must hold every class once, got 'bus'"):
+@pytest.mark.parametrize(
+    ("machines", "message"),
+    [(["car"], "got no 'bus'$"), (["car", "bsu"], "got 'bsu', which is no class; did you mean 'bus'"),
+     (["car", "bus", "cat"], "got 'cat' twice$")],
+)  # fmt: skip
+def test_groups_must_hold_every_class_once(evidence, machines, message):
+    study = evidence.study.model_copy(update={"groups": {"kind": {"animals": ["cat", "dog"], "machines": machines}}})
+    with pytest.raises(CalibrationInputError, match=f"must hold every class once, {message}"):
         figure_rows.groups(Evidence(study, evidence.store))
+
+
+def test_tables_say_which_predictions_were_split(evidence):
+    (table, other) = tables_of(evidence, ["side_by_side", "accuracy"])
+    note = "second network: methods are fitted on 0.4 of the test rows, all is measured on the others"
+    assert (table.notes, other.notes) == ((note,), ())
+    second = evidence.study.models[1]
+    alike = evidence.study.model_copy(update={"models": [second, second.model_copy(update={"name": "third"})]})
+    (table,) = tables_of(Evidence(alike, evidence.store), ["strengths"])
+    assert table.notes == (note.replace("second network", "second network, third"),)
+
+
+def test_a_trial_that_fails_says_which_file_and_why(tmp_path, capsys):
+    (tmp_path / "labels.csv").write_text("y_a,y_b,p_a,p_b\n1,0,0.5,0.5\n0,1,0.5,0.5\n")
+    study = "name: a\nmodels: [{name: a, predictions: {test: labels.csv}}]"
+    runner.open_study(tmp_path / "store", study)
+    runner.run(tmp_path / "store", runner.Options(data=str(tmp_path)))
+    (row,) = runner.reopen(tmp_path / "store")[1].rows()
+    assert row.reason == f"{tmp_path / 'labels.csv'}: needs one true class per row, got independent labels"
+
+
+def test_progress_counts_the_trials_that_ended_one_by_one(evidence, capsys):
+    lines = Lines(evidence.store)
+    lines.told.clear()
+    lines.update()
+    assert [line.split(" ")[:2] for line in capsys.readouterr().err.splitlines()] == [
+        [f"{number}/3", "done:"] for number in (1, 2, 3)
+    ]
+
+
+def test_a_figure_that_is_named_and_has_no_data_is_said_to_be_left_out(evidence, tmp_path):
+    pytest.importorskip("matplotlib")
+    CliRunner = pytest.importorskip("click.testing").CliRunner
+    from calibrant.cli.experiment import experiment
+
+    figure = ["figure", str(evidence.store.folder), "over_training"]
+    several = CliRunner().invoke(experiment, [*figure, "likert_counts", "-o", str(tmp_path)])
+    assert several.exit_code == 0
+    assert several.stderr == "left out: over_training, for which the study has no data\n"
+    alone = CliRunner().invoke(experiment, [*figure, "-o", "-"])
+    assert (alone.stdout, alone.stderr) == ("", "left out: over_training, for which the study has no data\n")
+
+
+def test_a_study_of_given_predictions_is_not_asked_for_data():
+    problems = check("name: a\nmodels: [{name: a, predictions: {tset: b.npz}}]")
+    assert not any("data must name" in str(each) for each in problems), list(map(str, problems))
+    problems = check("name: a\nmodels: [mlp, {name: a, predictions: {tset: b.npz}}]")
+    assert any("data must name" in str(each) for each in problems)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +315,18 @@ def test_groups_must_hold_every_class_once(evidence):
             "interventions: must have a network to train",
         ),
         ("name: a\ndata: {name: digits}\nmodels: [mlpp]", "models[0]: must name a network"),
+        (
+            "name: a\nmodels: [{name: a, predictions: {test: b.npz, validation: c.npz, share: 0.5}}]",
+            "models[0].predictions: validation rows are in their own file: leave out share and seed",
+        ),
+        (
+            "name: a\nmodels: [{name: a, predictions: {test: b.npz}}]\nlikert: [0, 0.5, 0.3, 1]",
+            "line 3: likert: needs 0 <= low <= high <= 1, got (0.5, 0.3)",
+        ),
+        (
+            "name: a\nmodels: [{name: a, predictions: {test: b.npz}}]\nlikert_pairs: [[0.5, 0.2]]",
+            "line 3: likert_pairs: needs 0 <= low <= high <= 1, got (0.5, 0.2)",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(text, problem):

@@ -299,11 +299,20 @@ def test_groups_stay_together():
         fold_of(as_lesson(x, labels, input="logits"), 5, 0, patients[:4])
 
 
-@pytest.mark.parametrize("folds", [1, 0, 61, 2.5, True])
+@pytest.mark.parametrize("folds", [1, 0, 2.5, True])
 def test_folds_that_cannot_be_are_refused(folds):
     x, labels = drawn(60)
     with pytest.raises(cal.CalibrationInputError, match="folds: must be a whole number"):
         cross_fit(cal.TemperatureScaling(), x, labels, folds=folds)
+
+
+def test_more_folds_than_rows_or_groups_are_refused():
+    x, labels = drawn(60)
+    too_many = "folds: must be at most the number of rows, 60, got 61; use fewer folds, or collect more rows$"
+    with pytest.raises(cal.CalibrationInputError, match=too_many):
+        cross_fit(cal.TemperatureScaling(), x, labels, folds=61)
+    with pytest.raises(cal.CalibrationInputError, match=r"at most the number of groups, 4, got 5; .* more groups$"):
+        cross_fit(cal.TemperatureScaling(), x, labels, folds=5, groups=np.arange(60) % 4)
 
 
 # ---- leaks -----------------------------------------------------------------------------------------------------------

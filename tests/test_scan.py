@@ -344,6 +344,14 @@ def lacking(path):
     write(path, rows)
 
 
+def test_a_line_of_a_text_is_one_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.scale.row_batches.CSV_ROWS", 2)
+    path = tmp_path / "a.csv"
+    path.write_text("label,p\n1,0.9\n0,0.2\n1,0.8\n0,1.5\n")
+    with pytest.raises(cal.CalibrationInputError, match=r"a\.csv: 'p' must lie in \[0, 1\], got 1.5 at line 5$"):
+        scan(path, FEW)
+
+
 FAULTS = {
     "a flipped bit": (flip_a_bit, r"2\.parquet: is damaged.* at row group 1"),
     "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-500]), r"2\.parquet: must be a whole Parquet file"),

@@ -129,8 +129,13 @@ def test_what_does_not_fit_together_is_named(command):
     command("state", day(0), "-m", "ece", "-o", "a.state")
     command("state", day(1), "-m", "ece", "--by", "region", "-o", "b.state")
     for words, code, message in (
-        (("merge", "a.state", "b.state", "-o", "c.state"), 3, "by"),
-        (("unmerge", "a.state", "a.state", "a.state", "-o", "c.state"), 3, "must hold all"),
+        (("merge", "a.state", "b.state", "-o", "c.state"), 3, "b.state: must be of the same metrics and column"),
+        (("merge", "a.state", "b.state", "-o", "c.state"), 3, "joined, got by no column and by region"),
+        (
+            ("unmerge", "a.state", "a.state", "a.state", "-o", "c.state"),
+            3,
+            "a.state: must hold all that is taken away from it, got 0 rows, of which 500 should go; a.state cannot be",
+        ),
         (("merge", "a.state", day(0), "-o", "c.state"), 3, "rows.parquet"),
         (("merge", "a.state", "missing.state", "-o", "c.state"), 3, "missing.state"),
         (("state", day(0), "-o", "no/folder.state"), 4, "is no folder"),

@@ -59,6 +59,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in words: an error of ours says it all, another one needs its kind.
+
+    >>> reason_of(CalibrationInputError("p", "must be finite")), reason_of(KeyError("a"))
+    ('p: must be finite', "KeyError: 'a'")
+    """
+    return str(error) if isinstance(error, CalibrationInputError) else f"{type(error).__name__}: {error}"
+
+
 def printable(text: str) -> str:
     """Text that cannot steer a terminal: control and direction marks are spelled out.
 

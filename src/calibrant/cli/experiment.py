@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.cli import INTERRUPTED
+from calibrant.cli.experiment_options import running_options
 from calibrant.cli.group import DATA, FAILED, IO, is_quiet, reading, say, stop
 from calibrant.cli.output_files import check_folder, check_output, is_standard, printer
 from calibrant.cli.showing import drawn
@@ -35,37 +34,6 @@ def experiment() -> None:
     """
 
 
-_SILENCE = "Seconds without a sign of life after which a worker counts as dead."
-
-
-class _Seconds(click.FloatRange):
-    """A finite number of seconds."""
-
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        return seconds if math.isfinite(seconds) else self.fail(f"{value} is no number of seconds", param, ctx)
-
-
-_SECONDS: dict[str, Any] = {"type": _Seconds(0), "default": 60.0, "show_default": True}
-_LEASE: dict[str, Any] = {**_SECONDS, "type": _Seconds(0, min_open=True)}
-_CLUSTER = "Train on the workers of a Dask scheduler, such as tcp://HOST:8786."
-
-
-def _running_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--checkpoint", "between", help="Seconds between checkpoints.", **_SECONDS),
-        click.option("--lease", help=_SILENCE, **_LEASE),
-        click.option("--scheduler", metavar="ADDRESS", help=_CLUSTER),
-        click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many processes."),
-        click.option("--data", metavar="FOLDER", help="The folder of the data sets, if not the usual one."),
-        click.option("--device", default="cpu", show_default=True, help="The device: cpu, cuda, cuda:1, ..."),
-    ):
-        command = option(command)
-    return command
-
-
 @experiment.command(short_help="Check a study file.")
 @click.argument("file", type=click.Path())
 def check(file: str) -> None:
@@ -79,13 +47,13 @@ def check(file: str) -> None:
     trials = study.trials()
     later = len(study.all_trials()) - len(trials)
     more = f", and {later} more once strengths and trainings are chosen" if later else ""
-    click.echo(f"{inert(study.name)}: {len(trials)} trials{more}")
+    click.echo(f"{inert(study.name)}: {_trials(len(trials))}{more}")
 
 
 @experiment.command(short_help="Run a study, or continue it.")
 @click.argument("file", type=click.Path())
 @click.option("--store", metavar="FOLDER", help="The folder in which everything is kept [default: NAME-study].")
-@_running_options
+@running_options
 def run(file: str, store: str | None, **options: Any) -> None:
     """Run the study in FILE, or continue it where it was stopped.
 
@@ -108,7 +76,7 @@ def run(file: str, store: str | None, **options: Any) -> None:
 @experiment.command(short_help="Continue the study in a folder.")
 @click.argument("folder", type=click.Path())
 @click.option("--retry", is_flag=True, help="Also run failed trials again.")
-@_running_options
+@running_options
 def resume(folder: str, retry: bool, **options: Any) -> None:
     """Continue the study in FOLDER where it was stopped, whatever stopped it.
 
@@ -121,7 +89,7 @@ def resume(folder: str, retry: bool, **options: Any) -> None:
 
     store = repaired(folder, lease=options["lease"])
     if retry:
-        say(f"{store.retry()} trials that failed are tried again")
+        say(f"tried again: {_trials(store.retry())} that failed")
     _run(folder, **options)
 
 
@@ -140,7 +108,7 @@ def _run(folder: str, *, device: str, data: str | None, lease: float, between: f
         words = "stopped; calibrant experiment resume goes on" if code == INTERRUPTED else "a worker did not end well"
         stop(words, code)
     if counts["failed"]:
-        stop(f"{counts['failed']} trials failed; calibrant experiment status {folder} says why", FAILED)
+        stop(f"{_trials(counts['failed'])} failed; calibrant experiment status {folder} says why", FAILED)
 
 
 def _code(folder: str, options: Any, *, jobs: int, scheduler: str | None) -> int:
@@ -253,10 +221,14 @@ def figure(folder: str, names: tuple[str, ...], output: str, form: str) -> None:
     if is_standard(output):
         if len(names) != 1:
             raise click.UsageError("standard output takes one figure; name it, or a folder with -o")
-        write_figure(evidence, names[0], output, form=form)
-        return
-    for path in save_figures(evidence, output, chosen, form=form):
-        click.echo(f"written: {inert(str(path), 400)}")
+        there = set(names) if write_figure(evidence, names[0], output, form=form).rows else set()
+    else:
+        paths = save_figures(evidence, output, chosen, form=form)
+        for path in paths:
+            click.echo(f"written: {inert(str(path), 400)}")
+        there = {path.stem for path in paths}
+    for name in sorted({*names} - there):
+        click.echo(f"left out: {name}, for which the study has no data", err=True)
 
 
 @experiment.command(short_help="Write the open trials for workers elsewhere.")
@@ -285,7 +257,7 @@ def plan(file: str, store: str | None, output: str) -> None:
     left = sorted(waiting, key=lambda trial: trial.seed)
     write_text(output, write_trials(left))
     say = printer(output)
-    say(f"{len(left)} trials, written: {inert(output, 400)}")
+    say(f"{_trials(len(left))}, written: {inert(output, 400)}")
     courses = Counter(f"{trial.model_name}, {trial.training.get('epochs', 0)} epochs" for trial in left)
     for words, count in courses.items():
         say(f"  {count} x {inert(words)}")
@@ -344,6 +316,10 @@ def _among(names: tuple[str, ...], known: Any, kind: str) -> list[str] | None:
         if name not in known:
             raise click.UsageError(f"no {kind} {inert(name)!r}; {nearest(name, known)}")
     return list(names) or None
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
 
 
 def _counted(counts: dict[str, int]) -> str:

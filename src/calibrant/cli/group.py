@@ -145,6 +145,7 @@ _OPTIONS = {
     "logits=...": "--logits KEY",
     "classes=[...]": "--classes NAMES",
     "classes=K": "--classes K",
+    "use fewer folds": "use fewer folds (--cv)",
     "n_classes": "the number of classes (--classes)",
     "classes=(name when it did not happen, name when it did)": "--classes NAME_IF_NOT,NAME_IF_SO",
 }

@@ -95,7 +95,7 @@ def _classes(text: str) -> list[str] | int:
 def described(predictions: Predictions) -> str:
     """What the predictions are, in a few words."""
     what = predictions.forecasts.words
-    soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)} rows are no 0 or 1)"
+    soft = "" if predictions.soft is None else f"; outcomes are soft ({_fractions(predictions)})"
     unused = [name for name in ("weight", "weights") if name in predictions.columns and predictions.weight is None]
     equal = "".join(f"; all count equally (--weight {name} would weigh them)" for name in unused[:1])
     values = "logits" if predictions.logits else "probabilities"
@@ -105,12 +105,10 @@ def described(predictions: Predictions) -> str:
 def _guessed(predictions: Predictions) -> str:
     """What was taken for labels and forecasts, where they are called otherwise than calibrant calls them."""
     labels, forecasts = (predictions.origin.get(role, "") for role in ("labels", "forecasts"))
-    usual = forecasts in _FORECASTS or forecasts.startswith("p_")
-    return (
-        ""
-        if not labels or (labels in (*LABELS, "correct") and usual)
-        else f" (labels: {labels!r}, forecasts: {forecasts!r})"
-    )
+    usual = forecasts in (*_FORECASTS, "") or forecasts.startswith("p_")  # the k likeliest have no other names
+    if not labels or (labels in (*LABELS, "correct") and usual):
+        return ""
+    return f" (labels: {labels!r}, forecasts: {forecasts!r})" if forecasts else f" (labels: {labels!r})"
 
 
 def grouped(predictions: Predictions, groups: str | None) -> str | None:
@@ -142,6 +140,8 @@ def _repeats(predictions: Predictions, name: str) -> bool:
     return column is not None and FEWEST_GROUPS <= len(np.unique(column)) < len(column)
 
 
-def _fractions(predictions: Predictions) -> int:
+def _fractions(predictions: Predictions) -> str:
+    """How many rows have an outcome between 0 and 1, in words."""
     soft = np.asarray(predictions.soft).reshape(len(predictions), -1)
-    return int(((soft > 0) & (soft < 1)).any(axis=1).sum())
+    count = int(((soft > 0) & (soft < 1)).any(axis=1).sum())
+    return "1 row is no 0 or 1" if count == 1 else f"{count:,} rows are no 0 or 1"

@@ -75,7 +75,14 @@ def are_many(files: Sequence[str]) -> bool:
 def loaded(files: Sequence[Source]) -> State:
     """The sum of states."""
     with reading():
-        return sum(named(file) for file in files)  # type: ignore[return-value]  # there are some
+        whole = named(files[0])
+        for file in files[1:]:
+            added = named(file)
+            try:
+                whole += added
+            except CalibrationInputError as error:
+                raise CalibrationInputError(str(file), error.expected, got=error.got, hint=error.hint) from None
+        return whole
 
 
 def named(file: Source) -> State:

@@ -17,6 +17,8 @@ LEVEL = 0.05
 """The p-value that redraws should be able to show."""
 WORST_PARTS = 12
 """Parts that a table shows of a metric whose parts are asked for: those farthest from 0."""
+SOME_ROWS = 3
+"""Rows of a table that a note names; of more it says how many they are."""
 
 
 def show(
@@ -115,13 +117,25 @@ def _targets(table: Table) -> str:
 
 
 def _notes(table: Table) -> dict[str, list[str]]:
-    """Each note with the metrics it belongs to."""
-    notes: dict[str, list[str]] = {}
+    """Each note with the metrics it belongs to; where it is of some rows alone, with these or their number."""
+    rows: dict[str, dict[str, list[str]]] = {}
     for row, results in table.results.items():
         for name, result in results.items():
             for note in result.notes:
-                notes.setdefault(note, []).append(name if row == "all" else f"{name} of {group_name(row)}")
-    return notes
+                rows.setdefault(note, {}).setdefault(name, []).append(row)
+    return {
+        note: [_noted(name, those, len(table.results)) for name, those in names.items()] for note, names in rows.items()
+    }
+
+
+def _noted(name: str, rows: list[str], count: int) -> str:
+    """A metric, and the rows of a table that a note of it is about."""
+    if rows == ["all"] or len(rows) == count:
+        return name
+    if len(rows) > SOME_ROWS:
+        return f"{name} of {len(rows)} rows of this table"
+    *others, last = map(group_name, rows)
+    return f"{name} of {', '.join(others)} and {last}" if others else f"{name} of {last}"
 
 
 def words(result: Result) -> str:

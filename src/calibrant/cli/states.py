@@ -13,6 +13,7 @@ from calibrant.cli.measure import metrics_named, usual
 from calibrant.cli.output_files import check_output, printer
 from calibrant.cli.questions import check_questions
 from calibrant.cli.scans import loaded, named, rows_alone, scanned, scanning_options
+from calibrant.exceptions import CalibrationInputError
 from calibrant.metric import Metric
 from calibrant.predictions import Predictions
 from calibrant.scale import State
@@ -90,7 +91,12 @@ def unmerge(whole: str, files: tuple[str, ...], output: str) -> None:
     with reading():
         rest = named(whole)
         for file in files:
-            rest -= named(file)
+            taken = named(file)
+            try:
+                rest -= taken
+            except CalibrationInputError as error:
+                hint = error.hint or f"{file} cannot be taken away"
+                raise CalibrationInputError(whole, error.expected, got=error.got, hint=hint) from None
     _write(rest, output)
 
 

@@ -174,6 +174,10 @@ class Checked:
     def column(self, name: str) -> Array:
         """A sample column by name."""
         if not isinstance(name, str) or name not in self.columns:
+            if isinstance(name, str) and name in (self.origin.get("labels"), self.origin.get("forecasts")):
+                expected = "must be another one than those of labels and forecasts"
+                hint = "label_in(...) and predicted_in(...) select the rows of a class"
+                raise CalibrationInputError("column", expected, got=repr(name), hint=hint)
             raise CalibrationInputError("column", "is unknown", got=repr(name), hint=nearest(str(name), self.columns))
         return self.columns[name]
 

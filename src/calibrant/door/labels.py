@@ -57,9 +57,18 @@ def event_labels(
 
 
 def class_labels(
-    labels: Array, width: int, keys: tuple[Any, ...] | None, parameter: str, layout: Layout
+    labels: Array,
+    width: int,
+    keys: tuple[Any, ...] | None,
+    parameter: str,
+    layout: Layout,
+    *,
+    counted: bool = False,
 ) -> tuple[Ints | None, Floats | None]:
-    """Labels of K classes: indices or what the classes are called or one-hot rows as indices, else soft rows."""
+    """Labels of K classes: indices or what the classes are called or one-hot rows as indices, else soft rows.
+
+    `counted` says that K was given, and does not follow from the forecasts.
+    """
     if labels.ndim == 2:
         return _soft_rows(labels, width, parameter, layout)
     if labels.dtype.kind == "U" and keys is None:
@@ -79,7 +88,7 @@ def class_labels(
     outside = np.flatnonzero((labels < 0) | (labels >= width))
     if outside.size:
         label = int(labels[outside[0]])
-        hint = "labels count from 0" if label == width else None
+        hint = "labels count from 0" if label == width else _classes_told(keys, width, counted=counted)
         if (label < 0 or label == 255) and parameter != "ids":
             hint = f"pass ignore_index={label} to leave such rows out"
         raise CalibrationInputError(
@@ -286,6 +295,14 @@ def _indices(labels: Array, keys: Any, parameter: str, layout: Layout) -> Ints:
                 hint=nearest(str(label), map(str, keys)),
             )
     return np.array([position[label] for label in names.tolist()], np.int64)[inverse.ravel()]
+
+
+def _classes_told(keys: tuple[Any, ...] | None, width: int, *, counted: bool) -> str | None:
+    """How many classes there are and what the first are called, or who said so; columns of numbers need no words."""
+    if keys is None:
+        return f"n_classes is {width}, and must count all classes" if counted else None
+    more = f" and {len(keys) - 5} more" if len(keys) > 6 else ""
+    return f"there are {len(keys)} classes: {', '.join(map(str, keys[: 5 if more else 6]))}{more}"
 
 
 def _refuse_missing(labels: Array, parameter: str, layout: Layout) -> None:

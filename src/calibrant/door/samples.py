@@ -145,11 +145,11 @@ class Door:
 
         `width` is the number of classes, where it is not the number of columns.
         """
-        keys, width = self.keys(classes, width), width or self.width
+        counted, keys, width = width is not None, self.keys(classes, width), width or self.width
         kept, left_out = self.staying(ignore_index)
         truth = self.truth if kept is None else self._harmless(~kept, keys)
         if width:
-            labels, soft = class_labels(truth, width, keys, self.truth_name, self.layout)
+            labels, soft = class_labels(truth, width, keys, self.truth_name, self.layout, counted=counted)
         else:
             labels, soft = event_labels(truth, keys, self.truth_name, self.layout)
         return Truth(labels, soft, numbered(width) if keys is None else tuple(map(str, keys)), kept, left_out)

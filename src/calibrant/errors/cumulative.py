@@ -136,15 +136,14 @@ class CumulativeError(OfTable):
         value = self.statistic(cumulative_path(ladder))
         forecasts = ladder.forecasts
         spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
-        squares = times.astype(np.float64) if ladder.squares is None else ladder.squares
+        squares, cubes = (times, times) if ladder.squares is None else (ladder.squares, ladder.squares**2 / times)
         total = float((squares * spread).sum())
         tail, extremes = facts_of(self.statistic).tail or (None, 0)
         if value == 0 or tail is None:
             return value, 1.0, ladder.n
         if total == 0:
             return value, 0.0, ladder.n
-        steps = squares**2 / times * spread**1.5
-        shortfall = extremes * _SHORTFALL * float(steps.sum()) / total
+        shortfall = extremes * _SHORTFALL * float((cubes * (spread * np.sqrt(spread))).sum()) / total
         return value, tail((value * ladder.n + shortfall) / math.sqrt(total)), ladder.n
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ ROLES |= dict.fromkeys(("y_proba", "logits", "confidence", "probs"), "forecasts"
 """What of a file a parameter of `Predictions` is."""
 MULTILABEL = "multilabel"
 """Where a matrix of independent labels is: 0 or 1 of each, beside their probabilities in `probs`."""
+_ROW = re.compile(r"row (\d+)")
 
 
 class Columns(Mapping[str, Array]):
@@ -30,13 +32,14 @@ class Columns(Mapping[str, Array]):
         read_present: Callable[[str, bool], tuple[Array, list[bool]]] | None = None,
         kind: str | None = None,
         groups: str | None = None,
+        lines: Sequence[int] | None = None,
     ) -> None:
         """`kind` says, in words, what forecasts a log has that could have been others; `groups` is a column whose rows
-        belong together, such as the answers to one question."""
+        belong together, such as the answers to one question; `lines` are those of a text that the rows stand on."""
         self.source, self.raw, self.read = source, raw, read
         self.read_numbers = read_numbers or read
         self.read_present = read_present
-        self.kind, self.groups = kind, groups
+        self.kind, self.groups, self.lines = kind, groups, lines
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)
@@ -82,6 +85,13 @@ class Columns(Mapping[str, Array]):
         except CalibrationInputError:
             return False
         return True
+
+    def found_at(self, where: str | None) -> str | None:
+        """A place such as "row 2" as people find it in the file: in a text by its line, since its header is one."""
+        row = None if where is None else _ROW.match(where)
+        if row is None or self.lines is None:
+            return where
+        return f"line {self.lines[int(row[1])]}{row.string[row.end() :]}"
 
     def loose(self, name: str, n: int) -> Array | None:
         """A column of n values as numbers or else as text; None where it is no such column."""

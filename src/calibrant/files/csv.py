@@ -73,6 +73,7 @@ def _block(names: list[str], lines: list[tuple[int, list[str]]], source: InputFi
         lambda name: cells[name].array(),
         lambda name: cells[name].array(numeric=True),
         lambda name, numeric: cells[name].present(numeric),
+        lines=numbers,
     )
 
 

@@ -104,13 +104,11 @@ class Finder:
 
     def _in_names_of_the_file(self, error: CalibrationInputError) -> CalibrationInputError:
         """What is wrong, said of the columns as the file calls them."""
-        name = self.origin.get(ROLES.get(error.parameter, ""))
-        if name is None:
-            return error
+        name = self.origin.get(ROLES.get(error.parameter, ""), "")
         unread = error.got == repr("") and not self.drop and name in self.arrays  # text leaves missing values empty
         hint = DROP if unread and absent(self.arrays.sparse(name)).any() else error.hint
-        named = f"{self.source}: {name!r}"
-        return CalibrationInputError(named, error.expected, got=error.got, where=error.where, hint=hint)
+        named, where = f"{self.source}: {name!r}" if name else error.parameter, self.arrays.found_at(error.where)
+        return CalibrationInputError(named, error.expected, got=error.got, where=where, hint=hint)
 
     def _refuse_several_models(self, forecasts: Array, names: tuple[str, ...] | None, truth: Array) -> None:
         """Refuse forecasts of one event by several models, which are no probabilities of several classes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable
 from itertools import compress
 from typing import Any
@@ -46,11 +47,11 @@ def read_json(source: InputFile) -> Columns:
         if not isinstance(record, dict):
             expected, got = "must be a list of objects, or an object on every line", type(record).__name__
             raise CalibrationInputError(str(source), expected, got=got, where=f"item {number}")
-    return tabulated(enumerate(records), source)
+    return tabulated(enumerate(records), source, of="item")
 
 
-def tabulated(records: Iterable[tuple[int, dict[str, Any]]], source: InputFile) -> Columns:
-    """Records, with the line that each stands on, as columns."""
+def tabulated(records: Iterable[tuple[int, dict[str, Any]]], source: InputFile, *, of: str = "line") -> Columns:
+    """Records, with the line that each stands on, or the item of a list that it is, as columns."""
     columns: dict[str, list[Any]] = {}
     numbers: list[int] = []
     for line, record in records:
@@ -65,14 +66,18 @@ def tabulated(records: Iterable[tuple[int, dict[str, Any]]], source: InputFile) 
     def read_present(name: str, _: bool) -> tuple[Array, list[bool]]:
         present = [_is_whole(value) for value in columns[name]]
         kept, lines = (list(compress(values, present)) for values in (columns[name], numbers))
-        return stacked(kept, lines, name, source), present
+        return stacked(kept, lines, name, source, of=of), present
 
     return Columns(
-        source, columns, lambda name: stacked(columns[name], numbers, name, source), read_present=read_present
+        source,
+        columns,
+        lambda name: stacked(columns[name], numbers, name, source, of=of),
+        read_present=read_present,
+        lines=numbers if of == "line" else None,
     )
 
 
-def stacked(values: list[Any], lines: list[int], name: str, source: InputFile) -> Array:
+def stacked(values: list[Any], lines: list[int], name: str, source: InputFile, *, of: str = "line") -> Array:
     """Numbers, text, or lists of one length of either, one a line, as one array."""
     try:
         array = np.array(values)
@@ -84,7 +89,7 @@ def stacked(values: list[Any], lines: list[int], name: str, source: InputFile) -
     for line, value in zip(lines, values, strict=True):
         fault = _fault(value, values[0])
         if fault is not None:
-            raise CalibrationInputError(str(source), f"{name!r} must {fault[0]}", got=fault[1], where=f"line {line}")
+            raise CalibrationInputError(str(source), f"{name!r} must {fault[0]}", got=fault[1], where=f"{of} {line}")
     raise CalibrationInputError(str(source), f"{name!r} must be numbers or text", got=repr(values[0]))
 
 
@@ -117,11 +122,14 @@ def _kind(value: Any) -> str | None:
 
 def _record(text: str, line: int, source: InputFile) -> dict[str, Any]:
     try:
-        record = strict_json.read(text)
+        record = strict_json.read(text.rstrip())
     except ValueError as reason:
         hint = "JSONL has one object a line" if line == 1 else None
+        got = str(reason)
+        if isinstance(reason, json.JSONDecodeError):  # whose own line is always 1
+            got = f"{reason.msg} (character {reason.colno})"
         raise CalibrationInputError(
-            str(source), "must be a JSON object on every line", got=str(reason), where=f"line {line}", hint=hint
+            str(source), "must be a JSON object on every line", got=got, where=f"line {line}", hint=hint
         ) from None
     if not isinstance(record, dict):
         raise CalibrationInputError(

@@ -87,7 +87,7 @@ class GapSum:
 
         The upper end is sought along gaps that are the same number of standard errors in every bin, the shape that adds
         least to T by chance; the lower end along the gaps that exceed two standard errors, less these. What never
-        happened may still happen: where one outcome was not seen, the upper end allows for its largest chance.
+        happened may still happen: where bins show one outcome alone, the upper end allows for the other.
         """
         sides = np.where(self.gap >= 0, 1.0, -1.0)
         errors = np.sqrt(self.spread / self.size)
@@ -101,8 +101,16 @@ class GapSum:
         return low, high
 
     def _unseen(self, z: float) -> float:
-        """The largest chance, by the level of z, of an outcome that was not seen in n rows; 0 where both were seen."""
-        return 0.0 if self.rarer >= 0.5 else 1 - NormalDist().cdf(-z) ** (1 / self.n)
+        """What bins that show one outcome alone may add, 0 where all show both.
+
+        The largest chance of the other outcome that none of their rows shows, by the level of z, times their weight.
+        If no bin shows the other outcome, the rows are those of the data.
+        """
+        alone = (self.frequency == 0) | (self.frequency == 1)
+        n, share = float(self.size[alone].sum()), float(self.share[alone].sum())
+        if self.rarer < 0.5:
+            n, share = self.n, 1.0
+        return share * (1 - NormalDist().cdf(-z) ** (1 / n)) if n else 0.0
 
     def _shape_free(self, z: float) -> float:
         """What is left of T without all that chance may have added, whatever the gaps are."""

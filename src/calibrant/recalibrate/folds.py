@@ -87,7 +87,12 @@ def fold_of(lesson: Lesson, folds: int, seed: int, groups: Any = None) -> Ints:
     if groups is not None:
         members = _members(groups, None if lesson.truth is None else lesson.truth.kept, len(members))
         kinds = np.zeros(members.max() + 1, np.int64)
-    whole(folds, "folds", 2, len(np.unique(members)))
+    count = len(np.unique(members))
+    whole(folds, "folds", 2)
+    if folds > count:
+        of = "rows" if groups is None else "groups"
+        hint = f"use fewer folds, or collect more {of}"
+        raise CalibrationInputError("folds", f"must be at most the number of {of}, {count}", got=folds, hint=hint)
     order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).permutation(len(kinds))
     order = order[np.argsort(kinds[order], kind="stable")]
     dealt = np.empty(len(kinds), np.int64)

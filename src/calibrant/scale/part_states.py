@@ -219,5 +219,12 @@ def _placed(part: Part, place: str) -> Iterator[None]:
     except CalibrationInputError as error:
         about = error.parameter.removeprefix(part.path).removeprefix(": ")
         expected = f"{about} {error.expected}" if about else error.expected
-        inside = f"{place}, {error.where} of these" if error.where and place else place or error.where
+        inside = _inside(place, error.where)
         raise CalibrationInputError(part.path, expected, got=error.got, where=inside, hint=error.hint) from None
+
+
+def _inside(place: str, where: str | None) -> str | None:
+    """A place in a batch of rows: a line is one of the file, whatever batch it came with; a row is one of the batch."""
+    if not place or (where is not None and where.startswith("line ")):
+        return where
+    return f"{place}, {where} of these" if where else place

@@ -190,7 +190,10 @@ def _of_csv(part: Part, source: InputFile, names: Sequence[str] | None) -> Itera
                 expected = f"column {name!r} must be of one kind throughout"
                 raise CalibrationInputError(str(source), expected, got=f"{shape} after {shapes[name]}", where=where)
         raw = {name: block.raw[name] for name in wanted}
-        yield f"rows {first} on", Columns(source, raw, block.read, block.read_numbers, block.read_present)
+        yield (
+            f"rows {first} on",
+            Columns(source, raw, block.read, block.read_numbers, block.read_present, lines=block.lines),
+        )
         first += CSV_ROWS
 
 

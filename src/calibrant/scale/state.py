@@ -197,8 +197,8 @@ class State:
         groups = dict(self.groups)
         for name, theirs in other.groups.items():
             mine = groups.get(name)
-            if mine is None and join is operator.sub:
-                raise CalibrationInputError("state", "must hold all that is taken away from it", got=f"no {name!r}")
+            if join is operator.sub:
+                _require_as_many(mine, theirs, name)
             groups[name] = theirs if mine is None else tuple(map(join, mine, theirs))
         filled = {name: summaries for name, summaries in groups.items() if _rows(summaries)}
         return State(self.metrics, self.by, filled)
@@ -309,10 +309,20 @@ class _Stored:
 
 def _rows(summaries: tuple[Summary, ...]) -> int:
     """How many rows there are; a metric that selects some has fewer."""
-    return max(summary.about.n for summary in summaries)
+    return max((summary.about.n for summary in summaries), default=0)
 
 
 def _choices(state: State) -> list[str]:
     """What states must share, a line each."""
     metrics = [f"{name}: {metric!r}" for name, metric in state.metrics.items()]
-    return [f"by {state.by}", *metrics]
+    return ["by no column" if state.by is None else f"by {state.by}", *metrics]
+
+
+def _require_as_many(mine: tuple[Summary, ...] | None, theirs: tuple[Summary, ...], name: str) -> None:
+    """Refuse to take away rows that were never added, and say how many there are."""
+    if mine is None or _rows(mine) < _rows(theirs):
+        got = f"no {name!r}"
+        if mine is not None or name == ALL:
+            of = "" if name == ALL else f" of {name!r}"
+            got = f"{_rows(mine or ()):,} rows{of}, of which {_rows(theirs):,} should go"
+        raise CalibrationInputError("state", "must hold all that is taken away from it", got=got)

@@ -42,7 +42,7 @@ def check(text: str) -> Study | list[Problem]:
         return sorted(document.problems)
     problems = list(document.problems)
     try:
-        study = Study.model_validate(document.value)
+        study = Study.model_validate(document.value, context=document.value)
     except ValidationError as error:
         problems += [_problem(document, detail) for detail in error.errors(include_url=False)]
     return sorted(set(problems)) if problems else study

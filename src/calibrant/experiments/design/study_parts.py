@@ -152,6 +152,12 @@ class GivenPredictions(Strict):
     share: Annotated[float, Field(gt=0, lt=1)] = 0.5
     seed: Annotated[int, Field(ge=0)] = 0
 
+    @model_validator(mode="after")
+    def _one_way(self) -> GivenPredictions:
+        if self.validation is not None and self.model_fields_set & {"share", "seed"}:
+            raise ValueError("validation rows are in their own file: leave out share and seed, which split test rows")
+        return self
+
 
 class GivenWeights(Strict):
     """Weights to begin with: a NPZ file, its SHA-256, and the beginnings of names that are not taken from it."""

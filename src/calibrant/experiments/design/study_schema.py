@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationInfo, field_validator, model_validator
 
+from calibrant.checks import intervals
 from calibrant.exceptions import CalibrationInputError, nearest
 from calibrant.experiments.design.study_parts import (
     ClassName,
@@ -91,10 +92,16 @@ class Study(Strict, BaseModel):
     @field_validator("data")
     @classmethod
     def _needed(cls, data: Data | None, info: ValidationInfo) -> Data | None:
-        models = info.data.get("models")
-        if data is None and (models is None or any(model.predictions is None for model in models)):
+        if data is None and _trains(info.data.get("models"), info.context):
             raise ValueError("data must name the rows that networks are trained on")
         return data
+
+    @field_validator("likert", "likert_pairs")
+    @classmethod
+    def _categories(cls, edges: list[Any], info: ValidationInfo) -> list[Any]:
+        if edges:
+            intervals([tuple(edge) if isinstance(edge, list) else edge for edge in edges], str(info.field_name))
+        return edges
 
     @model_validator(mode="after")
     def _no_name_twice(self) -> Study:
@@ -192,6 +199,14 @@ class Study(Strict, BaseModel):
     def _given(self, model: Model, seed: int, predictions: GivenPredictions) -> Trial:
         network = {"name": model.title, "predictions": predictions.model_dump(exclude_none=True)}
         return Trial({}, network, {}, {"kind": BASE, "strength": 0.0}, seed, None, self.logits)
+
+
+def _trains(models: list[Model] | None, document: Any) -> bool:
+    """Whether a network has no given predictions; where models are wrong, as the document has them."""
+    if models is not None:
+        return any(model.predictions is None for model in models)
+    written = document.get("models") if isinstance(document, dict) else None
+    return not (isinstance(written, list) and all(isinstance(each, dict) and "predictions" in each for each in written))
 
 
 def _described(intervention: Any, strength: float) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
+from calibrant.experiments.design.study_parts import Model
 from calibrant.experiments.findings.sheets import Sheet, Spread
 from calibrant.experiments.running.evidence import Evidence, Variant
 from calibrant.experiments.training.tuning import Candidate, StrengthChoice
@@ -181,13 +183,26 @@ TABLES: dict[str, Table] = {
 
 
 def tables_of(evidence: Evidence, names: Sequence[str] | None = None) -> list[Sheet]:
-    """The tables that are asked for, or that the study names, or all; what could not be done is noted in the first."""
+    """The tables that are asked for, or that the study names, or all; notes in the first say which given predictions
+    were split, and what could not be done."""
     sheets = [TABLES[name](evidence) for name in names or evidence.study.tables or list(TABLES)]
-    failures = evidence.failures()
-    if failures and sheets:
-        first = sheets[0]
-        sheets[0] = Sheet(first.name, first.title, first.header, first.rows, (*first.notes, *failures))
+    notes = [*_splits(evidence.study.models), *evidence.failures()]
+    if notes and sheets:
+        sheets[0] = dataclasses.replace(sheets[0], notes=(*sheets[0].notes, *notes))
     return sheets
+
+
+def _splits(models: Sequence[Model]) -> list[str]:
+    """Of which models the rows of the test file are shared out, since no validation file was given."""
+    titles: dict[float, dict[str, None]] = {}
+    for model in models:
+        for files in model.predictions or ():
+            if files.validation is None:
+                titles.setdefault(files.share, {})[model.title] = None
+    return [
+        f"{', '.join(those)}: methods are fitted on {share:g} of the test rows, all is measured on the others"
+        for share, those in titles.items()
+    ]
 
 
 def class_values(evidence: Evidence, variant: Variant, name: str) -> dict[str, list[float]]:

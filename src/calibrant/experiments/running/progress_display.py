@@ -24,10 +24,11 @@ class Lines:
     def update(self) -> None:
         """Say what is new."""
         rows = self.store.rows()
-        done = sum(row.state == DONE for row in rows)
-        for row in rows:
-            if row.state in (DONE, FAILED) and row.trial.id not in self.told:
+        ended = [row for row in rows if row.state in (DONE, FAILED)]
+        for row in ended:
+            if row.trial.id not in self.told:
                 self.told.add(row.trial.id)
+                done = sum(each.state == DONE and each.trial.id in self.told for each in ended)
                 print(f"{done}/{len(rows)} {_ended(row)}", file=sys.stderr, flush=True)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import calibrant
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import reason_of
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import Outcome, write_outcome
 from calibrant.experiments.training.trials import Trial
@@ -105,7 +105,7 @@ def _carried_out(remote: RemoteTrial, place: _Place) -> tuple[str, Any]:
     except StoppedError as stopped:
         return STOPPED, str(stopped)
     except Exception as error:
-        reason = _said(error)
+        reason = reason_of(error)
         return (UNFIT if isinstance(error, OSError) or "CUDA error" in reason else FAILED), reason
 
 
@@ -123,7 +123,7 @@ def _unfit(remote: RemoteTrial, trial: Trial) -> str | None:
         torch.zeros(1, device=remote.device)
         dataset(trial.data, remote.data)
     except Exception as error:
-        return str(error) if isinstance(error, (CalibrationInputError, OSError)) else _said(error)
+        return str(error) if isinstance(error, OSError) else reason_of(error)
     return None
 
 
@@ -141,10 +141,6 @@ def _content(outcome: Outcome, trial: Trial, folder: Path) -> bytes:
         path = Path(beside, f"{trial.id}.npz")
         write_outcome(path, outcome, logits=trial.logits)
         return path.read_bytes()
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from calibrant.exceptions import reason_of
 from calibrant.experiments.design.study_schema import Study
 from calibrant.experiments.running.claim_owners import new_owner
 from calibrant.experiments.running.evidence import Evidence
@@ -227,7 +228,7 @@ def _settle(store: Store, trial: Trial, owner: str, error: BaseException) -> Non
         message = f"the disk is full: {trial.label} was stopped and the store is whole; make room and resume"
         raise DiskFullError(errno.ENOSPC, message, str(store.folder)) from error
     if isinstance(error, Exception) and not isinstance(error, (DamagedStoreError, OSError)):
-        store.fail(trial.id, owner, f"{type(error).__name__}: {error}")
+        store.fail(trial.id, owner, reason_of(error))
         return
     with suppress(DamagedStoreError, OSError):
         store.release(trial.id, owner)

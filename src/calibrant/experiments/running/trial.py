@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, reason_of
 from calibrant.experiments.running.claim_owners import locked
 from calibrant.experiments.training.trainer import StoppedError, Surroundings, dataset, train
 from calibrant.experiments.training.trial_outcomes import pack, read_outcome, sweep, write_outcome
@@ -121,7 +121,7 @@ def _attempt(trial: Trial, folder: Path, asked: argparse.Namespace, over: Callab
     except OSError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        reason = reason_of(error)
         if "CUDA error" in reason:  # nothing works any more in a process whose device has failed
             raise
         write_text(note, json.dumps({"trial": json.loads(trial.to_json()), "reason": reason}))

@@ -74,7 +74,7 @@ def _read(asked: Mapping[str, Any], folder: Path) -> tuple[Answers, tuple[str, .
         raise CalibrationInputError(str(path), "must have one class a row, all of which count equally", got="others")
     logits = _logits(predictions)
     names = predictions.classes or tuple(map(str, range(logits.shape[1])))
-    return Answers(logits.astype(np.float32), predictions.hard_labels("a study")), tuple(map(str, names))
+    return Answers(logits.astype(np.float32), predictions.hard_labels(str(path))), tuple(map(str, names))
 
 
 def _logits(predictions: Predictions) -> Array:

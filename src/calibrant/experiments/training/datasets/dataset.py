@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant.door.arrays import Array
-from calibrant.exceptions import CalibrationInputError
+from calibrant.exceptions import CalibrationInputError, nearest
 
 Hierarchy = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Level -> group -> names of classes; a group map of one level is what the lens `Groups` takes."""
@@ -175,15 +175,15 @@ def refuse_overlap(level: str, groups: Mapping[str, tuple[str, ...]], classes: t
 
     >>> refuse_overlap("kind", {"pets": ("cat",)}, ("cat", "dog"))
     Traceback (most recent call last):
-    calibrant.exceptions.CalibrationInputError: hierarchy level 'kind': must hold every class once, got 'dog' missing, \
-twice or new
+    calibrant.exceptions.CalibrationInputError: hierarchy level 'kind': must hold every class once, got no 'dog'
     """
     members = [name for group in groups.values() for name in group]
     if sorted(members) != sorted(classes):
-        odd = set(members) ^ set(classes) or {name for name in members if members.count(name) > 1}
-        raise CalibrationInputError(
-            f"hierarchy level {level!r}", "must hold every class once", got=f"{sorted(odd)[0]!r} missing, twice or new"
-        )
+        missing, new = sorted(set(classes) - set(members)), sorted(set(members) - set(classes))
+        twice = [name for name in members if members.count(name) > 1]
+        got = f"{new[0]!r}, which is no class" if new else f"no {missing[0]!r}" if missing else f"{twice[0]!r} twice"
+        hint = nearest(new[0], classes) if new else None
+        raise CalibrationInputError(f"hierarchy level {level!r}", "must hold every class once", got=got, hint=hint)
 
 
 def _refuse_stray_labels(labels: Array, classes: int, name: str) -> None:
