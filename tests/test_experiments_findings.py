@@ -325,6 +325,7 @@ def test_a_figure_has_a_panel_for_everything_that_is_shown_apart(evidence, name)
     shown = [panel for panel in picture.axes if panel.axison]
     assert len(shown) == PANELS[name]
     assert all(panel.get_yscale() == ("log" if figure.log else "linear") for panel in shown)
+    assert all(panel.get_ylabel() not in ("", "value") for panel in shown)
     legend = [text.get_text() for text in picture.legends[0].get_texts()]
     assert len(legend) == len(set(legend)) > 1
     if figure.ordered:

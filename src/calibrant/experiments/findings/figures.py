@@ -34,7 +34,8 @@ class DrawnFinding:
 
     `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own: one that follows
     from its place where the series are `ordered`. Lines may have the `diagonal` below them, or a logarithmic (`log`)
-    axis; their panels are so many `inches` wide.
+    axis; their panels are so many `inches` wide. `shows` is what the vertical axis says of values; without it, the metric
+    of the panel.
     """
 
     find: Finding
@@ -47,6 +48,13 @@ class DrawnFinding:
     diagonal: bool = False
     log: bool = False
     inches: float = 4.0
+    shows: str = ""
+
+    def axis(self, records: Sequence[dict[str, Any]]) -> str:
+        """What stands beside the vertical axis of a panel."""
+        if self.up != "value":
+            return self.up
+        return self.shows or str(records[0]["metric"])
 
     def draw(self, sheet: Sheet) -> Figure:
         """The picture of a sheet."""
@@ -113,18 +121,26 @@ class _Swept:
 
 
 FIGURES: dict[str, DrawnFinding | _Swept] = {
-    "top_k": DrawnFinding(figure_rows.top_k, "method", "value", "measure", bars=True),
+    "top_k": DrawnFinding(figure_rows.top_k, "method", "value", "measure", bars=True, shows="error"),
     "ranked_confidence": DrawnFinding(figure_rows.ranked_confidence, "k", "difference", "method"),
     "top_k_accuracy": DrawnFinding(figure_rows.top_k_accuracy, "k", "accuracy", "method"),
-    "entropy": DrawnFinding(figure_rows.entropy, "method", "value", "measure", bars=True),
-    "groups": DrawnFinding(figure_rows.groups, "method", "value", "measure", ("model", "level"), bars=True),
-    "hierarchy": DrawnFinding(figure_rows.hierarchy, "method", "value", "level", bars=True),
-    "group_confidence": DrawnFinding(
-        figure_rows.group_confidence, "method", "value", "mean output of", ("model", "level", "samples of"), bars=True
+    "entropy": DrawnFinding(figure_rows.entropy, "method", "value", "measure", bars=True, shows="entropy, nats"),
+    "groups": DrawnFinding(
+        figure_rows.groups, "method", "value", "measure", ("model", "level"), bars=True, shows="error"
     ),
-    "likert_errors": DrawnFinding(figure_rows.likert_errors, "method", "value", "measure", bars=True),
-    "likert_tvd": DrawnFinding(figure_rows.likert_tvd, "method", "value", "measure", bars=True),
-    "likert_counts": DrawnFinding(figure_rows.likert_counts, "method", "value", "measure", bars=True),
+    "hierarchy": DrawnFinding(figure_rows.hierarchy, "method", "value", "level", bars=True, shows="error"),
+    "group_confidence": DrawnFinding(
+        figure_rows.group_confidence,
+        "method",
+        "value",
+        "mean output of",
+        ("model", "level", "samples of"),
+        bars=True,
+        shows="mean output",
+    ),
+    "likert_errors": DrawnFinding(figure_rows.likert_errors, "method", "value", "measure", bars=True, shows="error"),
+    "likert_tvd": DrawnFinding(figure_rows.likert_tvd, "method", "value", "measure", bars=True, shows="error"),
+    "likert_counts": DrawnFinding(figure_rows.likert_counts, "method", "value", "measure", bars=True, shows="samples"),
     "gamma_sweep": _Swept(),
     "over_training": DrawnFinding(epoch_rows.over_training, "epoch", "value", "rows", ("model", "method", "metric")),
     "range_bounds": DrawnFinding(
@@ -153,7 +169,7 @@ FIGURES: dict[str, DrawnFinding | _Swept] = {
     ),
     "sharpness": DrawnFinding(figure_rows.sharpness, "forecast", "share", "model", ("of",), log=True, inches=3.0),
     "reliability": DrawnFinding(figure_rows.reliability, "confidence", "accuracy", "method", diagonal=True),
-    "sizes": DrawnFinding(figure_rows.sizes, "size", "value", "measure", ("networks",), inches=3.0),
+    "sizes": DrawnFinding(figure_rows.sizes, "size", "value", "measure", ("networks",), inches=3.0, shows="error"),
     "risk_coverage": DrawnFinding(figure_rows.risk_coverage, "referred", "accuracy of the rest", "method"),
 }
 """Every figure by its name."""
@@ -220,7 +236,7 @@ def _bars(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, 
     if any(np.isnan(_spread(some, figure.up)[0]).any() for some in series.values()):
         panel.text(1, 1, "x: no samples", transform=panel.transAxes, ha="right", va="bottom", fontsize=7)
     panel.set_xticks(range(len(places)), labels=[_words(place) for place in places], rotation=45, ha="right")
-    _dress(panel, "" if figure.across == "method" else figure.across, figure.up)
+    _dress(panel, "" if figure.across == "method" else figure.across, figure.axis(records))
 
 
 def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding, looks: Mapping[str, int]) -> None:
@@ -239,7 +255,7 @@ def _lines(panel: Axes, records: Sequence[dict[str, Any]], figure: DrawnFinding,
         panel.fill_between(across[kept], low[kept], high[kept], color=style["color"], alpha=0.15, linewidth=0)
     if figure.diagonal:
         panel.plot([0, 1], [0, 1], color="#6E6E6E", linewidth=0.7, zorder=0)
-    _dress(panel, figure.across, figure.up)
+    _dress(panel, figure.across, figure.axis(records))
 
 
 def _spread(records: Sequence[dict[str, Any]], name: str) -> tuple[Any, Any]:
