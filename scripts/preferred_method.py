@@ -46,7 +46,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--data", type=Path, required=True)
     asked.add_argument("--out", type=Path)
-    asked.add_argument("--samples", type=int, default=20, help="samples of a tenth of the rows")
+    asked.add_argument("--samples", type=int, default=100, help="samples of a tenth of the rows")
     given = asked.parse_args()
     models = {**data_sets(given.data), **language_models(given.data)}
     text = "\n".join(page(models, given.samples))

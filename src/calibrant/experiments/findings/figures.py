@@ -34,8 +34,8 @@ class DrawnFinding:
 
     `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own: one that follows
     from its place where the series are `ordered`. Lines may have the `diagonal` below them, or a logarithmic (`log`)
-    axis; their panels are so many `inches` wide. `shows` is what the vertical axis says of values; without it, the metric
-    of the panel.
+    axis; their panels are so many `inches` wide. `shows` is what the vertical axis says of values; without it, the
+    metric of the panel.
     """
 
     find: Finding
