@@ -216,13 +216,15 @@ template <class E> class Room {
         if (count <= count_) return;
         first_.reset(), count_ = 0;
         std::size_t bytes = std::size_t(count) * sizeof(E);
-        const std::size_t line = bytes < 2 * LARGE ? 64 : LARGE;
-        bytes = (bytes + line - 1) / line * line;
-        first_.reset(static_cast<E*>(std::aligned_alloc(line, bytes)));
-        if (!first_) throw std::bad_alloc();
 #if defined(__linux__)
-        if (line == LARGE) madvise(first_.get(), bytes, MADV_HUGEPAGE);
+        if (bytes >= 2 * LARGE) {
+            bytes = (bytes + LARGE - 1) / LARGE * LARGE;
+            first_.reset(static_cast<E*>(std::aligned_alloc(LARGE, bytes)));
+            if (first_) madvise(first_.get(), bytes, MADV_HUGEPAGE);
+        }
 #endif
+        if (!first_) first_.reset(static_cast<E*>(std::malloc(bytes)));
+        if (!first_) throw std::bad_alloc();
         count_ = count;
     }
 };
