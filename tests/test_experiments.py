@@ -867,7 +867,8 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(finished, capsys):
     lines.close()
     printed = capsys.readouterr().err.splitlines()
     assert len(printed) == 10
-    assert printed[0].startswith("10/10 done: mlp, none, seed 0 (")
+    assert printed[0].startswith("1/10 done: mlp, none, seed 0 (")
+    assert printed[9].startswith("10/10 ")
 
 
 def test_progress_is_told_in_bars_in_a_terminal(finished, capsys):
