@@ -34,8 +34,8 @@ class DrawnFinding:
 
     `across` is the horizontal column, `up` the vertical one, `series` what has a colour of its own: one that follows
     from its place where the series are `ordered`. Lines may have the `diagonal` below them, or a logarithmic (`log`)
-    axis; their panels are so many `inches` wide. `shows` is what the vertical axis says of values; without it, the
-    metric of the panel.
+    axis; their panels are so many `inches` wide. `shows` is what the vertical axis says; without it, the metric of
+    the panel or the column.
     """
 
     find: Finding
@@ -52,9 +52,8 @@ class DrawnFinding:
 
     def axis(self, records: Sequence[dict[str, Any]]) -> str:
         """What stands beside the vertical axis of a panel."""
-        if self.up != "value":
-            return self.up
-        return self.shows or str(records[0]["metric"])
+        names_metric = self.up == "value" and "metric" in self.panels
+        return self.shows or (str(records[0]["metric"]) if names_metric else self.up)
 
     def draw(self, sheet: Sheet) -> Figure:
         """The picture of a sheet."""
