@@ -131,6 +131,16 @@ def test_cuts_of_long_columns_are_those_of_sorted_ones(level, width):
             )
 
 
+def test_values_that_are_no_probabilities_leave_the_memory_whole(level):
+    for dtype in (np.float32, np.float64):
+        for width in (1, 9):
+            p = np.random.default_rng(0).choice(np.array([0.5, 3.0, np.inf], dtype), (3000, width))
+            p[:, -1] = 3.0
+            smallest = native.column_cuts(p, np.zeros(3000, np.int64), np.array([0, 1500, 3000]))[6][:, 0]
+            assert smallest[:-1].tolist() == [0.5] * (width - 1)
+            assert 1 < smallest[-1] <= 2  # the last key that has a bucket
+
+
 def test_every_level_gives_the_same_floats_in_large_matrices(monkeypatch):
     rng = np.random.default_rng(0)
     z, labels = rng.normal(0, 5, (4300, 1003)).astype(np.float32), rng.integers(0, 1003, 4300)

@@ -128,11 +128,9 @@ template <class K> class Column {
     }
 
   private:
-    static constexpr Whole ALL = 2 * Shared::COUNT;  // of keys of any bits; those of values up to 1 are in the first half
-
-    std::vector<Shared> buckets_ = std::vector<Shared>(ALL);
-    std::vector<Total> totals_ = std::vector<Total>(ALL);
-    std::vector<std::int32_t> home_ = std::vector<std::int32_t>(ALL, -1);
+    std::vector<Shared> buckets_;
+    std::vector<Total> totals_ = std::vector<Total>(Shared::COUNT);
+    std::vector<std::int32_t> home_ = std::vector<std::int32_t>(Shared::COUNT, -1);
     std::vector<Whole> filled_, open_;  // buckets
     Window window_;
     std::vector<Opened> opened_;
@@ -147,7 +145,7 @@ template <class K> class Column {
         filled_.clear();
         for (Whole start = 0; start < n; start += Shared::MANY) {
             Whole stop = std::min(n, start + Shared::MANY);
-            std::fill(buckets_.begin(), buckets_.begin() + Shared::COUNT, Shared());
+            buckets_.assign(Shared::COUNT, Shared());
             Shared* buckets = buckets_.data();
             _Pragma("GCC unroll 4") for (Whole i = start; i < stop; ++i) buckets[bucket_of(keys[i])].add(keys[i]);
             bool rough = false;
@@ -274,6 +272,9 @@ template <class K> class Column {
     }
 };
 
+// The key of a value that no bucket is for, which is 2 at least, is the last of all.
+template <class K> constexpr K LAST = K(Bits(Bucket<K>::COUNT) << Bucket<K>::SHIFT) - 1;
+
 constexpr Whole PANEL = 32;  // columns that are turned at once
 constexpr Whole SQUARE = 8;
 
@@ -293,16 +294,18 @@ inline void turn_square(const float* from, Whole stride, std::uint32_t* into, Wh
         }
     for (Whole c = 0; c < SQUARE; ++c) {
         rows[c] &= 0x7FFFFFFF;  // as key_of does
+        rows[c] = rows[c] < LAST<std::uint32_t> ? rows[c] : LAST<std::uint32_t> - Row{};
         std::memcpy(into + c * n, &rows[c], sizeof rows[c]);
     }
 }
 inline void turn_square(const double* from, Whole stride, std::uint64_t* into, Whole n) {
     for (Whole c = 0; c < SQUARE; ++c)
-        for (Whole i = 0; i < SQUARE; ++i) into[c * n + i] = key_of(from[i * stride + c]);
+        for (Whole i = 0; i < SQUARE; ++i) into[c * n + i] = std::min(key_of(from[i * stride + c]), LAST<std::uint64_t>);
 }
 
 // Keys of some columns, one column behind the other.
 template <class T> void turn(Matrix<T> values, Whole first, Whole width, typename Key<T>::Bits* into) {
+    typedef typename Key<T>::Bits K;
     constexpr Whole ahead = 6 * SQUARE;
     Whole n = values.n, i = 0, c = 0;
     for (; i + SQUARE <= n; i += SQUARE) {
@@ -314,10 +317,10 @@ template <class T> void turn(Matrix<T> values, Whole first, Whole width, typenam
         for (c = 0; c + SQUARE <= width; c += SQUARE)
             turn_square(values.row(i) + first + c, values.stride, into + c * n + i, n);
         for (; c < width; ++c)
-            for (Whole row = i; row < i + SQUARE; ++row) into[c * n + row] = key_of(values.row(row)[first + c]);
+            for (Whole row = i; row < i + SQUARE; ++row) into[c * n + row] = std::min(key_of(values.row(row)[first + c]), LAST<K>);
     }
     for (; i < n; ++i)
-        for (c = 0; c < width; ++c) into[c * n + i] = key_of(values.row(i)[first + c]);
+        for (c = 0; c < width; ++c) into[c * n + i] = std::min(key_of(values.row(i)[first + c]), LAST<K>);
 }
 
 // Six rows of whole numbers for each column and cut: two limbs of the sum, then the group of ties; and two of values.
