@@ -391,6 +391,19 @@ def test_a_done_trial_whose_file_is_lost_waits_again(store):
     assert [row.state for row in store.rows()] == [WAITING, DONE, WAITING]
 
 
+def test_a_checkpoint_of_a_done_trial_is_removed_and_the_others_are_kept(store):
+    """A worker may be killed between the row and the file, or overtaken by an outcome from elsewhere."""
+    done, lost, waiting = (a_trial(seed).id for seed in (0, 1, 2))
+    for trial in (store.claim("me"), store.claim("me")):
+        write_outcome(store.result_path(trial.id), an_outcome(trial))
+        store.finish(trial.id, "me")
+    store.result_path(lost).unlink()
+    for trial in (done, lost, waiting):
+        store.checkpoint_path(trial).write_bytes(b"PK")
+    assert store.mend() == [lost]
+    assert sorted(store.checkpoints.iterdir()) == sorted(store.checkpoint_path(trial) for trial in (lost, waiting))
+
+
 def test_a_file_under_another_trials_name_is_not_taken_for_its_outcome(store):
     write_outcome(store.result_path(a_trial(0).id), an_outcome(a_trial(1)))
     assert not store.is_whole(a_trial(0).id)

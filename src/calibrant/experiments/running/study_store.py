@@ -11,6 +11,7 @@ import errno
 import json
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -254,12 +255,18 @@ class Store:
             return bool(records)
 
     def mend(self) -> list[str]:
-        """Trials said to be done whose files are missing or damaged wait again; which. Damaged files are set aside."""
+        """Trials said to be done whose files are missing or damaged wait again; which. Damaged files are set aside.
+
+        Checkpoints of the others, left by a process that ended in between or was overtaken, are removed.
+        """
         sweep(self.results)
         sweep(self.checkpoints)
-        lost = [
-            record["id"] for record in self._records() if record["state"] == DONE and not self.is_whole(record["id"])
-        ]
+        done = {record["id"]: self.is_whole(record["id"]) for record in self._records() if record["state"] == DONE}
+        lost = [trial for trial, whole in done.items() if not whole]
+        for path in self.checkpoints.glob("*.npz"):
+            if done.get(path.stem):
+                with suppress(OSError):
+                    path.unlink()
         for trial in lost:
             self._set_aside(self.result_path(trial))
         with self.database.writing() as database:
