@@ -214,3 +214,73 @@ def test_outcomes_of_a_large_table_fall_wherever_they_do(fallen):
     (ladder,) = cal.ECE_SWEEP.refine().summarise(truth, forecasts).ladders()
     (n_bins,) = cal.Sweep().choose(ladder)
     assert (n_bins == 6000) == (fallen in (None, 3000))  # without the first that came true, they still rise
+
+
+def ladders(monkeypatch, p, y):
+    """The table of one event with running totals at once, and with those that are made when asked for."""
+    table = cal.ADAPTIVE_ECE.summarise(y, p)
+    (plain,) = table.ladders()
+    monkeypatch.setattr("calibrant.binning.long_ladder.LONG", 0)
+    while True:
+        (long,) = table.ladders()
+        yield plain, long
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_long_tables_say_what_short_ones_do(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    n, dtype = 64 * [100, 300][seed % 2] + seed, [np.float32, np.float64][seed // 2]
+    p = rng.random(n).astype(dtype)
+    p[: n // 3] = rng.choice([0.0, 0.1, 0.5, 1.0, 1e-9], n // 3)
+    y = (rng.random(n) < p).astype(int)
+    for few, (plain, long) in zip((1, 7, 40, 5 * n), ladders(monkeypatch, p, y), strict=False):
+        assert type(long) is not type(plain)
+        m = len(plain.values)
+        ranks = np.sort(np.concatenate([[0, n], rng.integers(0, n + 1, few)]))
+        entries = np.concatenate([[0, m - 1, m], rng.integers(0, m + 1, few)])
+        assert np.array_equal(long.entry(ranks), plain.entry(ranks))
+        assert long.running_targets(ranks).same(plain.running_targets(ranks))
+        assert long.running_outputs(ranks).same(plain.running_outputs(ranks))
+        assert np.array_equal(long.before(ranks[:-1]), plain.before(ranks[:-1]))
+        assert np.array_equal(long.at(ranks), plain.at(ranks))
+        assert all(one.same(other) for one, other in zip(long.cut(ranks), plain.cut(ranks), strict=True))
+        for ends in zip(long.ends(ranks), plain.ends(ranks), strict=True):
+            assert np.array_equal(*ends, equal_nan=True)
+        for closed in ("left", "right"):
+            edges = rng.choice([0.0, 0.1, 0.3, 0.5, 1.0], 3)
+            assert np.array_equal(long.below(edges, closed), plain.below(edges, closed))
+        assert np.array_equal(long._ranks_before(entries), plain._ranks_before(entries))
+        assert long._outputs_before(entries).same(plain._outputs_before(entries))
+        assert long._targets_before(entries).same(plain._targets_before(entries))
+        assert ("ranks" in vars(long)) == (few > n)  # few places do not need all totals
+    assert (long.n, long.targets_are_whole) == (n, plain.targets_are_whole)
+    assert long.happened.same(plain.happened)
+    for name in ("counts", "hits", "rates", "ranks", "forecasts"):
+        assert np.array_equal(getattr(long, name), getattr(plain, name))
+    assert long.outputs.same(plain.outputs)
+    assert long.targets.same(plain.targets)
+    assert type(replace(long, alike=None)) is type(plain)
+    with pytest.raises(AttributeError, match="nonsense"):
+        long.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_metrics_of_long_tables_are_those_of_short_ones(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random(900).astype([np.float32, np.float64, np.float32][seed])
+    p[::4] = p[0]
+    y = (rng.random(900) < p).astype(int)
+    kuiper = cal.CumulativeError(statistic=cal.errors.cumulative.kuiper)
+    metrics = [
+        *(recipe for recipe in vars(cal.recipes).values() if isinstance(recipe, cal.metric.Metric)),
+        *(cal.CumulativeError(), kuiper, cal.IsotonicError(), cal.IsotonicError(score=cal.errors.isotonic.logarithmic)),
+        *(cal.BinnedError(binning=cal.Sweep(cal.EqualWidth())), cal.BinnedError(binning=cal.Quantiles(7))),
+    ]
+    table = cal.ADAPTIVE_ECE.reads[-1]
+    asked = [metric for metric in metrics if table in metric.reads and metric.lens == cal.TopLabel()]
+    short = [metric(y, p) for metric in asked]
+    monkeypatch.setattr("calibrant.binning.long_ladder.LONG", 0)
+    long = [metric(y, p) for metric in asked]
+    assert len(asked) > 8
+    for one, other in zip(short, long, strict=True):
+        assert one.to_dict() == other.to_dict()

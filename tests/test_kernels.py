@@ -85,8 +85,8 @@ SEAM = [name for name in kernels.__all__ if name not in ("backends", "serving", 
 BACKENDS = kernels.backends()
 EXACT = {
     "brier", "cell_numbers", "cell_totals", "column_cuts", "column_sums", "distinct", "entries", "leaders", "ordered",
-    "partition", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums", "sums_by_code",
-    "taken",
+    "partition", "path_ends", "rising", "row_sums", "running", "scalar_codes", "scalar_totals", "square_sums",
+    "sums_by_code", "taken",
 }  # fmt: skip
 """What is promised to the bit; the others are floats that agree to 1e-12."""
 SIZES = [(0, 3), (1, 1), (1, 4), (7, 3), (30, 20), (2100, 1)]
@@ -243,18 +243,19 @@ def of_tables(rng):
             values = np.unique(probabilities(rng, m, 1, dtype) + dtype(0))
             counts = rng.integers(1, 5000, len(values)).astype(rng.choice(["u2", "u4", "i8"]))
             yield values, counts, (counts * rng.random(len(values)).round(1)).astype(np.uint16)
-            yield values, np.ones(len(values), np.uint8), rng.integers(0, 2, len(values))  # equal rates side by side
+            outcomes = rng.integers(0, 2, len(values)).astype(rng.choice(["u1", "i8"]))  # equal rates side by side
+            yield values, np.ones(len(values), np.uint8), outcomes
 
 
-def of_running(rng):
+def of_tables_at_places(rng):
+    for table in of_tables(rng):
+        yield from ((*table, every) for every in (1, 64))
+
+
+def of_counts(rng):
     for values, counts, hits in of_tables(rng):
-        yield values, *(np.concatenate([[0], np.cumsum(each, dtype=np.int64)]) for each in (counts, hits))
-
-
-def of_ranks(rng):
-    for _, ranks, came in of_running(rng):
-        if len(ranks) > 1:  # a pool has a rate
-            yield ranks, came
+        if len(values):  # a pool has a rate
+            yield counts, hits
 
 
 @of_matrices
@@ -369,11 +370,12 @@ CALLS = {
     "ordered": of_columns_and_replicates,
     "pair_sums": of_residuals,
     "partition": of_nodes,
+    "path_ends": of_tables,
     "pooled": of_logits_and_groups,
-    "rising": of_ranks,
+    "rising": of_counts,
     "row_sums": of_probabilities,
     "row_survey": of_probabilities,
-    "running": of_tables,
+    "running": of_tables_at_places,
     "scalar_codes": of_codes,
     "scalar_totals": of_events,
     "similarities": of_points_and_scales,
@@ -381,7 +383,7 @@ CALLS = {
     "softplus": of_logits,
     "square_sums": of_rows,
     "sums_by_code": of_whole_numbers,
-    "table_sums": of_running,
+    "table_sums": of_tables,
     "taken": of_rows_and_columns,
     "tempered": of_logits_and_labels,
 }

@@ -100,6 +100,16 @@ def test_long_columns_are_counted_as_numpy_counts_them(level, n):
             assert native.event_scores(large[:, 0], targets, False) == plain.event_scores(large[:, 0], targets, False)
 
 
+@pytest.mark.parametrize("most", [254, 255, 256, 257, 70_000])
+def test_as_many_equal_values_as_a_byte_counts_and_more(level, most):
+    rng = np.random.default_rng(most)
+    for dtype in (np.float32, np.float64):
+        p = np.repeat(np.array([0.0, 0.1, 0.5, 1.0], dtype), [3, most, 1, most])
+        for hits in (np.ones(len(p), bool), rng.random(len(p)) < 0.5):
+            order = rng.permutation(len(p))
+            same(native.distinct(p[order], hits[order]), plain.distinct(p[order], hits[order]))
+
+
 @pytest.mark.parametrize("first", [1 / 256, np.nextafter(np.float32(1 / 256), 0), 1e-3, 0.5])
 def test_few_bins_around_their_smallest_edge_are_those_of_numpy(level, first):
     rng = np.random.default_rng(0)

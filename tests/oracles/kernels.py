@@ -175,35 +175,46 @@ def entries(groups, values):
     return np.array(order, np.int64), np.array(first, np.int64)
 
 
-def running(values, counts, hits):
+def running(values, counts, hits, every):
     rows = [(0, 0, 0)]
     for value, count, hit in zip(values.tolist(), counts.tolist(), hits.tolist(), strict=True):
         rank, total, came = rows[-1]
         rows.append((rank + count, total + units(value) * count, came + hit))
+    rows = [row for place, row in enumerate(rows) if place % every == 0 or place == len(rows) - 1]
     ranks, totals, came = zip(*rows, strict=True)
     return np.array(ranks), *limbs(totals), np.array(came) << 26
 
 
-def table_sums(values, ranks, came):
+def table_sums(values, counts, hits):
     true = squares = 0
-    for place, value in enumerate(values.tolist()):
-        true += units(value) * int(came[place + 1] - came[place])
-        squares += units(value * value) * int(ranks[place + 1] - ranks[place])
+    for value, count, hit in zip(values.tolist(), counts.tolist(), hits.tolist(), strict=True):
+        true += units(value) * hit
+        squares += units(value * value) * count
     return true >> 26, true & LOW, squares >> 26, squares & LOW
 
 
-def rising(ranks, came):
+def path_ends(values, counts, hits):
+    path, spread, cubes = [0], 0, 0
+    for value, count, hit in zip(values.tolist(), counts.tolist(), hits.tolist(), strict=True):
+        path.append(path[-1] + (hit << 52) - units(value) * count)
+        v = value * (1 - value)
+        spread += units(v) * count
+        cubes += units(v * math.sqrt(v)) * count
+    return limbs([min(path), max(path), spread, cubes])
+
+
+def rising(counts, hits):
     """The lower hull of running hits over running samples, corner by corner: each next one has the least rate."""
+    ranks, came = ([sum(each[:place].tolist()) for place in range(len(each) + 1)] for each in (counts, hits))
     corners = [0]
-    while corners[-1] < len(ranks) - 1:
+    while corners[-1] < len(counts):
         start = corners[-1]
         rates = [
-            Fraction(int(came[end] - came[start]), int(ranks[end] - ranks[start]))
-            for end in range(start + 1, len(ranks))
+            Fraction(came[end] - came[start], ranks[end] - ranks[start]) for end in range(start + 1, len(counts) + 1)
         ]
         least = min(rates)
         corners.append(start + 1 + max(place for place, rate in enumerate(rates) if rate == least))
-    return np.array(corners)
+    return tuple(np.array(each) for each in (corners, [ranks[c] for c in corners], [came[c] for c in corners]))
 
 
 def column_cuts(values, targets, cuts):

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant import kernels
 from calibrant.binning import cells
 from calibrant.binning.compact import compacted, restored
+from calibrant.binning.long_ladder import ladder_of
 from calibrant.binning.running import Ladder
 from calibrant.binning.sorting import columns, distinct, known, reduced, small
 from calibrant.bins import Bins, check_memory
@@ -75,7 +76,8 @@ class Forecasts(Summary):
         if view.weight is not None or view.targets.ndim > 1:
             return cls._of_any(view)
         tables = [distinct(values, hits) for values, hits in columns(view)]
-        values, counts, targets = (np.concatenate(parts) for parts in zip(*tables, strict=True))
+        one = len(tables) == 1
+        values, counts, targets = tables[0] if one else (np.concatenate(parts) for parts in zip(*tables, strict=True))
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
         return cls(view.about, values, counts, targets, starts, known(view))
 
@@ -291,25 +293,24 @@ class Forecasts(Summary):
             values, counts = self.values[start:stop], self.counts[start:stop]
             targets = self.targets[start:stop]
             sums: dict[str, Totals] = {name: totals[start:stop] for name, totals in self._totals.items()}
+            precisions = tuple(precision for precision, _ in self.precisions)
             few = float(counts.sum(dtype=np.float64)) < MOST_COUNTED
-            if few and isinstance(targets, np.ndarray) and self.outputs is None:
-                ranks, hi, lo, came = kernels.running(values, counts, targets)
-                running = Totals(hi, lo), Totals(came, np.zeros_like(came))
-            else:
-                ranks = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-                outputs = sums.get("outputs") or Totals.of(values).times(counts)
-                running = outputs.cumulative(), _totals(targets).cumulative()
+            if few and isinstance(targets, np.ndarray) and not sums and self.closed is None:
+                yield ladder_of(values, counts, targets, precisions)
+                continue
+            outputs = sums.get("outputs") or Totals.of(values).times(counts)
             yield Ladder(
                 values,
-                ranks,
-                *running,
+                np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
+                outputs.cumulative(),
+                _totals(targets).cumulative(),
                 self.precision,
                 squares=sums["squares"].value if "squares" in sums else None,
                 closed=None if self.closed is None else self.closed[start:stop],
                 true_outputs=sums.get("true_outputs"),
                 squared_outputs=sums.get("squared_outputs"),
                 alike=None if self.marks is None else cells.alike(counts, self.marks[start:stop]),
-                precisions=tuple(precision for precision, _ in self.precisions),
+                precisions=precisions,
             )
 
     def cut(self, cuts: Callable[[Ladder], Ints]) -> Bins:

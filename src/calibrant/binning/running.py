@@ -57,13 +57,38 @@ class Ladder:
         """How many samples there are, or each replicate has."""
         return int(self.ranks[-1])
 
+    @cached_property
+    def counts(self) -> Array:
+        """How many samples each entry of one question has."""
+        return np.diff(self.ranks)
+
+    @cached_property
+    def hits(self) -> Array:
+        """How many of them came true, where that is a whole number."""
+        return self.targets.differences().floor
+
+    @property
+    def targets_are_whole(self) -> bool:
+        """Whether they are counts, as under hard labels."""
+        return self.targets.is_whole
+
+    @property
+    def happened(self) -> Totals:
+        """How many samples came true: (1,)."""
+        return self._targets_before(np.array([len(self.values)]))
+
     @property
     def rates(self) -> Floats:
         """How often the forecast of each entry came true."""
         if self.ties is None:
-            return self.targets.differences().value / np.diff(self.ranks)
+            return self.rates_of(0, self.values.shape[-1])
         (begin, end), running = self.ties, self.targets.value  # whole
         return (taken(running, end) - taken(running, begin)) / (end - begin)
+
+    def rates_of(self, start: int, stop: int) -> Floats:
+        """How often each of some entries came true, ties apart."""
+        some = slice(start, stop + 1)
+        return self.targets[..., some].differences().value / np.diff(self.ranks[some])
 
     @property
     def each(self) -> Ladder:
@@ -111,18 +136,17 @@ class Ladder:
         if self._single:
             return taken(self.targets, ranks)
         entry, after = self._entries(ranks)
-        first = self.ranks[entry]
-        before = taken(self.targets, entry)
-        return before + (taken(self.targets, after) - before).share(ranks - first, self.ranks[after] - first)
+        first, before = self._ranks_before(entry), self._targets_before(entry)
+        return before + (self._targets_before(after) - before).share(ranks - first, self._ranks_before(after) - first)
 
     def running_outputs(self, ranks: Ints) -> Totals:
         """The summed forecasts of the first samples, up to each rank."""
         if self._single or self.ties is not None:
             return taken(self.outputs, ranks)
         entry, after = self._entries(ranks)
-        is_whole = ranks == self.ranks[after]  # of cells, more than their value is known
-        inside = Totals.of(self.values[entry]).times(np.where(is_whole, 0, ranks - self.ranks[entry]))
-        return self.outputs[entry + is_whole] + inside
+        is_whole = ranks == self._ranks_before(after)  # of cells, more than their value is known
+        inside = Totals.of(self.values[entry]).times(np.where(is_whole, 0, ranks - self._ranks_before(entry)))
+        return self._outputs_before(entry + is_whole) + inside
 
     def cut(self, ranks: Ints) -> tuple[Totals, Totals, Totals]:
         """Size, outputs and targets between neighbouring ranks."""
@@ -146,15 +170,24 @@ class Ladder:
         values, at = self.precision.comparable(self.values, edges)
         side: Literal["left", "right"] = "right" if closed == "right" else "left"
         places = [row.searchsorted(at, side) for row in np.atleast_2d(values)]  # few edges in a sorted row: fast
-        return self.ranks[np.array(places, np.int64).reshape(*values.shape[:-1], len(at))]
+        return self._ranks_before(np.array(places, np.int64).reshape(*values.shape[:-1], len(at)))
 
     def before(self, ranks: Ints) -> Ints:
         """How many samples have a smaller forecast than the one at each rank."""
-        return self.ranks[self._entries(ranks)[0]]
+        return self._ranks_before(self._entries(ranks)[0])
 
     def entry(self, ranks: Ints) -> Ints:
         """The entry that holds each rank; the last one where there is none."""
         return np.minimum(np.searchsorted(self.ranks, ranks, side="right") - 1, self.values.shape[-1] - 1)
+
+    def _ranks_before(self, entries: Ints) -> Ints:
+        return self.ranks[entries]
+
+    def _outputs_before(self, entries: Ints) -> Totals:
+        return taken(self.outputs, entries)
+
+    def _targets_before(self, entries: Ints) -> Totals:
+        return taken(self.targets, entries)
 
     @cached_property
     def _single(self) -> bool:

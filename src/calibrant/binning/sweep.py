@@ -71,11 +71,10 @@ class Sweep(ByRank):
 
     def choose(self, ladder: Ladder) -> Ints:
         """The number of bins that the sweep of each replicate ends with; of one table, one number."""
-        n, each = ladder.n, ladder.each
-        risen = _never_fall(each)
+        n, risen = ladder.n, _never_fall(ladder)
         chosen = np.where(risen, max(n, 1), 1)  # sorted outcomes rise already: every number of bins does
         left = np.flatnonzero(~risen)
-        each, rising = each.some(left) if risen.any() else each, ~risen[left]
+        each, rising = ladder.each.some(left) if risen.any() else ladder, ~risen[left]
         for n_bins in range(2, n + 1 if len(left) else 2):
             cuts = self.into(n_bins).cuts(each)
             targets = each.running_targets(cuts).differences()
@@ -146,10 +145,9 @@ def _never_fall(ladder: Ladder) -> Mask:
     """Of which replicates the outcomes of sorted forecasts never fall; of one large table, some entries mostly tell."""
     if ladder.ties is None and len(ladder.values) > SOME:
         middle = len(ladder.values) // 2 - SOME // 2
-        some = slice(middle, middle + SOME + 1)
-        rates = ladder.targets[..., some].differences().value / np.diff(ladder.ranks[some])
-        if (np.diff(rates) < 0).any(axis=-1).all():
-            return np.zeros(len(rates), bool)
+        falls = (np.diff(ladder.rates_of(middle, middle + SOME)) < 0).any(axis=-1)
+        if falls.all():
+            return np.zeros(falls.size, bool)
     return np.atleast_1d((np.diff(ladder.rates, axis=-1) >= 0).all(axis=-1))
 
 

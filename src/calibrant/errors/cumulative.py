@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant.aggregates import Across, mean_of
 from calibrant.binning import cells
-from calibrant.binning.ladder import Forecasts
+from calibrant.binning.ladder import MOST_COUNTED, Forecasts
 from calibrant.binning.running import Ladder
 from calibrant.errors.asking import OfTable
 from calibrant.exceptions import CalibrationInputError
-from calibrant.kernels.totals import Floats
+from calibrant.kernels.totals import Floats, Totals
 from calibrant.lenses.events import TopLabel
 from calibrant.lenses.lens import Lens
 from calibrant.result import Result
@@ -133,18 +134,30 @@ class CumulativeError(OfTable):
         """Value, p-value and size of one question."""
         if ladder.n == 0:
             return np.nan, np.nan, 0
-        value = self.statistic(cumulative_path(ladder))
-        forecasts = ladder.forecasts
-        spread, times = forecasts * (1.0 - forecasts), np.diff(ladder.ranks)
-        squares, cubes = (times, times) if ladder.squares is None else (ladder.squares, ladder.squares**2 / times)
-        total = float((squares * spread).sum())
         tail, extremes = facts_of(self.statistic).tail or (None, 0)
-        if value == 0 or tail is None:
+        if tail is None:
+            return self.statistic(cumulative_path(ladder)), 1.0, ladder.n
+        ends, total, cubed = _ends(ladder)
+        value = self.statistic(np.array([0.0, *ends]) / ladder.n)
+        if value == 0:
             return value, 1.0, ladder.n
         if total == 0:
             return value, 0.0, ladder.n
-        shortfall = extremes * _SHORTFALL * float((cubes * (spread * np.sqrt(spread))).sum()) / total
+        shortfall = extremes * _SHORTFALL * cubed / total
         return value, tail((value * ladder.n + shortfall) / math.sqrt(total)), ladder.n
+
+
+def _ends(ladder: Ladder) -> tuple[Floats, float, float]:
+    r"""How far n C goes down and up, :math:`\sum_i v_i` and :math:`\sum_i v_i^{3/2}`."""
+    plain = ladder.squares is None and ladder.closed is None and ladder.true_outputs is None
+    if plain and ladder.targets_are_whole and ladder.n < MOST_COUNTED:
+        low, high, total, cubed = Totals(*kernels.path_ends(ladder.values, ladder.counts, ladder.hits)).value
+        return np.array([low, high]), float(total), float(cubed)
+    path, forecasts, times = (ladder.targets - ladder.outputs).value, ladder.forecasts, ladder.counts
+    squares, cubes = (times, times) if ladder.squares is None else (ladder.squares, ladder.squares**2 / times)
+    spread = forecasts * (1.0 - forecasts)
+    cubed = float((cubes * (spread * np.sqrt(spread))).sum())
+    return np.array([path.min(), path.max()]), float((squares * spread).sum()), cubed
 
 
 def _peaks(ladder: Ladder) -> tuple[Floats, Floats, Mask]:

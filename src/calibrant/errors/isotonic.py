@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -173,9 +172,15 @@ class IsotonicError(OfTable):
 
     def answer(self, summary: Forecasts) -> Result:
         """Pool the table, score it as it is, recalibrated and flat."""
-        bins = summary.cut(lambda ladder: ladder.ranks[_corners(ladder)])
-        sizes = bins.held
-        parts = np.array([self._parts(ladder) for ladder in summary.ladders()]).T
+        each: list[tuple[float, float, float]] = []
+
+        def cuts(ladder: Ladder) -> Ints:
+            pools = Pools.of(ladder)
+            each.append(self._parts(ladder, pools))
+            return pools.ranks
+
+        bins = summary.cut(cuts)
+        sizes, parts = bins.held, np.array(each).T
         mcb, dsc, unc = (self.across(part, sizes)["value"] for part in parts)
         details = {"miscalibration": mcb, "discrimination": dsc, "uncertainty": unc, "score": mcb - dsc + unc}
         words = "isotonic", f"{spoken(self.score)} score"
@@ -200,7 +205,7 @@ class IsotonicError(OfTable):
 
     def _discriminates(self, ladder: Ladder) -> tuple[float, float]:
         """Between what the score that the base rate loses to the best recalibration lies."""
-        base = ladder.targets[-1:].value / ladder.n
+        base = ladder.happened.value / ladder.n
         flat, (least, most) = float(self.score(base, base)[0]), self._best(ladder)
         return max(flat - most, 0.0), max(flat - least, 0.0)
 
@@ -212,24 +217,26 @@ class IsotonicError(OfTable):
         """
         scores = []
         for table in (extreme_orders(ladder)[0], ladder):
-            sizes, totals = _between(table, _corners(table))
-            scores.append(float((sizes * self.score(totals / sizes, totals / sizes)).sum() / ladder.n))
+            scores.append(self._least(Pools.of(table), ladder.n))
         return scores[0], scores[1]
 
-    def _parts(self, ladder: Ladder) -> tuple[float, float, float]:
+    def _least(self, pools: Pools, n: int) -> float:
+        """The mean score of the best recalibration."""
+        return float((pools.sizes * self.score(pools.rates, pools.rates)).sum() / n)
+
+    def _parts(self, ladder: Ladder, pools: Pools) -> tuple[float, float, float]:
         """MCB, DSC and UNC of one question."""
         if ladder.n == 0:
             return np.nan, np.nan, np.nan
-        base = ladder.targets[-1:].value / ladder.n
+        base = ladder.happened.value / ladder.n
         unc = float(self.score(base, base)[0])
         multiples = facts_of(self.score).multiples
         if multiples is None:
-            share, best = np.diff(ladder.ranks) / ladder.n, self.score(isotonic_curve(ladder), ladder.rates)
+            share, best = ladder.counts / ladder.n, self.score(pools.curve, ladder.rates)
             flat_and_given = base, ladder.values.astype(np.float64)
             dsc, mcb = (float((share * (self.score(each, ladder.rates) - best)).sum()) for each in flat_and_given)
             return max(mcb, 0.0), max(dsc, 0.0), unc
-        sizes, totals = _between(ladder, _corners(ladder))
-        least = float((sizes * self.score(totals / sizes, totals / sizes)).sum() / ladder.n)
+        least = self._least(pools, ladder.n)
         mcb, dsc = _summed(ladder, multiples) / ladder.n - least, unc - least
         return mcb * (mcb > ROUNDING), dsc * (dsc > ROUNDING), unc
 
@@ -237,17 +244,17 @@ class IsotonicError(OfTable):
 def _summed(ladder: Ladder, multiples: tuple[int, int, int]) -> float:
     """A score that is made of outcomes, forecasts of what came true and squared forecasts: exact sums, rounded once."""
     true, squared = ladder.true_outputs, ladder.squared_outputs
-    if true is None and squared is None and ladder.n < MOST_EXACT and ladder.targets.is_whole:
-        limbs = kernels.table_sums(ladder.values, ladder.ranks, ladder.targets.floor)
+    if true is None and squared is None and ladder.n < MOST_EXACT and ladder.targets_are_whole:
+        limbs = kernels.table_sums(ladder.values, ladder.counts, ladder.hits)
         pair = Totals(np.array(limbs[::2]), np.array(limbs[1::2]))
-        sums = Totals.joined([ladder.targets[-1:], pair])
+        sums = Totals.joined([ladder.happened, pair])
         return float(sums.times(np.array(multiples)).sum(0).value)
     happened, values = ladder.targets.differences(), ladder.values.astype(np.float64)
     if true is None:
         whole = happened.is_whole
         true = Totals.of(values).times(happened.floor) if whole else Totals.of(values * happened.value)
     if squared is None:
-        squared = Totals.of(np.square(values)).times(np.diff(ladder.ranks))
+        squared = Totals.of(np.square(values)).times(ladder.counts)
     parts = zip((happened, true, squared), multiples, strict=True)
     return float(
         Totals.joined([part.sum(0).reshape(1).times(np.array(multiple)) for part, multiple in parts]).sum(0).value
@@ -262,12 +269,13 @@ def _undecided(ladder: Ladder) -> Mask:
     """
     if ladder.true_outputs is None or ladder.n == 0:
         return ladder.cells
-    corners, counts, happened = _corners(ladder), np.diff(ladder.ranks), ladder.targets.differences().value
+    pools, counts, happened = Pools.of(ladder), ladder.counts, ladder.targets.differences().value
+    corners = pools.corners
     wanted = np.zeros(len(counts), bool)
     wanted[corners[:-1]] = wanted[corners[1:] - 1] = True
     pool, failed = np.repeat(np.arange(len(corners) - 1), np.diff(corners)), counts - happened
     begin = corners[:-1][pool]
-    line = _rates(ladder, corners)[pool] * (ladder.ranks[:-1] + failed - ladder.ranks[begin])
+    line = pools.rates[pool] * (ladder.ranks[:-1] + failed - ladder.ranks[begin])
     risen = (ladder.targets[:-1] - ladder.targets[begin]).value
     return wanted | ((happened > 0) & (failed > 0) & (risen < line + 1e-9 + 1e-14 * ladder.n))
 
@@ -285,25 +293,53 @@ def isotonic_curve(ladder: Ladder) -> Floats:
     >>> [isotonic_curve(ladder).tolist() for ladder in summary.ladders()]
     [[0.0, 0.5, 0.5, 1.0]]
     """
-    corners = _corners(ladder)
-    return np.repeat(_rates(ladder, corners), np.diff(corners))
+    return Pools.of(ladder).curve
 
 
-def _rates(ladder: Ladder, corners: Ints) -> Floats:
-    """How often the forecasts between neighbouring corners came true."""
-    sizes, totals = _between(ladder, corners)
-    return totals / np.maximum(sizes, 1)
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """Stretches of the entries of one question whose rates rise from one to the next.
 
+    >>> import calibrant as cal
+    >>> (ladder,) = IsotonicError().summarise([0, 1, 0, 1], [.1, .3, .6, .8]).ladders()
+    >>> pools = Pools.of(ladder)
+    >>> pools.sizes.tolist(), pools.rates.tolist()
+    ([1, 2, 1], [0.0, 0.5, 1.0])
+    """
 
-def _between(ladder: Ladder, corners: Ints) -> tuple[Ints, Floats]:
-    """How many forecasts lie between neighbouring corners, and how many of them came true."""
-    return np.diff(ladder.ranks[corners]), ladder.targets[corners].differences().value
+    corners: Ints
+    """The entries at which pools begin, and the end."""
+    ranks: Ints
+    """How many samples lie before each, and in all."""
+    totals: Floats
+    """How many of each pool's samples came true."""
 
+    @classmethod
+    def of(cls, ladder: Ladder) -> Pools:
+        """The pools of the isotonic regression; without samples, one that is empty."""
+        if ladder.n == 0:
+            return cls(np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(1))
+        if ladder.n < MOST_EXACT and ladder.targets_are_whole:
+            corners, ranks, came = kernels.rising(ladder.counts, ladder.hits)
+            return cls(corners, ranks, np.diff(came).astype(np.float64))
 
-def _corners(ladder: Ladder) -> Ints:
-    """The entries at which pools of rising rate begin, and the end."""
-    if ladder.n == 0:
-        return np.zeros(2, np.int64)
-    if ladder.n < MOST_EXACT and ladder.targets.is_whole:
-        return kernels.rising(ladder.ranks, ladder.targets.floor)
-    return rising_corners(len(ladder.ranks) - 1, functools.partial(_between, ladder))
+        def between(corners: Ints) -> tuple[Ints, Floats]:
+            return np.diff(ladder.ranks[corners]), ladder.targets[corners].differences().value
+
+        corners = rising_corners(len(ladder.values), between)
+        return cls(corners, ladder.ranks[corners], between(corners)[1])
+
+    @property
+    def sizes(self) -> Ints:
+        """How many samples each pool has."""
+        return np.diff(self.ranks)
+
+    @property
+    def rates(self) -> Floats:
+        """How often the samples of each pool came true."""
+        return self.totals / np.maximum(self.sizes, 1)
+
+    @property
+    def curve(self) -> Floats:
+        """The rate of the pool of each entry."""
+        return np.repeat(self.rates, np.diff(self.corners))

@@ -42,6 +42,17 @@ def level_of(loaded: ctypes.CDLL) -> str:
     return Path(loaded._name).stem
 
 
+def serving_level() -> str:
+    """The level of instructions of the library that serves.
+
+    >>> library("plain") is None or serving_level() in LEVELS
+    True
+    """
+    loaded = library()
+    assert loaded is not None
+    return level_of(loaded)
+
+
 def fuses() -> bool:
     """Whether the library multiplies and adds in one instruction; without it, exponentials would take long.
 

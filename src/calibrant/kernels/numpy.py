@@ -24,7 +24,7 @@ from calibrant.kernels.logits import (
 from calibrant.kernels.pairs import distances, pair_sums, similarities
 from calibrant.kernels.row_blocks import BLOCK, blocks, most_rows
 from calibrant.kernels.sharing import searchable
-from calibrant.kernels.tallies import rising, running, table_sums
+from calibrant.kernels.tallies import path_ends, rising, running, table_sums
 from calibrant.kernels.units import LOW, ONE, units
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "ordered",
     "pair_sums",
     "partition",
+    "path_ends",
     "pooled",
     "rising",
     "row_sums",
@@ -289,7 +290,7 @@ def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, I
         if column % 16 == 0:  # several columns at once: one walk over the matrix each
             together = np.ascontiguousarray(values[:, column : column + 16].T)
         levels, counts, positives = distinct(together[column % 16], targets == column)
-        ranks, hi, lo, came = running(levels, counts, positives)
+        ranks, hi, lo, came = running(levels, counts, positives, 1)
         entry = np.minimum(np.searchsorted(ranks, cuts, side="right") - 1, len(levels) - 1)
         inside, unit, before = cuts - ranks[entry], units(levels[entry]), came[entry] >> 26
         low = lo[entry] + (unit & LOW) * inside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ Between = Callable[[Ints], tuple[Array, Array]]
 """Size and total of what lies between neighbouring corners, sizes above 0."""
 
 
-def running(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints, Ints, Ints]:
-    """Running totals (m + 1,) of m entries: how many samples lie before each, their values in two limbs, their hits.
+def running(values: Array, counts: Array, hits: Array, every: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """How many of the samples of m entries lie before every so manieth one, their values in two limbs, their hits.
 
     The last ones are of all. Values lie in [0, 1]. Hits are whole, and come as the higher of two limbs.
     """
@@ -27,30 +27,56 @@ def running(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints, Ints
     unit = units(values)
     np.cumsum((unit >> 26) * counts, out=hi[1:])
     np.cumsum((unit & LOW) * counts, out=lo[1:])
-    return ranks, hi + (lo >> 26), lo & LOW, came << 26
+    places = np.minimum(np.arange(-(-len(values) // every) + 1) * every, len(values))
+    return ranks[places], (hi + (lo >> 26))[places], (lo & LOW)[places], came[places] << 26
 
 
-def table_sums(values: Array, ranks: Ints, came: Ints) -> tuple[int, int, int, int]:
-    """Sums of m values over hits, and of their squares over samples, in two limbs each.
+def table_sums(values: Array, counts: Array, hits: Array) -> tuple[int, int, int, int]:
+    """Sums of m values over their hits, and of their squares over their samples, in two limbs each.
 
-    `ranks` and `came` (m + 1,) say how many samples and hits lie before each entry, and in all. Each value and each
-    square is rounded once, to a multiple of 2^-52.
+    Each value and each square is rounded once, to a multiple of 2^-52.
     """
     wide = values.astype(np.float64)
-    limbs: list[int] = []
-    for unit, times in ((units(wide), np.diff(came)), (units(np.square(wide)), np.diff(ranks))):
-        hi, lo = int(((unit >> 26) * times).sum()), int(((unit & LOW) * times).sum())
-        limbs += [hi + (lo >> 26), lo & LOW]
-    true_hi, true_lo, square_hi, square_lo = limbs
+    (true_hi, square_hi), (true_lo, square_lo) = _summed(((wide, hits), (np.square(wide), counts)))
     return true_hi, true_lo, square_hi, square_lo
 
 
-def rising(ranks: Ints, came: Ints) -> Ints:
-    """The entries at which pools of rising rate begin, and the end.
+def path_ends(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints]:
+    """The lowest and the highest of running hits less running values p, and the sums of v = p (1 - p) and of v^1.5.
 
-    `ranks` and `came` (m + 1,) say how many samples and hits lie before each of some entries, fewer than 2^31.
+    Both paths begin with 0. Each v and v^1.5 is rounded once, to a multiple of 2^-52. In two limbs (4,).
     """
-    return rising_corners(len(ranks) - 1, lambda corners: (np.diff(ranks[corners]), np.diff(came[corners])))
+    _, hi, lo, came = running(values, counts, hits, 1)
+    hi, lo = came - hi - (lo > 0), -lo & LOW
+    wide = values.astype(np.float64)
+    spread = wide * (1.0 - wide)
+    sums = _summed(((spread, counts), (spread * np.sqrt(spread), counts)))
+    ends = [(end, least(lo[hi == end])) for least, end in ((np.min, hi.min()), (np.max, hi.max()))]
+    highs, lows = (np.array([*parts, *summed]) for parts, summed in zip(zip(*ends, strict=True), sums, strict=True))
+    return highs, lows
+
+
+def _summed(parts: Iterable[tuple[Array, Array]]) -> tuple[list[int], list[int]]:
+    """Sums of values made so many times, in two limbs."""
+    highs, lows = [], []
+    for values, times in parts:
+        unit, times = units(values), times.astype(np.int64)
+        hi, lo = int(((unit >> 26) * times).sum()), int(((unit & LOW) * times).sum())
+        highs.append(hi + (lo >> 26))
+        lows.append(lo & LOW)
+    return highs, lows
+
+
+def rising(counts: Array, hits: Array) -> tuple[Ints, Ints, Ints]:
+    """The entries at which pools of rising rate begin, and the end; how many samples and hits lie before each.
+
+    Entries hold `counts` samples with so many `hits`; together fewer than 2^31.
+    """
+    ranks, came = np.zeros((2, len(counts) + 1), np.int64)
+    np.cumsum(counts, out=ranks[1:])
+    np.cumsum(hits, out=came[1:])
+    corners = rising_corners(len(counts), lambda corners: (np.diff(ranks[corners]), np.diff(came[corners])))
+    return corners, ranks[corners], came[corners]
 
 
 def rising_corners(entries: int, between: Between) -> Ints:

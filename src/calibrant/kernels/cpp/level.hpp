@@ -126,11 +126,41 @@ KERNEL(ordered)(MATRIX, const std::uint8_t* hits, void* sorted, Whole* came, Who
     });
 }
 
-KERNEL(distinct)(MATRIX, const std::uint8_t* hits, void* levels, std::uint32_t* counts, std::uint32_t* positives,
-                 Whole* found) {
+KERNEL(packed)(MATRIX, const std::uint8_t* hits, void* keys) {
     return in_type(wide, [&](auto type) {
         typedef decltype(type) T;
-        *found = distinct(GIVEN.of<T>().first, stride, hits, n, static_cast<T*>(levels), counts, positives);
+        auto values = GIVEN.of<T>();
+        for (Whole i = 0; i < n; ++i)
+            static_cast<typename Key<T>::Bits*>(keys)[i] = packed(*values.row(i), hits[i] != 0);
+    });
+}
+
+// Which of the two arrays holds the keys in order: 0 or 1.
+KERNEL(in_order)(void* keys, void* spare, Whole n, Whole wide, Whole* other) {
+    return in_type(wide, [&](auto type) {
+        typedef typename Key<decltype(type)>::Bits K;
+        *other = in_order(static_cast<K*>(keys), static_cast<K*>(spare), n) != keys;
+    });
+}
+
+KERNEL(count_values)(const void* keys, Whole n, Whole wide, Whole* found) {
+    return in_type(wide, [&](auto type) {
+        count_values(static_cast<const typename Key<decltype(type)>::Bits*>(keys), n, found);
+    });
+}
+
+KERNEL(distinct)(const void* keys, Whole n, Whole wide, Whole many, void* levels, void* counts, void* positives) {
+    return in_type(wide, [&](auto type) {
+        typedef decltype(type) T;
+        auto work = [&](auto count) {
+            typedef decltype(count) C;
+            distinct(static_cast<const typename Key<T>::Bits*>(keys), n, static_cast<T*>(levels),
+                     static_cast<C*>(counts), static_cast<C*>(positives));
+        };
+        if (many)
+            work(std::uint32_t());
+        else
+            work(std::uint8_t());
     });
 }
 
@@ -158,20 +188,43 @@ KERNEL(event_scores)(MATRIX, const Whole* targets, Whole logs, Whole* sums, doub
     });
 }
 
-KERNEL(running)(MATRIX, const void* counts, Whole count_bytes, const void* hits, Whole hit_bytes, Whole* ranks,
-                Whole* high, Whole* low, Whole* came) {
+// Counts and hits as they are stored: in bytes mostly.
+#define COUNTED const void *counts, Whole count_bytes, const void *hits, Whole hit_bytes
+template <class Work> void in_counts(COUNTED, Work work) {
+    if (count_bytes == 1 && hit_bytes == 1)
+        work(static_cast<const std::uint8_t*>(counts), static_cast<const std::uint8_t*>(hits));
+    else
+        work(Counts(counts, count_bytes), Counts(hits, hit_bytes));
+}
+
+KERNEL(running)(MATRIX, COUNTED, Whole every, Whole* ranks, Whole* high, Whole* low, Whole* came) {
     return in_type(wide, [&](auto type) {
-        running(GIVEN.of<decltype(type)>().first, Counts(counts, count_bytes), Counts(hits, hit_bytes), n, ranks, high,
-                low, came);
+        in_counts(counts, count_bytes, hits, hit_bytes, [&](auto made, auto true_of) {
+            running(GIVEN.of<decltype(type)>().first, made, true_of, n, every, ranks, high, low, came);
+        });
     });
 }
 
-KERNEL(table_sums)(MATRIX, const Whole* ranks, const Whole* came, Whole* sums) {
-    return in_type(wide, [&](auto type) { table_sums(GIVEN.of<decltype(type)>().first, ranks, came, n, sums); });
+KERNEL(table_sums)(MATRIX, COUNTED, Whole* sums) {
+    return in_type(wide, [&](auto type) {
+        in_counts(counts, count_bytes, hits, hit_bytes, [&](auto made, auto true_of) {
+            table_sums(GIVEN.of<decltype(type)>().first, made, true_of, n, sums);
+        });
+    });
 }
 
-KERNEL(rising)(const Whole* ranks, const Whole* came, Whole m, Whole* corners, Whole* count) {
-    *count = rising(ranks, came, m, corners);
+KERNEL(path_ends)(MATRIX, COUNTED, Whole* ends) {
+    return in_type(wide, [&](auto type) {
+        in_counts(counts, count_bytes, hits, hit_bytes, [&](auto made, auto true_of) {
+            path_ends(GIVEN.of<decltype(type)>().first, made, true_of, n, ends);
+        });
+    });
+}
+
+KERNEL(rising)(COUNTED, Whole m, Whole* corners, Whole* ranks, Whole* came, Whole* found) {
+    in_counts(counts, count_bytes, hits, hit_bytes, [&](auto made, auto true_of) {
+        *found = rising(made, true_of, m, corners, ranks, came);
+    });
     return 0;
 }
 

@@ -84,21 +84,36 @@ void ordered(Matrix<T> values, const std::uint8_t* hits, T* sorted, Whole* came,
     });
 }
 
-// Distinct values, their counts and hits; how many there are.
-template <class T>
-Whole distinct(const T* values, Whole stride, const std::uint8_t* hits, Whole n, T* levels, std::uint32_t* counts,
-               std::uint32_t* positives) {
-    Ordered<T> work(n);
-    const auto* keys = work.of(values, stride, hits);
-    Whole m = 0;
-    for (Whole i = 0; i < n;) {
-        auto level = keys[i] >> 1;
-        std::uint32_t count = 0, positive = 0;
-        for (; i < n && keys[i] >> 1 == level; ++i) ++count, positive += std::uint32_t(keys[i] & 1);
-        levels[m] = unpacked<T>(level << 1), counts[m] = count, positives[m] = positive;
-        ++m;
+// Whether two keys are of one value.
+template <class K> inline bool alike(K one, K other) { return (one ^ other) <= 1; }
+
+// How many distinct values keys in order have, and whether more than 255 are of one value.
+template <class K> void count_values(const K* keys, Whole n, Whole* found) {
+    constexpr Whole MANY = 255, SOME = 4096;
+    Whole values = n > 0;
+    bool many = false;
+    for (Whole begin = 0; begin < n - 1; begin += SOME) {
+        std::uint32_t differ = 0, far = 0;
+        Whole end = std::min(begin + SOME, n - 1), last = std::min(end, n - MANY);
+        for (Whole i = begin; i < end; ++i) differ += !alike(keys[i], keys[i + 1]);
+        for (Whole i = begin; i < last; ++i) far += alike(keys[i], keys[i + MANY]);
+        values += differ, many |= far > 0;
     }
-    return m;
+    found[0] = values, found[1] = many;
+}
+
+// Distinct values of keys in order, their counts and hits.
+template <class T, class Count>
+void distinct(const typename Key<T>::Bits* keys, Whole n, T* levels, Count* counts, Count* positives) {
+    std::uint32_t count = 0, positive = 0;
+    for (Whole i = 0, m = 0; i < n; ++i) {
+        levels[m] = unpacked<T>(keys[i]);
+        counts[m] = Count(++count);
+        positives[m] = Count(positive += std::uint32_t(keys[i] & 1));
+        std::uint32_t is_last = i + 1 < n && !alike(keys[i], keys[i + 1]);
+        m += is_last;
+        count &= is_last - 1, positive &= is_last - 1;  // no branch, which nothing would foretell
+    }
 }
 
 }  // namespace

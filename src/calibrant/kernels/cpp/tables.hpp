@@ -22,59 +22,95 @@ class Counts {
     Whole bytes_;
 };
 
-struct Limbs {
-    Whole high = 0, low = 0;
+typedef __int128 Sum;  // of units, exact
 
-    void add(Whole units, Whole count) {
-        high += (units >> 26) * count;
-        low += (units & LOW) * count;
-        high += low >> 26;
-        low &= LOW;
+inline void in_limbs(Sum sum, Whole* limbs) { limbs[0] = Whole(sum >> 26), limbs[1] = Whole(sum) & LOW; }
+
+// How many samples, summed outputs and hits (in two limbs, the lower of which is 0) lie before every so manieth entry,
+// and in all.
+template <class T, class C>
+void running(const T* values, C counts, C hits, Whole m, Whole every, Whole* ranks, Whole* high, Whole* low,
+             Whole* came) {
+    Sum sum = 0;
+    Whole rank = 0, happened = 0, place = 0;
+    for (Whole begin = 0;; begin += every, ++place) {
+        Whole limbs[2];
+        in_limbs(sum, limbs);
+        ranks[place] = rank, high[place] = limbs[0], low[place] = limbs[1], came[place] = happened << 26;
+        if (begin >= m) break;
+        for (Whole i = begin, end = std::min(begin + every, m); i < end; ++i) {
+            Whole count = counts[i];
+            sum += Sum(unit(double(values[i]))) * count;
+            rank += count, happened += hits[i];
+        }
+    }
+}
+
+// Sums of values over hits, and of their squares over samples.
+template <class T, class C> void table_sums(const T* values, C counts, C hits, Whole m, Whole* sums) {
+    Sum true_outputs = 0, squares = 0;
+    for (Whole i = 0; i < m; ++i) {
+        double value = values[i];
+        true_outputs += Sum(unit(value)) * Whole(hits[i]);
+        squares += Sum(unit(value * value)) * Whole(counts[i]);
+    }
+    in_limbs(true_outputs, sums), in_limbs(squares, sums + 2);
+}
+
+// Where running hits less running values end, how far they go down and up, and the sums of v = p (1 - p) and of v^1.5.
+template <class S> struct Path {
+    S end = 0, low = 0, high = 0, spread = 0, cubes = 0;
+
+    template <class T, class C> void walk(const T* values, C counts, C hits, Whole begin, Whole stop) {
+        for (Whole i = begin; i < stop; ++i) {
+            Whole count = counts[i];
+            double value = values[i], v = value * (1.0 - value);
+            end += (S(hits[i]) << 52) - S(unit(value)) * count;
+            low = std::min(low, end), high = std::max(high, end);
+            spread += S(unit(v)) * count;
+            cubes += S(unit(v * std::sqrt(v))) * count;
+        }
+    }
+    template <class Part> void go_on(const Part& part) {
+        low = std::min(low, end + part.low), high = std::max(high, end + part.high);
+        end += part.end, spread += part.spread, cubes += part.cubes;
     }
 };
 
-// How many samples, summed outputs and hits (in two limbs, the lower of which is 0) lie before each entry, and in all.
-template <class T>
-void running(const T* values, Counts counts, Counts hits, Whole m, Whole* ranks, Whole* high, Whole* low, Whole* came) {
-    Limbs sum;
-    Whole rank = 0, happened = 0;
-    for (Whole i = 0;; ++i) {
-        ranks[i] = rank, high[i] = sum.high, low[i] = sum.low, came[i] = happened << 26;
-        if (i == m) break;
-        Whole count = counts[i];
-        sum.add(unit(double(values[i])), count);
-        rank += count, happened += hits[i];
-    }
-}
-
-// Sums of values over hits, and of their squares over samples, where running totals are known.
-template <class T>
-void table_sums(const T* values, const Whole* ranks, const Whole* came, Whole m, Whole* sums) {
-    Limbs true_outputs, squares;
-    for (Whole i = 0; i < m; ++i) {
-        double value = values[i];
-        true_outputs.add(unit(value), came[i + 1] - came[i]);
-        squares.add(unit(value * value), ranks[i + 1] - ranks[i]);
-    }
-    sums[0] = true_outputs.high, sums[1] = true_outputs.low, sums[2] = squares.high, sums[3] = squares.low;
-}
-
-// The entries at which pools of rising rate begin, and the end; gives back how many there are.
-inline Whole rising(const Whole* ranks, const Whole* came, Whole m, Whole* corners) {
-    Whole pools = 0;
-    for (Whole i = 0; i < m; ++i) {
-        Whole start = i, end = i + 1;
-        while (pools) {
-            Whole before = corners[pools - 1];
-            Whole sizes[2] = {ranks[start] - ranks[before], ranks[end] - ranks[start]};
-            Whole hits[2] = {came[start] - came[before], came[end] - came[start]};
-            if (hits[0] * sizes[1] < hits[1] * sizes[0]) break;
-            start = before;
-            --pools;
+template <class T, class C> void path_ends(const T* values, C counts, C hits, Whole m, Whole* ends) {
+    constexpr Whole SOME = 512, FEW = 1023;  // so many units fit 64 bits
+    Path<Sum> path;
+    for (Whole begin = 0; begin < m; begin += SOME) {
+        Whole stop = std::min(begin + SOME, m), held = 0;
+        for (Whole i = begin; i < stop; ++i) held += counts[i];
+        if (held <= FEW) {
+            Path<Whole> part;
+            part.walk(values, counts, hits, begin, stop);
+            path.go_on(part);
+        } else {
+            path.walk(values, counts, hits, begin, stop);
         }
-        corners[pools++] = start;
     }
-    corners[pools] = m;
+    const Sum all[4] = {path.low, path.high, path.spread, path.cubes};
+    for (Whole which = 0; which < 4; ++which) in_limbs(all[which], ends + 2 * which);
+}
+
+// The entries at which pools of rising rate begin, and the end, and how many samples and hits lie before each; gives
+// back how many there are.
+template <class C> Whole rising(C counts, C hits, Whole m, Whole* corners, Whole* ranks, Whole* came) {
+    Whole pools = 0, rank = 0, happened = 0;
+    for (Whole i = 0; i < m; ++i) {
+        Whole start = i, first = rank, before = happened, size = counts[i], hit = hits[i];
+        rank += size, happened += hit;
+        while (pools && (before - came[pools - 1]) * size >= hit * (first - ranks[pools - 1])) {
+            --pools;
+            start = corners[pools], first = ranks[pools], before = came[pools];
+            size = rank - first, hit = happened - before;
+        }
+        corners[pools] = start, ranks[pools] = first, came[pools] = before;
+        ++pools;
+    }
+    corners[pools] = m, ranks[pools] = rank, came[pools] = happened;
     return pools + 1;
 }
 
