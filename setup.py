@@ -18,7 +18,8 @@ LEVELS = {
     "avx512": ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512"],
 }
 """Instructions of each library; the best that the machine has is loaded."""
-FLAGS = ["-std=c++17", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wno-psabi", "-pthread"]
+FLAGS = ["-std=c++17", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+FLAGS += ["-Wno-psabi", "-pthread"]
 WITH_LEVELS = platform.machine() in ("x86_64", "AMD64")
 if WITH_LEVELS:
     LEVELS["plain"] = ["-O1"]  # it tells which level runs, and serves machines without AVX2; -O3 compiles twice as long

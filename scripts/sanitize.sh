@@ -19,7 +19,7 @@ cp -r src tests pyproject.toml conftest.py "$copy"
 folder=$copy/src/calibrant/kernels/cpp
 rm -f "$folder"/*.kernels
 build() {
-    g++ -shared -fPIC -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -Werror -Wno-psabi -pthread $flags "${@:2}" \
+    g++ -shared -fPIC -std=c++17 -O1 -g -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror -Wno-psabi -pthread $flags "${@:2}" \
         "$folder/$1.cpp" -o "$folder/$1.kernels"
 }
 build plain

@@ -101,7 +101,7 @@ def test_long_columns_are_counted_as_numpy_counts_them(level, n):
 
 
 @pytest.mark.parametrize("most", [254, 255, 256, 257, 70_000])
-def test_as_many_equal_values_as_a_byte_counts_and_more(level, most):
+def test_more_equal_values_than_a_byte_holds_are_counted(level, most):
     rng = np.random.default_rng(most)
     for dtype in (np.float32, np.float64):
         p = np.repeat(np.array([0.0, 0.1, 0.5, 1.0], dtype), [3, most, 1, most])
