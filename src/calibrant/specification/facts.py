@@ -67,7 +67,8 @@ class Facts:
     passes: Callable[[Facts], Facts] | None = None
     """Of an aggregate or a rule across questions: what is known of the outcome, given what is known of the parts."""
     tail: tuple[Callable[[float], float], int] | None = None
-    """Of a statistic of a path: the tail of its distribution under calibration, and how many extremes it looks at."""
+    """Of a statistic of a path: the tail of its distribution under calibration, and how many extremes it looks at: of a
+    path it is given 0, the lowest and the highest point."""
     multiples: tuple[int, int, int] | None = None
     """Of a score: how often it holds y, p y and p^2, if it is such a sum of forecast p and outcome y."""
     of_event: Callable[[Never, Never], tuple[int, int, int]] | None = None
