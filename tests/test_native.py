@@ -100,6 +100,20 @@ def test_long_columns_are_counted_as_numpy_counts_them(level, n):
             assert native.event_scores(large[:, 0], targets, False) == plain.event_scores(large[:, 0], targets, False)
 
 
+@pytest.mark.parametrize("n", [*WIDTHS, 1000])
+def test_distinct_values_are_counted_around_the_widths_of_vectors(level, n):
+    rng = np.random.default_rng(n)
+    for dtype in (np.float32, np.float64):
+        for p in (
+            np.full(n, 0.3),
+            rng.choice([0.0, 0.1, 1.0], n),
+            rng.choice(rng.random(n // 3 + 1), n),
+            rng.random(n),
+        ):
+            for hits in (np.ones(n, bool), np.zeros(n, bool), rng.random(n) < 0.5):
+                same(native.distinct(p.astype(dtype), hits), plain.distinct(p.astype(dtype), hits))
+
+
 @pytest.mark.parametrize("most", [254, 255, 256, 257, 70_000])
 def test_more_equal_values_than_a_byte_holds_are_counted(level, most):
     rng = np.random.default_rng(most)

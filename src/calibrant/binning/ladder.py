@@ -76,8 +76,8 @@ class Forecasts(Summary):
         if view.weight is not None or view.targets.ndim > 1:
             return cls._of_any(view)
         tables = [distinct(values, hits) for values, hits in columns(view)]
-        one = len(tables) == 1
-        values, counts, targets = tables[0] if one else (np.concatenate(parts) for parts in zip(*tables, strict=True))
+        several = (np.concatenate(parts) for parts in zip(*tables, strict=True))
+        values, counts, targets = tables[0] if len(tables) == 1 else several
         starts = np.cumsum([0, *(len(table[0]) for table in tables)])
         return cls(view.about, values, counts, targets, starts, known(view))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -89,12 +88,6 @@ class Ladder:
         """How often each of some entries came true, ties apart."""
         some = slice(start, stop + 1)
         return self.targets[..., some].differences().value / np.diff(self.ranks[some])
-
-    @property
-    def each(self) -> Ladder:
-        """The replicates; one question is one of them."""
-        outputs, targets = (totals.reshape(-1, totals.shape[-1]) for totals in (self.outputs, self.targets))
-        return dataclasses.replace(self, outputs=outputs, targets=targets)
 
     def some(self, rows: Array) -> Ladder:
         """Some of the replicates."""

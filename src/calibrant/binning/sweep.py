@@ -22,6 +22,8 @@ FORGIVEN = 1e-12
 """How much less a frequency may be, by rounding, where a cut falls among tied forecasts."""
 MOST_SWEPT = 1024
 """Numbers of bins that are looked at in cells."""
+TOGETHER = 16
+"""Numbers of bins of one table that are looked at together."""
 SOME = 4096
 """Entries of a large table among which outcomes mostly fall somewhere."""
 
@@ -73,19 +75,31 @@ class Sweep(ByRank):
         """The number of bins that the sweep of each replicate ends with; of one table, one number."""
         n, risen = ladder.n, _never_fall(ladder)
         chosen = np.where(risen, max(n, 1), 1)  # sorted outcomes rise already: every number of bins does
+        if ladder.values.ndim == 1:
+            return chosen if risen.all() else np.array([self._chosen(ladder)])
         left = np.flatnonzero(~risen)
-        each, rising = ladder.each.some(left) if risen.any() else ladder, ~risen[left]
+        each, rising = ladder.some(left) if risen.any() else ladder, ~risen[left]
         for n_bins in range(2, n + 1 if len(left) else 2):
             cuts = self.into(n_bins).cuts(each)
-            targets = each.running_targets(cuts).differences()
-            among_ties = targets.fractions.any(axis=-1, keepdims=True)
-            rising = rising & _rises(np.diff(cuts), targets, np.where(among_ties, FORGIVEN, 0.0))
+            rising = rising & _rises(cuts, each.running_targets(cuts))
             if not rising.any():
                 break
             chosen[left[rising]] = n_bins
             if 2 * rising.sum() < len(rising):  # those that are done cost less than copies of the others
                 left, each, rising = left[rising], each.some(rising), rising[rising]
         return chosen
+
+    def _chosen(self, ladder: Ladder) -> int:
+        """The number of bins of one table, of which several are looked at together."""
+        for first in range(2, ladder.n + 1, TOGETHER):
+            numbers = range(first, min(first + TOGETHER, ladder.n + 1))
+            cuts = [self.into(n_bins).cuts(ladder) for n_bins in numbers]
+            targets, start = ladder.running_targets(np.concatenate(cuts)), 0
+            for n_bins, each in zip(numbers, cuts, strict=True):
+                if not _rises(each, targets[start : start + len(each)]):
+                    return n_bins - 1
+                start += len(each)
+        return ladder.n
 
     def undecided(self, ladder: Ladder) -> Mask:
         """The cells at cuts between bins of which it is open whether their frequencies rise; else those of the choice.
@@ -175,8 +189,10 @@ def _bounds(ladder: Ladder, cuts: Ints) -> tuple[Ints, Ints, Floats]:
     return low, np.where(closed, most, known.floor), rest
 
 
-def _rises(sizes: Ints, targets: Totals, tolerance: Floats) -> Mask:
-    """Which rows have mean labels that never fall from one non-empty bin to the next."""
+def _rises(cuts: Ints, running: Totals) -> Mask:
+    """Which rows have mean labels that never fall from one non-empty bin to the next; running totals up to each cut."""
+    sizes, targets = np.diff(cuts), running.differences()
+    tolerance = np.where(targets.fractions.any(axis=-1, keepdims=True), FORGIVEN, 0.0)  # cuts among ties are rounded
     rates = np.where(sizes > 0, targets.value / np.maximum(sizes, 1), -np.inf)
     before = np.maximum.accumulate(rates, axis=-1)[..., :-1]
     rising: Mask = ((rates[..., 1:] >= before - tolerance) | (sizes[..., 1:] == 0)).all(axis=-1)

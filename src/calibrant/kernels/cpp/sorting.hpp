@@ -102,11 +102,63 @@ template <class K> void count_values(const K* keys, Whole n, Whole* found) {
     found[0] = values, found[1] = many;
 }
 
+#if defined(__AVX512F__)
+// The last of each value among sixteen keys at once, as long as others follow: how many keys were seen, how many values
+// ended, and the count and hits of the one that has not.
+struct Ended {
+    Whole seen = 0, values = 0;
+    std::uint32_t count = 0, positive = 0;
+};
+inline Ended distinct_by_sixteen(const std::uint32_t* keys, Whole n, float* levels, std::uint8_t* counts,
+                                 std::uint8_t* positives) {
+    const __m512i none = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
+    const __m512i place = _mm512_add_epi32(_mm512_loadu_si512(COUNTED<std::int32_t>), one);
+    __m512i end = none, hits_at_end = none;  // how many keys and hits lie before the value that has not ended
+    __m512i hits = none;
+    Ended done;
+    for (; done.seen + 16 < n; done.seen += 16) {
+        const __m512i key = _mm512_loadu_si512(keys + done.seen), next = _mm512_loadu_si512(keys + done.seen + 1);
+        const __mmask16 last = _mm512_cmpgt_epu32_mask(_mm512_xor_si512(key, next), one);
+        __m512i came = _mm512_and_si512(key, one);
+        came = _mm512_add_epi32(came, _mm512_alignr_epi32(came, none, 15));
+        came = _mm512_add_epi32(came, _mm512_alignr_epi32(came, none, 14));
+        came = _mm512_add_epi32(came, _mm512_alignr_epi32(came, none, 12));
+        came = _mm512_add_epi32(hits, _mm512_add_epi32(came, _mm512_alignr_epi32(came, none, 8)));
+        hits = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), came);
+        if (!last) continue;
+        const int ended = __builtin_popcount(last);
+        const __mmask16 filled = __mmask16((1u << ended) - 1);
+        const __m512i ends = _mm512_maskz_compress_epi32(
+            last, _mm512_add_epi32(place, _mm512_set1_epi32(std::int32_t(done.seen))));
+        const __m512i came_at_ends = _mm512_maskz_compress_epi32(last, came);
+        const __m512i value = _mm512_maskz_compress_epi32(last, _mm512_srli_epi32(key, 1));
+        const __m512i count = _mm512_sub_epi32(ends, _mm512_alignr_epi32(ends, end, 15));
+        const __m512i positive = _mm512_sub_epi32(came_at_ends, _mm512_alignr_epi32(came_at_ends, hits_at_end, 15));
+        _mm512_mask_storeu_epi32(levels + done.values, filled, value);
+        _mm_mask_storeu_epi8(counts + done.values, filled, _mm512_cvtepi32_epi8(count));
+        _mm_mask_storeu_epi8(positives + done.values, filled, _mm512_cvtepi32_epi8(positive));
+        const __m512i at_last = _mm512_set1_epi32(ended - 1);
+        end = _mm512_permutexvar_epi32(at_last, ends), hits_at_end = _mm512_permutexvar_epi32(at_last, came_at_ends);
+        done.values += ended;
+    }
+    done.count = std::uint32_t(done.seen) - std::uint32_t(_mm512_cvtsi512_si32(end));
+    done.positive = std::uint32_t(_mm512_cvtsi512_si32(_mm512_sub_epi32(hits, hits_at_end)));
+    return done;
+}
+#endif
+
 // Distinct values of keys in order, their counts and hits.
 template <class T, class Count>
 void distinct(const typename Key<T>::Bits* keys, Whole n, T* levels, Count* counts, Count* positives) {
     std::uint32_t count = 0, positive = 0;
-    for (Whole i = 0, m = 0; i < n; ++i) {
+    Whole i = 0, m = 0;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4 && sizeof(Count) == 1) {
+        const Ended done = distinct_by_sixteen(keys, n, levels, counts, positives);
+        i = done.seen, m = done.values, count = done.count, positive = done.positive;
+    }
+#endif
+    for (; i < n; ++i) {
         levels[m] = unpacked<T>(keys[i]);
         counts[m] = Count(++count);
         positives[m] = Count(positive += std::uint32_t(keys[i] & 1));
