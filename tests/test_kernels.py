@@ -270,6 +270,8 @@ def of_one_event(rng, n, k, dtype, layout):
     outputs, targets = probabilities(rng, n, k, dtype)[:, 0], rng.integers(-1, 1, n)
     yield layout(outputs), targets, False
     yield layout(outputs), targets, True
+    yield layout(outputs), targets.astype(np.int8), False
+    yield layout(outputs), targets.astype(np.int8), True
 
 
 @of_matrices

@@ -91,7 +91,7 @@ def event_scores(outputs: Array, targets: Array, logs: bool) -> tuple[int, int, 
     """As `numpy.event_scores`."""
     values, *shape = matrix(np.ascontiguousarray(outputs)[:, None])
     sums = np.empty(3, np.int64)
-    call("event_scores", values, *shape, _whole(targets), logs, sums, None, threads_for(values.size))
+    call("event_scores", values, *shape, *_whole_or_short(targets), logs, sums, None, threads_for(values.size))
     high, low, infinite = sums.tolist()
     return high, low, infinite
 
@@ -100,7 +100,7 @@ def event_logs(outputs: Array, targets: Array) -> Floats:
     """As `numpy.event_logs`."""
     values, *shape = matrix(np.ascontiguousarray(outputs)[:, None])
     sums, logs = np.empty(3, np.int64), np.empty(len(outputs))
-    call("event_scores", values, *shape, _whole(targets), True, sums, logs, threads_for(values.size))
+    call("event_scores", values, *shape, *_whole_or_short(targets), True, sums, logs, threads_for(values.size))
     return logs
 
 
@@ -131,12 +131,8 @@ def scalar_totals(
     totals = np.empty((5, cells), np.int64)
     plainly = outputs.shape[1] == 1 and keep is None and group is None and len(inner) < FEW
     hard = targets.ndim == 1
-    short = hard and plainly and targets.dtype == np.int8
-    truth = (
-        _whole(targets) if hard and not short else None,
-        np.ascontiguousarray(targets) if short else None,
-        None if hard else np.ascontiguousarray(targets, np.float64),
-    )
+    told = _whole_or_short(targets) if hard and plainly else (_whole(targets) if hard else None, None)
+    truth = (*told, None if hard else np.ascontiguousarray(targets, np.float64))
     counted = (
         None if keep is None else np.ascontiguousarray(keep, np.bool_),
         None if group is None else _whole(group),
@@ -336,6 +332,11 @@ def pair_sums(
 
 def _whole(array: Array) -> Ints:
     return np.ascontiguousarray(array, np.int64)
+
+
+def _whole_or_short(targets: Array) -> tuple[Array | None, Array | None]:
+    """Targets as int64, or as int8 where they are."""
+    return (None, np.ascontiguousarray(targets)) if targets.dtype == np.int8 else (_whole(targets), None)
 
 
 def _flags(hits: Array) -> Array:

@@ -134,6 +134,16 @@ inline Doubles eight(const float* from) {
     return doubles;
 }
 
+// Eight whole numbers, whatever they are stored as.
+inline Wholes eight_wholes(const std::int64_t* from) { return Wholes::at(from); }
+inline Wholes eight_wholes(const std::int8_t* from) {
+    typedef std::int8_t Bytes __attribute__((vector_size(Wholes::each)));
+    Wholes wholes;
+    EACH(Bytes bytes; std::memcpy(&bytes, from + i * wholes.each, sizeof bytes);
+         wholes.part[i] = __builtin_convertvector(bytes, Wholes::Vector))
+    return wholes;
+}
+
 inline double added(Doubles v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
 template <class E> inline E added(Pack<E> v) { return v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]; }
 inline double added(Floats v) {

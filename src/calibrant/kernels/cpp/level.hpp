@@ -182,9 +182,14 @@ KERNEL(tempered)(MATRIX, const Whole* labels, double inverse, Whole narrow, doub
     });
 }
 
-KERNEL(event_scores)(MATRIX, const Whole* targets, Whole logs, Whole* sums, double* each, Whole threads) {
+KERNEL(event_scores)(MATRIX, const Whole* targets, const std::int8_t* short_targets, Whole logs, Whole* sums,
+                     double* each, Whole threads) {
     return in_type(wide, [&](auto type) {
-        event_scores(GIVEN.of<decltype(type)>().first, targets, n, logs, sums, each, threads);
+        auto outputs = GIVEN.of<decltype(type)>().first;
+        if (short_targets)
+            event_scores(outputs, short_targets, n, logs, sums, each, threads);
+        else
+            event_scores(outputs, targets, n, logs, sums, each, threads);
     });
 }
 

@@ -227,15 +227,15 @@ struct Split {
 };
 
 // The probability of what happened, or of what did not.
-template <class T> Doubles probability(const T* outputs, const Whole* targets, bool of_truth) {
+template <class T, class Y> Doubles probability(const T* outputs, const Y* targets, bool of_truth) {
     Doubles p = eight(outputs), opposite = Doubles(1.0) - p;
-    Wholes failed = Wholes::at(targets) != Wholes(Whole(0));
+    Wholes failed = eight_wholes(targets) != Wholes(Whole(0));
     return of_truth ? chosen(failed, opposite, p) : chosen(failed, p, opposite);
 }
 
 // Scores of an event, summed; the logarithms of each row, too, where there is a place for them.
-template <class T>
-void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Whole* sums, double* each,
+template <class T, class Y>
+void event_scores(const T* outputs, const Y* targets, Whole n, bool logs, Whole* sums, double* each,
                   Whole threads) {
     struct Part {
         Whole high = 0, low = 0, infinite = 0;
@@ -246,13 +246,13 @@ void event_scores(const T* outputs, const Whole* targets, Whole n, bool logs, Wh
         Split split;
         for (Whole i = begin; i < end; i += 8) {
             T p[8];
-            Whole t[8];
+            Y t[8];
             bool whole = i + 8 <= end;
             fetch_ahead(outputs + i), fetch_ahead(targets + i);
             for (Whole lane = 0; lane < 8 && !whole; ++lane) {
                 bool there = i + lane < end;
                 p[lane] = there ? outputs[i + lane] : T(1);  // a certain success scores 0
-                t[lane] = there ? targets[i + lane] : 0;
+                t[lane] = there ? targets[i + lane] : Y(0);
             }
             Doubles q = probability(whole ? outputs + i : p, whole ? targets + i : t, logs);
             if (!logs) {
