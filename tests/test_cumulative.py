@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import calibrant as cal
@@ -42,6 +42,8 @@ def test_an_event_is_followed_as_the_loop_does(data, statistics):
 
 
 @given(data=events())
+@example(data=(np.array([1 - 2.0**-52]), np.array([1])))
+@example(data=(np.full(40, 1e-12), np.arange(40) == 0))
 def test_p_values_are_those_of_the_loop(data):
     p, outcomes = data
     sigma = cumulative.sigma(p.tolist())

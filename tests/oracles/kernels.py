@@ -194,13 +194,13 @@ def table_sums(values, counts, hits):
 
 
 def path_ends(values, counts, hits):
-    path, spread, cubes = [0], 0, 0
+    path, spread, cubes = [0], [], []
     for value, count, hit in zip(values.tolist(), counts.tolist(), hits.tolist(), strict=True):
         path.append(path[-1] + (hit << 52) - units(value) * count)
         v = value * (1 - value)
-        spread += units(v) * count
-        cubes += units(v * math.sqrt(v)) * count
-    return limbs([min(path), max(path), spread, cubes])
+        spread.append(v * count)
+        cubes.append(v * math.sqrt(v) * count)
+    return *limbs([min(path), max(path)]), math.fsum(spread), math.fsum(cubes)
 
 
 def rising(counts, hits):

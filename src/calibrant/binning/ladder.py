@@ -294,7 +294,8 @@ class Forecasts(Summary):
             targets = self.targets[start:stop]
             sums: dict[str, Totals] = {name: totals[start:stop] for name, totals in self._totals.items()}
             precisions = tuple(precision for precision, _ in self.precisions)
-            few = float(counts.sum(dtype=np.float64)) < MOST_COUNTED
+            most = float(len(counts) << 8 * counts.itemsize)  # narrow ones need not be added up
+            few = most < MOST_COUNTED or float(counts.sum(dtype=np.float64)) < MOST_COUNTED
             if few and isinstance(targets, np.ndarray) and not sums and self.closed is None:
                 yield ladder_of(values, counts, targets, precisions)
                 continue

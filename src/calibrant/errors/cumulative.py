@@ -151,8 +151,8 @@ def _ends(ladder: Ladder) -> tuple[Floats, float, float]:
     r"""How far n C goes down and up, :math:`\sum_i v_i` and :math:`\sum_i v_i^{3/2}`."""
     plain = ladder.squares is None and ladder.closed is None and ladder.true_outputs is None
     if plain and ladder.targets_are_whole and ladder.n < MOST_COUNTED:
-        low, high, total, cubed = Totals(*kernels.path_ends(ladder.values, ladder.counts, ladder.hits)).value
-        return np.array([low, high]), float(total), float(cubed)
+        hi, lo, total, cubed = kernels.path_ends(ladder.values, ladder.counts, ladder.hits)
+        return Totals(hi, lo).value, total, cubed
     path, forecasts, times = (ladder.targets - ladder.outputs).value, ladder.forecasts, ladder.counts
     squares, cubes = (times, times) if ladder.squares is None else (ladder.squares, ladder.squares**2 / times)
     spread = forecasts * (1.0 - forecasts)

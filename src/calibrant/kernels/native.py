@@ -198,12 +198,13 @@ def table_sums(values: Array, counts: Array, hits: Array) -> tuple[int, int, int
     return true_hi, true_lo, hi, lo
 
 
-def path_ends(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints]:
+def path_ends(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints, float, float]:
     """As `numpy.path_ends`."""
     column, *shape = matrix(np.ascontiguousarray(values)[:, None])
-    ends = np.empty((4, 2), np.int64)
-    call("path_ends", column, *shape, *_sized(counts, hits), ends)
-    return ends[:, 0], ends[:, 1]
+    ends, sums = np.empty((2, 2), np.int64), np.empty(2)
+    call("path_ends", column, *shape, *_sized(counts, hits), ends, sums)
+    spread, cubes = sums.tolist()
+    return ends[:, 0], ends[:, 1], spread, cubes
 
 
 def rising(counts: Array, hits: Array) -> tuple[Ints, Ints, Ints]:

@@ -41,19 +41,19 @@ def table_sums(values: Array, counts: Array, hits: Array) -> tuple[int, int, int
     return true_hi, true_lo, square_hi, square_lo
 
 
-def path_ends(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints]:
+def path_ends(values: Array, counts: Array, hits: Array) -> tuple[Ints, Ints, float, float]:
     """The lowest and the highest of running hits less running values p, and the sums of v = p (1 - p) and of v^1.5.
 
-    Both paths begin with 0. Each v and v^1.5 is rounded once, to a multiple of 2^-52. In two limbs (4,).
+    The path begins with 0. Its ends (2,) come in two limbs.
     """
     _, hi, lo, came = running(values, counts, hits, 1)
     hi, lo = came - hi - (lo > 0), -lo & LOW
+    low, high = hi.min(), hi.max()
+    lows = np.array([lo[hi == low].min(), lo[hi == high].max()])
     wide = values.astype(np.float64)
     spread = wide * (1.0 - wide)
-    sums = _summed(((spread, counts), (spread * np.sqrt(spread), counts)))
-    ends = [(end, least(lo[hi == end])) for least, end in ((np.min, hi.min()), (np.max, hi.max()))]
-    highs, lows = (np.array([*parts, *summed]) for parts, summed in zip(zip(*ends, strict=True), sums, strict=True))
-    return highs, lows
+    cubes = spread * np.sqrt(spread)
+    return np.array([low, high]), lows, float((spread * counts).sum()), float((cubes * counts).sum())
 
 
 def _summed(parts: Iterable[tuple[Array, Array]]) -> tuple[list[int], list[int]]:

@@ -218,10 +218,10 @@ KERNEL(table_sums)(MATRIX, COUNTED, Whole* sums) {
     });
 }
 
-KERNEL(path_ends)(MATRIX, COUNTED, Whole* ends) {
+KERNEL(path_ends)(MATRIX, COUNTED, Whole* ends, double* sums) {
     return in_type(wide, [&](auto type) {
         in_counts(counts, count_bytes, hits, hit_bytes, [&](auto made, auto true_of) {
-            path_ends(GIVEN.of<decltype(type)>().first, made, true_of, n, ends);
+            path_ends(GIVEN.of<decltype(type)>().first, made, true_of, n, ends, sums);
         });
     });
 }

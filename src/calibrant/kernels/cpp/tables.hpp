@@ -57,29 +57,28 @@ template <class T, class C> void table_sums(const T* values, C counts, C hits, W
     in_limbs(true_outputs, sums), in_limbs(squares, sums + 2);
 }
 
-// Where running hits less running values end, how far they go down and up, and the sums of v = p (1 - p) and of v^1.5.
+// Where running hits less running values end, and how far they go down and up.
 template <class S> struct Path {
-    S end = 0, low = 0, high = 0, spread = 0, cubes = 0;
+    S end = 0, low = 0, high = 0;
 
     template <class T, class C> void walk(const T* values, C counts, C hits, Whole begin, Whole stop) {
         for (Whole i = begin; i < stop; ++i) {
-            Whole count = counts[i];
-            double value = values[i], v = value * (1.0 - value);
-            end += (S(hits[i]) << 52) - S(unit(value)) * count;
+            end += (S(hits[i]) << 52) - S(unit(double(values[i]))) * Whole(counts[i]);
             low = std::min(low, end), high = std::max(high, end);
-            spread += S(unit(v)) * count;
-            cubes += S(unit(v * std::sqrt(v))) * count;
         }
     }
-    template <class Part> void go_on(const Part& part) {
+    void go_on(const Path<Whole>& part) {
         low = std::min(low, end + part.low), high = std::max(high, end + part.high);
-        end += part.end, spread += part.spread, cubes += part.cubes;
+        end += part.end;
     }
 };
 
-template <class T, class C> void path_ends(const T* values, C counts, C hits, Whole m, Whole* ends) {
+// The lowest and the highest point of that path, and the sums of v = p (1 - p) and of v^1.5.
+template <class T, class C>
+void path_ends(const T* values, C counts, C hits, Whole m, Whole* ends, double* sums) {
     constexpr Whole SOME = 512, FEW = 1023;  // so many units fit 64 bits
     Path<Sum> path;
+    sums[0] = sums[1] = 0;
     for (Whole begin = 0; begin < m; begin += SOME) {
         Whole stop = std::min(begin + SOME, m), held = 0;
         for (Whole i = begin; i < stop; ++i) held += counts[i];
@@ -90,9 +89,18 @@ template <class T, class C> void path_ends(const T* values, C counts, C hits, Wh
         } else {
             path.walk(values, counts, hits, begin, stop);
         }
+        double spread[8] = {}, cubes[8] = {};
+        const auto add = [&](Whole i, Whole lane) {
+            double value = values[i], v = value * (1.0 - value), count = double(Whole(counts[i]));
+            spread[lane] += v * count, cubes[lane] += v * std::sqrt(v) * count;
+        };
+        Whole i = begin;
+        for (; i + 8 <= stop; i += 8)
+            for (Whole lane = 0; lane < 8; ++lane) add(i + lane, lane);
+        for (Whole lane = 0; i < stop; ++i, ++lane) add(i, lane);
+        sums[0] += added(Doubles::at(spread)), sums[1] += added(Doubles::at(cubes));
     }
-    const Sum all[4] = {path.low, path.high, path.spread, path.cubes};
-    for (Whole which = 0; which < 4; ++which) in_limbs(all[which], ends + 2 * which);
+    in_limbs(path.low, ends), in_limbs(path.high, ends + 2);
 }
 
 // The entries at which pools of rising rate begin, and the end, and how many samples and hits lie before each; gives
