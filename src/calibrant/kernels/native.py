@@ -245,7 +245,8 @@ def column_cuts(values: Array, targets: Ints, cuts: Ints) -> tuple[Ints, Ints, I
     cells = values.shape[1], len(cuts)
     wholes, ends = np.empty((6, *cells), np.int64), np.empty((2, *cells))
     threads = min(threads_for(values.size), -(-values.shape[1] // 32))
-    call("column_cuts", rows, *shape, _whole(targets), _whole(cuts), len(cuts), wholes, ends, threads)
+    told = *_whole_or_short(targets), _whole(cuts), len(cuts)
+    call("column_cuts", rows, *shape, *told, wholes, ends, threads)
     return *wholes, *ends
 
 

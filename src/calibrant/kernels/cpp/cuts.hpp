@@ -324,8 +324,8 @@ template <class T> void turn(Matrix<T> values, Whole first, Whole width, typenam
 }
 
 // Six rows of whole numbers for each column and cut: two limbs of the sum, then the group of ties; and two of values.
-template <class T>
-void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
+template <class T, class Y>
+void column_cuts(Matrix<T> values, const Y* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
                  Whole threads) {
     typedef typename Key<T>::Bits K;
     Whole n = values.n, v = values.width, cells = v * count, lead = entries_to_line(values);
@@ -342,11 +342,12 @@ void column_cuts(Matrix<T> values, const Whole* targets, const Whole* cuts, Whol
             Whole first = edge(panel), width = edge(panel + 1) - first;
             turn(values, first, width, turned);
             for (std::vector<K>& each : hits) each.clear();
+            if (width == 1) hits[0].reserve(std::count(targets, targets + n, Y(first)));
             for (Whole start = 0; start < n; start += TOGETHER) {
                 Whole rows[TOGETHER], some = 0;
                 for (Whole i = start; i < std::min(n, start + TOGETHER); ++i) {  // without a branch
                     rows[some] = i;
-                    some += Bits(targets[i] - first) < Bits(width);
+                    some += Bits(Whole(targets[i]) - first) < Bits(width);
                 }
                 for (Whole i = 0; i < some; ++i) {
                     const Whole c = targets[rows[i]] - first;

@@ -245,10 +245,14 @@ KERNEL(cell_numbers)(MATRIX, const double* lasts, Whole count, Whole* numbers, W
     });
 }
 
-KERNEL(column_cuts)(MATRIX, const Whole* targets, const Whole* cuts, Whole count, Whole* wholes, double* ends,
-                    Whole threads) {
+KERNEL(column_cuts)(MATRIX, const Whole* targets, const std::int8_t* short_targets, const Whole* cuts, Whole count,
+                    Whole* wholes, double* ends, Whole threads) {
     return in_type(wide, [&](auto type) {
-        column_cuts(GIVEN.of<decltype(type)>(), targets, cuts, count, wholes, ends, threads);
+        auto values = GIVEN.of<decltype(type)>();
+        if (short_targets)
+            column_cuts(values, short_targets, cuts, count, wholes, ends, threads);
+        else
+            column_cuts(values, targets, cuts, count, wholes, ends, threads);
     });
 }
 
