@@ -493,6 +493,12 @@ def test_a_bootstrap_without_an_interval_says_so():
     assert result.notes[-1] == "no interval: the value, or that of the resamples, is not finite"
 
 
+@pytest.mark.parametrize(("n", "level", "few"), [(5, 0.9, True), (19, 0.9, True), (20, 0.9, False), (20, 0.95, True)])
+def test_a_bootstrap_of_few_resamples_says_so(n, level, few):
+    result = cal.BRIER(calibrated(300), interval=cal.Bootstrap(n, level=level))
+    assert any("too few for quantiles" in note for note in result.notes) == few
+
+
 def test_an_error_that_is_mostly_noise_says_so():
     noisy = cal.ECE(calibrated(300), interval=cal.Bootstrap(100, seed=0))
     assert any("noise" in note for note in noisy.notes)

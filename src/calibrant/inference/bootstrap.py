@@ -33,6 +33,7 @@ NOWHERE = "no interval: the value, or that of the resamples, is not finite"
 POINT = (
     "the bootstrap interval is a single point and does not cover: resamples show no error beyond noise, or all agree"
 )
+FEW = "the bootstrap interval ends at the extremes of its resamples, which are too few for quantiles: take 1000"
 NOISE_RATIO = 0.05
 """Resampling doubles the noise of an error: with true error t and noise f the estimate is about sqrt(t^2 + f^2) and
 its replicates sqrt(t^2 + 2 f^2), a ratio of 1.05 where f is a third of t."""
@@ -50,8 +51,8 @@ class Bootstrap:
     reweighted; what resampled rows would give) or "cells" (multinomial over bin and outcome; approximate).
 
     Results depend on `seed`, not on `n_jobs`. Intervals of plug-in errors that are noise for a good part do not cover,
-    nor do those of a single point, and of some metrics nobody knows: a note says so. `Confidence` is the interval that
-    covers.
+    nor do those of a single point or of few resamples, and of some metrics nobody knows: a note says so. `Confidence`
+    is the interval that covers.
 
     References: Efron & Tibshirani (1993), chapters 13-14; Davison & Hinkley (1997), section 5.2.
 
@@ -110,7 +111,9 @@ class Bootstrap:
         noisy = bool(plug_in) and is_noisy(replicates[:, 0], result.value)
         unshown = bool(plug_in) and facts.order is None and not noisy
         low, high = intervals[0].low, intervals[0].high
-        reasons = {NOISE: noisy, UNSHOWN: unshown, POINT: low == high, NOWHERE: bool(np.isnan(low) or np.isnan(high))}
+        nowhere = bool(np.isnan(low) or np.isnan(high))
+        few = not nowhere and self.n * (1 - self.level) < 2 - 1e-9  # less than one resample beyond each end
+        reasons = {NOISE: noisy, UNSHOWN: unshown, POINT: low == high, NOWHERE: nowhere, FEW: few}
         notes = (*result.notes, *(reason for reason, holds in reasons.items() if holds))
         return dataclasses.replace(result, interval=intervals[0], intervals=tuple(intervals[1:]), notes=notes)
 
