@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant.door.checked import sentences
 from calibrant.door.remarks import LEFT_OUT
-from calibrant.inference.omnibus import MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest
+from calibrant.inference.omnibus import BLURRED, MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest, largest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
 from calibrant.report.page import Verdict
@@ -20,10 +20,6 @@ TELLING = 0.01
 """Errors below a hundredth are called small, whatever their p-value."""
 OF_RARER = 0.1
 """But not errors above a tenth of how often the rarer outcome of an event is seen: risks of 2 % may be off by half."""
-BLURRED = 0.05
-"""If the interval of ECE reaches farther than this, no error can be ruled out."""
-RULE_OF_THREE = 3.0
-"""What never happened in n rows may still happen in 3 / n of them (95 %)."""
 MIXED = 0.25
 """If over- and under-confidence are closer than this ratio, both are named."""
 _HIDDEN = {
@@ -90,12 +86,11 @@ def _left_out(subject: Subject) -> list[str]:
 
 def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...], action: str) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
-    between, floor = subject.ece.interval, subject.ece.details["noise_floor"]
-    most = max(1.0 if between is None else between.high, RULE_OF_THREE / subject.ece.n)
+    floor, most = subject.ece.details["noise_floor"], largest(subject.ece)
     numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f}"
     if most <= BLURRED:
         return Verdict(f"No miscalibration beyond noise ({noise}): {numbers}.", supporting, "good", action)
-    hidden = f"With {subject.rows}, the error may be as large as {points(min(most, 1.0))}"
+    hidden = f"With {subject.rows}, the error may be as large as {points(most)}"
     sentence = f"Too few rows to tell ({noise}): {numbers}. {hidden}."
     return Verdict(sentence, supporting, "unsure", "Collect more labelled rows; until then, keep the probabilities.")
 
