@@ -103,11 +103,6 @@ def test_all_numbers_of_bins_that_are_tried_unless_others_are_said():
     assert cal.sensitivity(cal.ECE, an_event(), bootstrap=2, seed=0).settings == (5, 10, 15, 20, 30, 50)
 
 
-def test_replicates_of_one_table_share_its_forecasts():
-    ladder = one_ladder(an_event())
-    assert ladder.each.some(np.array([0])).values.tolist() == ladder.values.tolist()
-
-
 # facts
 
 

@@ -91,9 +91,8 @@ class Ladder:
 
     def some(self, rows: Array) -> Ladder:
         """Some of the replicates."""
-        values = self.values if self.values.ndim == 1 else self.values[rows]
         ties = None if self.ties is None else (self.ties[0][rows], self.ties[1][rows])
-        return Ladder(values, self.ranks, self.outputs[rows], self.targets[rows], self.precision, ties)
+        return Ladder(self.values[rows], self.ranks, self.outputs[rows], self.targets[rows], self.precision, ties)
 
     @property
     def cells(self) -> Mask:
