@@ -221,6 +221,7 @@ def ladders(monkeypatch, p, y):
     table = cal.ADAPTIVE_ECE.summarise(y, p)
     (plain,) = table.ladders()
     monkeypatch.setattr("calibrant.binning.long_ladder.LONG", 0)
+    monkeypatch.setattr("calibrant.binning.long_ladder.COST", 1)
     while True:
         (long,) = table.ladders()
         yield plain, long
@@ -280,6 +281,7 @@ def test_metrics_of_long_tables_are_those_of_short_ones(monkeypatch, seed):
     asked = [metric for metric in metrics if table in metric.reads and metric.lens == cal.TopLabel()]
     short = [metric(y, p) for metric in asked]
     monkeypatch.setattr("calibrant.binning.long_ladder.LONG", 0)
+    monkeypatch.setattr("calibrant.binning.long_ladder.COST", 1)
     long = [metric(y, p) for metric in asked]
     assert len(asked) > 8
     for one, other in zip(short, long, strict=True):

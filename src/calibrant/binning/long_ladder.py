@@ -15,6 +15,8 @@ LONG = 1 << 16
 """Distinct forecasts from which on running totals are made when they are asked for."""
 STEP = 64
 """Entries between those whose running totals a long ladder keeps."""
+COST = 512
+"""Entries whose running totals take about as long as those of one place alone."""
 
 
 def ladder_of(values: Array, counts: Array, hits: Array, precisions: tuple[Precision, ...]) -> Ladder:
@@ -112,7 +114,7 @@ class LongLadder(Ladder):
 
     def _is_made_for(self, places: Ints) -> bool:
         """Whether running totals of all entries are there, or would take no longer than those of so many places."""
-        return "ranks" in vars(self) or places.size * STEP > len(self.values)
+        return "ranks" in vars(self) or places.size * COST > len(self.values)
 
     def _of_blocks(self, block: Ints, size: Ints | int) -> tuple[Ints, Ints, Ints]:
         """The first entries of some blocks (b, 64), their counts and hits; those of the others are 0."""

@@ -21,6 +21,9 @@ from calibrant.selections import Mask
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
+FEW_CUTS = 64
+"""Bins up to which one question is cut faster than sorted."""
+
 
 class ByRank(ABC):
     """Binnings of events that cut the sorted samples: all of them are kept, as the table of distinct forecasts."""
@@ -95,6 +98,8 @@ class EqualMass(AtRanks):
         if suits(view):
             return cut_at_ranks(view, self._ranks(len(view.outputs)))
         if not view.is_plain_events or not isinstance(view.outputs, np.ndarray):
+            return None
+        if view.v == 1 and self.n_bins > FEW_CUTS:  # a sorted table is sooner cut
             return None
         n, v, _ = view.outputs.shape
         check_memory(v, self.n_bins, 1)
