@@ -21,8 +21,9 @@ from calibrant.selections import Mask
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
+
 FEW_CUTS = 64
-"""Bins up to which one question is cut faster than sorted."""
+"""Bins into which one question is cut without its table; into more, the sorted table is cut sooner."""
 
 
 class ByRank(ABC):
@@ -99,7 +100,7 @@ class EqualMass(AtRanks):
             return cut_at_ranks(view, self._ranks(len(view.outputs)))
         if not view.is_plain_events or not isinstance(view.outputs, np.ndarray):
             return None
-        if view.v == 1 and self.n_bins > FEW_CUTS:  # a sorted table is sooner cut
+        if view.v == 1 and self.n_bins > FEW_CUTS:
             return None
         n, v, _ = view.outputs.shape
         check_memory(v, self.n_bins, 1)

@@ -90,7 +90,7 @@ class Window {
 
 template <class K> class Column {
     typedef Bucket<K> Shared;
-    static constexpr Whole FEW = 1024;
+    static constexpr Whole FEW = 1024, MANY_CUTS = 64;  // where a column is sooner put in order
     struct Total {
         Large units = 0;
         Whole count = 0, hits = 0;
@@ -105,25 +105,18 @@ template <class K> class Column {
         Whole first = 0, hits = 0, cuts = 0;
         Large units = 0;
         Held keys, hit_keys;
-        bool one_bucket = true, sorted = false;
+        bool sorted = false;
     };
 
   public:
     // Keys of values, and of those that are hits; ranks that increase.
     void find(const K* keys, Whole n, const std::vector<K>& hits, const Whole* cuts, Whole count, Cut* found) {
+        if (n <= FEW || count > MANY_CUTS) return find_in_order(keys, n, hits, cuts, count, found);
         opened_.clear();
-        if (n <= FEW) {
-            opened_.push_back(Opened());
-            keys_.hold(n), hit_keys_.hold(n);
-            std::copy(keys, keys + n, keys_.data()), std::copy(hits.begin(), hits.end(), hit_keys_.data());
-            opened_[0].keys = {keys_.data(), n}, opened_[0].hit_keys = {hit_keys_.data(), Whole(hits.size())};
-            opened_[0].cuts = count, opened_[0].one_bucket = false;
-        } else {
-            total(keys, n, hits);
-            open(cuts, count);
-            gather(keys, n, &Opened::keys, keys_);
-            gather(hits.data(), Whole(hits.size()), &Opened::hit_keys, hit_keys_);
-        }
+        total(keys, n, hits);
+        open(cuts, count);
+        gather(keys, n, &Opened::keys, keys_);
+        gather(hits.data(), Whole(hits.size()), &Opened::hit_keys, hit_keys_);
         for (Whole place = 0; place < count; ++place) found[place] = cut(cuts[place], n);
     }
 
@@ -223,23 +216,44 @@ template <class K> class Column {
             home.sorted = true;
             return home.keys.first[rank];
         }
-        Whole alike = held;
-        if (home.one_bucket) {
-            constexpr Whole NEXT = 256;
-            const auto next_of = [](K key) { return Whole(key >> (Shared::SHIFT - 8)) % NEXT; };
-            Whole counts[NEXT] = {}, next = 0;
-            for (K key : home.keys) ++counts[next_of(key)];
-            while (rank >= counts[next]) rank -= counts[next++];
-            alike = 0;
-            for (K key : home.keys) {
-                spare[alike] = key;
-                alike += next_of(key) == next;
-            }
-        } else {
-            std::copy(home.keys.begin(), home.keys.end(), spare);
+        constexpr Whole NEXT = 256;
+        const auto next_of = [](K key) { return Whole(key >> (Shared::SHIFT - 8)) % NEXT; };
+        Whole counts[NEXT] = {}, next = 0, alike = 0;
+        for (K key : home.keys) ++counts[next_of(key)];
+        while (rank >= counts[next]) rank -= counts[next++];
+        for (K key : home.keys) {
+            spare[alike] = key;
+            alike += next_of(key) == next;
         }
         std::nth_element(spare, spare + rank, spare + alike);
         return spare[rank];
+    }
+
+    // All keys in order, and sums from cut to cut.
+    void find_in_order(const K* keys, Whole n, const std::vector<K>& hits, const Whole* cuts, Whole count, Cut* found) {
+        const auto sorted = [&](const K* begin, Whole held, Room<K>& into) {
+            into.hold(held), spare_.hold(held);
+            std::copy(begin, begin + held, into.data());
+            K* first = in_order(into.data(), spare_.data(), held);
+            return first == into.data() ? first : std::copy(first, first + held, into.data()) - held;
+        };
+        const Whole all_hits = Whole(hits.size());
+        const K *first = sorted(keys, n, keys_), *hit = sorted(hits.data(), all_hits, hit_keys_);
+        const K *below = first, *hit_below = hit;
+        Large units = 0;
+        for (Whole place = 0; place < count; ++place) {
+            Cut& cut = found[place] = Cut();
+            if (!n) continue;
+            const Whole rank = cuts[place];
+            const K key = first[std::min(rank, n - 1)];
+            for (; *below < key; ++below) units += Large(unit(value_of(*below)));
+            hit_below = std::lower_bound(hit_below, hit + all_hits, key);
+            cut.size = std::upper_bound(below, first + n, key) - below;
+            cut.hits = std::upper_bound(hit_below, hit + all_hits, key) - hit_below;
+            cut.before = hit_below - hit, cut.inside = rank - (below - first);
+            cut.units = units + Large(cut.inside) * Large(unit(value_of(key)));
+            cut.at = value_of(key), cut.last = value_of(cut.inside || !rank ? key : below[-1]);
+        }
     }
 
     Cut cut(Whole rank, Whole n) {
