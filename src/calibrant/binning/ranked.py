@@ -21,7 +21,6 @@ from calibrant.selections import Mask
 from calibrant.specification.facts import Facts
 from calibrant.views import View
 
-
 FEW_CUTS = 64
 """Bins into which one question is cut without its table; into more, the sorted table is cut sooner."""
 
