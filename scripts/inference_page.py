@@ -103,6 +103,8 @@ def means(rows):
         "event, ties",
         "event, few values",
         "event",
+        "nearly sure",
+        "2 classes",
         "10 classes",
         "100 classes",
         "real",

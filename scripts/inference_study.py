@@ -45,7 +45,7 @@ def cells():
     for data, regime in LAWS:
         sizes = (50, 200, 1000, 10_000) if data not in ("event, ties", "event, few values") else (50, 200, 1000)
         if "classes" in data or data == "real forecasts":
-            sizes = (200, 1000) if "100" in data else (200, 1000, 5000)
+            sizes = (200, 1000, 5000) if data in ("10 classes", "real forecasts") else (200, 1000)
         if "groups" in data:
             sizes = (300, 1000, 3000) if "classes" not in data else (1000,)
         if "weights" in data or "labels" in data:

@@ -91,6 +91,14 @@ def classes(rng, n, width, slope, groups=0):
     return Sample(softmax(z), chances, here, group=group)
 
 
+def sure_classes(rng, n, width, slope):
+    """Forecasts of a network that is nearly sure of most rows: a few values, shared by the other classes alike."""
+    top, likeliest = rng.choice([0.999, 0.99, 0.95, 0.8], n, p=[0.6, 0.2, 0.1, 0.1]), rng.integers(0, width, n)
+    p = np.repeat((1 - top)[:, None] / (width - 1), width, axis=1)
+    p[np.arange(n), likeliest] = top
+    return Sample(p, softmax(slope * np.log(p)))
+
+
 def real(rng, n, slope):
     """Rows of a real network's forecasts with labels drawn from them, or from softer ones."""
     z = real_logits()
@@ -123,6 +131,12 @@ LAWS = {
         for width in (10, 100)
         for curve, slope in SLOPES.items()
     },
+    **{("2 classes", curve): partial(classes, width=2, slope=slope) for curve, slope in SLOPES.items()},
+    **{
+        (f"{width} classes, nearly sure", curve): partial(sure_classes, width=width, slope=slope)
+        for width in (3, 10)
+        for curve, slope in SLOPES.items()
+    },
     **{("real forecasts", curve): partial(real, slope=SLOPES[curve]) for curve in ("calibrated", "clearly off")},
     **{
         (name, curve): partial(event, scores=scores, curve=curve, weights=weights)
@@ -149,8 +163,8 @@ LAWS = {
 @cache
 def population(data, regime):
     """Very many forecasts, and the chances with which they come true."""
-    width = {"10": 10, "100": 100}.get(data.split()[0], 1) if "classes" in data else 1
-    sample = LAWS[data, regime](np.random.default_rng(7), MANY if width == 1 else 4 * MANY // width)
+    width = int(data.split()[0]) if "classes" in data else 1
+    sample = LAWS[data, regime](np.random.default_rng(7), MANY if width < 4 else 4 * MANY // width)
     return sample.forecasts, sample.chances
 
 

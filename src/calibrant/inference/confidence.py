@@ -32,7 +32,7 @@ from calibrant.inference.row_moves import (
     too_small,
     weights_across,
 )
-from calibrant.inference.shared_outcomes import Sharing, of_groups, of_ties
+from calibrant.inference.shared_outcomes import Sharing, of_groups, of_ties, together
 from calibrant.inference.skewness import student
 from calibrant.kernels.totals import Ints
 from calibrant.metric import Metric
@@ -177,6 +177,8 @@ def _sharing(
     """How bins depend on each other; None where they do not."""
     if owner is not None:
         return of_groups(sums, bins, metric.binning, view, summary, owner)
+    if view.v > 1:
+        return together(sums, bins, metric.binning, view, summary)
     if isinstance(summary, Forecasts) and isinstance(metric.binning, RankBinning):
         return of_ties(sums, bins, metric.binning, summary)
     return None

@@ -17,7 +17,8 @@ from calibrant.kernels.caching import cached_property
 from calibrant.kernels.totals import Floats, Ints
 
 FEW = 10
-"""Where fewer events or non-events happened, the lower end is that of the shape-free bound, if it is lower."""
+"""Where fewer events or non-events happened, or in all bins together fewer of each bin's rarer outcome, the lower end
+is that of the shape-free bound, if it is lower."""
 SOFTENED = 2.0
 """The lower end is sought among gaps that exceed so many standard errors, each less these: where only some bins are
 off, the others show nothing but noise."""
@@ -96,7 +97,7 @@ class GapSum:
             return 0.0, high
         clear = sides * np.maximum(np.abs(self.gap) - SOFTENED * errors, 0.0)
         low = self._reached(clear if clear.any() else self.gap, z)
-        if self.rarer < FEW:
+        if self.rarer < FEW or float(np.minimum(self.frequency, 1 - self.frequency) @ self.size) < FEW:
             low = min(low, self._shape_free(z))
         return low, high
 

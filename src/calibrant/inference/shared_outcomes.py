@@ -20,6 +20,8 @@ from calibrant.views import View
 STEADY = 10
 """The design effect of a bin counts as that of its groups and of so many more that show the mean over all bins."""
 
+MOST_ANSWERS = 1 << 21
+"""Answers from which it is told how bins of several questions depend on each other."""
 CLEAR = 1.0
 """A gap of fewer standard errors may as well have the other sign."""
 
@@ -127,17 +129,60 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
     off = np.bincount(entry.ravel(), answers.weight * (answers.gap - sums.gap[answers.bin]))
     parts = Contributions(pair // len(counts), pair % len(counts), off * np.sqrt(groups / max(1, groups - 1)))
     squares = np.bincount(answers.bin, np.square(answers.weight), len(counts))
-    alone, together = np.maximum(sums.spread * squares, 1e-300), parts.squares(len(counts))
+    alone, summed = np.maximum(sums.spread * squares, 1e-300), parts.squares(len(counts))
     among = np.bincount(parts.bin, minlength=len(counts))
-    effect = (among * together / alone + STEADY * together.sum() / alone.sum()) / (among + STEADY)
+    effect = (among * summed / alone + STEADY * summed.sum() / alone.sum()) / (among + STEADY)
     mix = answers.weight * (np.abs(sums.gap[answers.bin]) - sums.value)
     mixed = np.square(np.bincount(owner[answers.row], mix)).sum() / max(float(np.square(mix).sum()), 1e-300)
     size = np.square(counts) / squares / np.maximum(effect, 1.0)
+    return Sharing(parts, size, _signs(sums, counts, summed) / counts, alone, float(mixed))
+
+
+def together(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: Summary) -> Sharing:
+    r"""How bins of several questions depend on each other where each row answers them all, by one label.
+
+    As `of_groups` does it for groups, but rows are independent, so that the samples behind a bin are known. Of very
+    many answers some rows tell.
+
+    >>> import calibrant as cal
+    >>> y, p = np.array([0, 0, 0, 0, 1] * 20), np.tile([.9, .1], (100, 1))
+    >>> view, bins = cal.SCE.view(cal.Predictions.from_probs(y, p)), cal.SCE(y, p).bins
+    >>> sums = GapSum.of(bins, np.full(2, .5))
+    >>> round(together(sums, bins, cal.SCE.binning, view, bins).applied(sums).dependence, 6)  # each class tells all
+    2.0
+    """
+    size = sums.size
+    if isinstance(summary, Forecasts) and isinstance(binning, RankBinning):
+        size = of_ties(sums, bins, binning, summary).size
+    step = -(-len(view.outputs) * view.v // MOST_ANSWERS)
+    answers = _BinnedAnswers.of(bins, binning, _every(view, step), summary)
+    parts = Contributions(answers.row, answers.bin, answers.weight * (answers.gap - sums.gap[answers.bin]))
+    counts = bins.counts[bins.counts > 0]
+    return Sharing(parts, size, _signs(sums, counts, step * parts.squares(len(counts))) / counts)
+
+
+def _every(view: View, step: int) -> View:
+    """Every so manieth row of a view."""
+    if step <= 1:
+        return view
+    rows = np.arange(0, len(view.outputs), step)
+    return dataclasses.replace(
+        view,
+        outputs=view.outputs[rows],
+        targets=view.targets[rows],
+        keep=None if view.keep is None else view.keep[rows],
+        group=None if view.group is None else view.group[rows],
+        weight=None if view.weight is None else view.weight[rows],
+        logits=None,
+    )
+
+
+def _signs(sums: GapSum, counts: Floats, variance: Floats) -> Floats:
+    """Patterns (p, bins) of the signs of true gaps: those that were seen, and for those in doubt some others."""
     sides = np.where(sums.gap >= 0, 1.0, -1.0)
-    clear = np.abs(sums.gap) * counts > CLEAR * np.sqrt(together)
+    clear = np.abs(sums.gap) * counts > CLEAR * np.sqrt(variance)
     sloped = np.where(sums.forecast > float(sums.share @ sums.forecast), 1.0, -1.0)
-    signs = np.array([sides, *(np.where(clear, sides, pattern) for pattern in (1.0, -1.0, sloped, -sloped))])
-    return Sharing(parts, size, signs / counts, alone, float(mixed))
+    return np.array([sides, *(np.where(clear, sides, pattern) for pattern in (1.0, -1.0, sloped, -sloped))])
 
 
 def pieces(ladder: Ladder, cuts: Ints) -> tuple[Ints, Ints, Ints]:
