@@ -458,6 +458,17 @@ def test_two_classes_that_tell_each_other_are_known_no_better_than_one(recipe):
     assert both.high - both.low == pytest.approx(one.high - one.low, rel=0.1)
 
 
+@pytest.mark.parametrize("metric", [cal.ECE, cal.ADAPTIVE_ECE, cal.MCS, cal.RMSCE])
+def test_answers_of_a_row_that_are_pooled_are_known_no_better_than_one(metric):
+    y, p = nearly_sure(1000, 2, 0.1)
+    pooled, one = (metric.replace(lens=lens)(y, p, interval=cal.Confidence()) for lens in (cal.Flat(), cal.OneClass(1)))
+    if metric is cal.MCS:  # what one class has too much, the other lacks
+        assert pooled.interval.low == pytest.approx(pooled.interval.high, abs=1e-12)
+    else:
+        widths = [result.interval.high - result.interval.low for result in (pooled, one)]
+        assert widths[0] == pytest.approx(widths[1], rel=0.2)
+
+
 @pytest.mark.parametrize(("n", "k", "wrong"), [(300, 2, 0.1), (1000, 3, 0.1), (1000, 10, 0.1), (300, 3, 0.01)])
 def test_intervals_of_classes_cover_where_a_network_is_nearly_sure(n, k, wrong):
     """Where its classes were taken to be independent, intervals of such data covered in as few as 71 of 100 sets."""
@@ -471,7 +482,7 @@ def test_intervals_of_classes_cover_where_a_network_is_nearly_sure(n, k, wrong):
 
 def test_some_rows_tell_how_classes_depend_on_each_other(monkeypatch):
     y, p = nearly_sure(4000, 5, 0.1)
-    for recipe in (cal.SCE, cal.ACE):
+    for recipe in (cal.SCE, cal.ACE, cal.ECE.replace(lens=cal.Flat())):
         whole = recipe(y, p, interval=cal.Confidence()).interval
         monkeypatch.setattr("calibrant.inference.shared_outcomes.MOST_ANSWERS", 5 * 500)
         some = recipe(y, p, interval=cal.Confidence()).interval

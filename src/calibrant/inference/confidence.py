@@ -23,6 +23,7 @@ from calibrant.inference.row_moves import (
     THINNEST,
     UNKNOWN,
     Ends,
+    answers_of_a_row,
     freedom_over,
     goes_by_size,
     means,
@@ -162,7 +163,7 @@ def _of_bins(metric: OfBins, predictions: Predictions, cluster: Ints | None, lev
     heavy = view.weight if bins.squares is None else None
     effect = 1.0 if heavy is None else float(np.square(heavy).sum() / heavy.sum())
     sums, owner = GapSum.of(bins, weights, effect), owners_of(metric, predictions, view, cluster)
-    sharing = _sharing(metric, view, summary, bins, sums, owner)
+    sharing = _sharing(metric, view, summary, bins, sums, None if cluster is None else owner)
     quantile = student(level, freedom_over(view, np.arange(len(view.outputs)), owner))
     yield _ends(sums, sharing, 0, squared, quantile)
     firsts = np.cumsum(np.count_nonzero(bins.counts, axis=1)) - np.count_nonzero(bins.counts, axis=1)
@@ -177,8 +178,9 @@ def _sharing(
     """How bins depend on each other; None where they do not."""
     if owner is not None:
         return of_groups(sums, bins, metric.binning, view, summary, owner)
-    if view.v > 1:
-        return together(sums, bins, metric.binning, view, summary)
+    pooled = answers_of_a_row(view)
+    if view.v > 1 or pooled > 1:
+        return together(sums, bins, metric.binning, view, summary, pooled)
     if isinstance(summary, Forecasts) and isinstance(metric.binning, RankBinning):
         return of_ties(sums, bins, metric.binning, summary)
     return None

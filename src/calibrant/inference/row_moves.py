@@ -249,7 +249,13 @@ def freedom_of(weight: Floats) -> float:
 
 
 def owners_of(metric: Asking[Summary], predictions: Predictions, view: View, cluster: Ints | None) -> Ints | None:
-    """The cluster of each row of a view; None where every row is its own."""
+    """The cluster of each row of a view, answers of one row being one; None where every row is its own."""
+    pooled = answers_of_a_row(view)
     if cluster is None:
-        return None
-    return np.repeat(cluster[metric.selected(predictions)], len(view.outputs) // max(1, int(view.about.n)))
+        return np.repeat(np.arange(len(view.outputs) // pooled), pooled) if pooled > 1 else None
+    return np.repeat(cluster[metric.selected(predictions)], pooled)
+
+
+def answers_of_a_row(view: View) -> int:
+    """How many rows of a view are answers of one row of the predictions, which a lens has pooled."""
+    return max(1, len(view.outputs) // max(1, int(view.about.n)))

@@ -61,13 +61,15 @@ class Sharing:
     """Under groups: the variance of each bin's summed gaps if rows were independent."""
     mixed: float = 1.0
     """Under groups: how much more the mix of bins varies than that of independent rows would."""
+    pooled: int = 1
+    """How many answers of a row are pooled: the mix of bins varies no less than if they were all in one."""
 
     def applied(self, sums: GapSum, first: int = 0) -> GapSum:
         """The sum over some of the bins, from the first of them on, with what is known of their dependence."""
         bins = np.arange(first, first + len(sums.size))
         weights = np.zeros_like(self.each)
         weights[:, bins] = sums.share * self.each[:, bins]
-        whole, n = max(map(self.parts.summed, weights)), sums.n
+        whole, n = max(map(self.parts.summed, weights)), sums.n / self.pooled
         if self.alone is not None:
             n /= max(1.0, self.mixed, whole / max(float(np.square(weights[0]) @ self.alone), 1e-300))
         apart = max(float(np.square(weights[0]) @ self.parts.squares(weights.shape[1])), 1e-300)
@@ -138,11 +140,11 @@ def of_groups(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: S
     return Sharing(parts, size, _signs(sums, counts, summed) / counts, alone, float(mixed))
 
 
-def together(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: Summary) -> Sharing:
-    r"""How bins of several questions depend on each other where each row answers them all, by one label.
+def together(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: Summary, pooled: int = 1) -> Sharing:
+    r"""How bins depend on each other where one label decides several answers: to several questions, or pooled ones.
 
     As `of_groups` does it for groups, but rows are independent, so that the samples behind a bin are known. Of very
-    many answers some rows tell.
+    many answers some rows tell. So many answers of a row that follow each other may be `pooled`.
 
     >>> import calibrant as cal
     >>> y, p = np.array([0, 0, 0, 0, 1] * 20), np.tile([.9, .1], (100, 1))
@@ -154,18 +156,18 @@ def together(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: Su
     size = sums.size
     if isinstance(summary, Forecasts) and isinstance(binning, RankBinning):
         size = of_ties(sums, bins, binning, summary).size
-    step = -(-len(view.outputs) * view.v // MOST_ANSWERS)
-    answers = _BinnedAnswers.of(bins, binning, _every(view, step), summary)
-    parts = Contributions(answers.row, answers.bin, answers.weight * (answers.gap - sums.gap[answers.bin]))
-    counts = bins.counts[bins.counts > 0]
-    return Sharing(parts, size, _signs(sums, counts, step * parts.squares(len(counts))) / counts)
+    step = max(1, -(-len(view.outputs) * view.v // MOST_ANSWERS))
+    answers = _BinnedAnswers.of(bins, binning, _every(view, step, pooled), summary)
+    off = answers.weight * (answers.gap - sums.gap[answers.bin])
+    parts, counts = Contributions(answers.row // pooled, answers.bin, off), bins.counts[bins.counts > 0]
+    return Sharing(parts, size, _signs(sums, counts, step * parts.squares(len(counts))) / counts, pooled=pooled)
 
 
-def _every(view: View, step: int) -> View:
-    """Every so manieth row of a view."""
-    if step <= 1:
+def _every(view: View, step: int, pooled: int) -> View:
+    """Every so manieth row of a view, with all of its pooled answers."""
+    if step == 1:
         return view
-    rows = np.arange(0, len(view.outputs), step)
+    rows = (np.arange(0, len(view.outputs) // pooled, step)[:, None] * pooled + np.arange(pooled)).ravel()
     return dataclasses.replace(
         view,
         outputs=view.outputs[rows],
