@@ -471,13 +471,13 @@ def test_answers_of_a_row_that_are_pooled_are_known_no_better_than_one(metric):
 
 @pytest.mark.parametrize(("n", "k", "wrong"), [(300, 2, 0.1), (1000, 3, 0.1), (1000, 10, 0.1), (300, 3, 0.01)])
 def test_intervals_of_classes_cover_where_a_network_is_nearly_sure(n, k, wrong):
-    """Where its classes were taken to be independent, intervals of such data covered in as few as 71 of 100 sets."""
+    """Intervals that took the classes to be independent fail here."""
     limit = (abs(1 - wrong - 0.95) + abs(wrong - 0.05)) / k
     held = 0
     for seed in range(150):
         interval = cal.SCE(*nearly_sure(n, k, wrong, seed=seed), interval=cal.Confidence()).interval
         held += interval.low <= limit <= interval.high
-    assert held >= 0.85 * 150  # 90 % are promised; below 128 of 150 are fewer than 3 % of such counts
+    assert held >= 0.85 * 150  # 90 % are promised, of which 127 or fewer would be 3 % of such counts
 
 
 def test_some_rows_tell_how_classes_depend_on_each_other(monkeypatch):

@@ -423,3 +423,27 @@ def test_functions_of_numpy_stay_on_the_device_or_get_a_copy(fetches):
 def test_halves_are_compared_as_float32(fetches):
     array = DeviceArray(torch.tensor([0.3], dtype=torch.bfloat16))
     assert (array > np.float32(0.3)).tolist() == (array.host > np.float32(0.3)).tolist() == [True]
+
+
+@pytest.mark.parametrize("groups", [None, "group"])
+@pytest.mark.parametrize("name", [name for name in cal.RECIPES if name not in ("FULL_ECE", "SKCE")])
+def test_intervals_are_those_of_the_host(fetches, name, groups):
+    metric, asked = cal.RECIPES[name], 0
+    rng = np.random.default_rng(0)
+    p = rng.random(300).astype(np.float32)
+    for labels, values in (forecasts(n=300), ((rng.random(300) < p).astype(int), torch.tensor(p))):
+        group = np.arange(300) % 40
+        host = cal.Predictions.from_probs(labels, values.numpy(), group=group)
+        there = cal.Predictions.from_probs(far(labels), far(values), group=group)
+        interval = cal.Confidence(groups=groups)
+        try:
+            expected = metric(host, interval=interval)
+        except cal.CalibrationInputError:  # a question about classes, of an event
+            continue
+        found, asked = metric(there, interval=interval), asked + 1
+        assert found.notes == expected.notes
+        assert (found.interval is None) == (expected.interval is None)
+        if found.interval is not None:
+            ends = [(each.low, each.high) for each in (found.interval, expected.interval)]
+            assert ends[0] == pytest.approx(ends[1], abs=1e-9, nan_ok=True)
+    assert asked

@@ -28,9 +28,14 @@ def ladder_of(values: Array, counts: Array, hits: Array, precisions: tuple[Preci
     """
     if len(values) > LONG:
         return LongLadder(values, counts, hits, precisions)
-    ranks, hi, lo, came = kernels.running(values, counts, hits, 1)
-    running = Totals(hi, lo), Totals(came, np.zeros_like(came))
-    return Ladder(values, ranks, *running, next(iter(precisions), DOUBLE), precisions=precisions)
+    running = _totals_at_every(1, values, counts, hits)
+    return Ladder(values, *running, next(iter(precisions), DOUBLE), precisions=precisions)
+
+
+def _totals_at_every(step: int, values: Array, counts: Array, hits: Array) -> tuple[Ints, Totals, Totals]:
+    """How many samples lie before every so manieth entry, their outputs and their targets; and all."""
+    ranks, hi, lo, came = kernels.running(values, counts, hits, step)
+    return ranks, Totals(hi, lo), Totals(came, np.zeros_like(came))
 
 
 class LongLadder(Ladder):
@@ -52,16 +57,13 @@ class LongLadder(Ladder):
     def __getattr__(self, name: str) -> object:
         if name not in ("ranks", "outputs", "targets"):
             raise AttributeError(name)
-        vars(self).update(zip(("ranks", "outputs", "targets"), self._totals_at_every(1), strict=True))
+        totals = _totals_at_every(1, self.values, self.counts, self.hits)
+        vars(self).update(zip(("ranks", "outputs", "targets"), totals, strict=True))
         return vars(self)[name]
-
-    def _totals_at_every(self, step: int) -> tuple[Ints, Totals, Totals]:
-        ranks, hi, lo, came = kernels.running(self.values, self.counts, self.hits, step)
-        return ranks, Totals(hi, lo), Totals(came, np.zeros_like(came))
 
     @cached_property
     def _marks(self) -> tuple[Ints, Totals, Totals]:
-        return self._totals_at_every(STEP)
+        return _totals_at_every(STEP, self.values, self.counts, self.hits)
 
     @property
     def n(self) -> int:

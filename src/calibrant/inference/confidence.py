@@ -49,6 +49,10 @@ FEWEST_GROUPS = 20
 """Of fewer groups, counted as if they were equally large, how far they spread is not known well enough."""
 FEW_TO_CHOOSE = 200
 """Fewer rows than this choose the number of bins too freely for an interval of these bins."""
+BLURRED = 0.05
+"""If an error may be larger than this, a test that finds nothing has not shown that there is none."""
+RULE_OF_THREE = 3.0
+"""What never happened in n rows may still happen in 3 / n of them (95 %)."""
 NO_FLOOR = "no interval is known to cover for this metric; that of Bootstrap may not"
 SOFT = "no interval is known to cover under soft labels"
 
@@ -122,6 +126,28 @@ def target_of(metric: Metric) -> str:
     "the metric's own limit"
     """
     return f"the metric's own limit{' with these bins' if isinstance(metric, OfBins) else ''}"
+
+
+def largest_error(result: Result) -> float:
+    """How large an error may be: the upper end of its interval, but no less than what so few rows cannot rule out.
+
+    >>> import calibrant as cal
+    >>> largest_error(cal.ECE([1, 0, 1], [1.0, 0.0, 1.0]))
+    1.0
+    """
+    high = 1.0 if result.interval is None or np.isnan(result.interval.high) else result.interval.high
+    return min(max(high, RULE_OF_THREE / max(result.n, 1)), 1.0)
+
+
+def hidden_error(ece: Result) -> str:
+    """What to say beside a test that finds nothing of the ECE that so few rows may hide; nothing where that is small.
+
+    >>> import calibrant as cal
+    >>> hidden_error(cal.ECE([1, 0, 1], [1.0, 0.0, 1.0]))
+    '; with 3 rows the ECE may be as large as 1.0000'
+    """
+    most = largest_error(ece)
+    return "" if most <= BLURRED else f"; with {ece.n:,} rows the ECE may be as large as {most:.4f}"
 
 
 Way = Callable[[Predictions, Ints | None, float], Iterator[Ends]]

@@ -17,7 +17,6 @@ from calibrant.inference.label_scores import LabelScores
 from calibrant.inference.main_question import MOST_DRAWN, MainQuestion
 from calibrant.kernels.totals import Floats, Ints
 from calibrant.predictions import Predictions
-from calibrant.result import Result
 from calibrant.specification.encoding import number
 from calibrant.text import p_value
 
@@ -27,10 +26,6 @@ OF_CLASSES, OF_LABELS = "class totals", "each label"
 MOST_CELLS = 512
 """Distinct forecasts of which all pairs are compared; more are put into so many cells of about equal variance."""
 BINS = 10
-BLURRED = 0.05
-"""If an error may be larger than this, a test that finds nothing has not shown that there is none."""
-RULE_OF_THREE = 3.0
-"""What never happened in n rows may still happen in 3 / n of them (95 %)."""
 
 
 @dataclass(frozen=True)
@@ -266,25 +261,3 @@ def _similarity(places: Floats) -> Floats:
 
 def _inverse(values: Floats) -> Floats:
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-
-
-def largest(error: Result) -> float:
-    """How large an error may be: the upper end of its interval, but no less than what so few rows cannot rule out.
-
-    >>> import calibrant as cal
-    >>> largest(cal.ECE([1, 0, 1], [1.0, 0.0, 1.0]))
-    1.0
-    """
-    high = 1.0 if error.interval is None or math.isnan(error.interval.high) else error.interval.high
-    return min(max(high, RULE_OF_THREE / max(error.n, 1)), 1.0)
-
-
-def possible(error: Result) -> str:
-    """What a test that finds nothing should say of the error that so few rows may hide; nothing where that is small.
-
-    >>> import calibrant as cal
-    >>> possible(cal.ECE([1, 0, 1], [1.0, 0.0, 1.0]))
-    '; with 3 rows the ECE may be as large as 1.0000'
-    """
-    most = largest(error)
-    return "" if most <= BLURRED else f"; with {error.n:,} rows the ECE may be as large as {most:.4f}"

@@ -188,7 +188,8 @@ def means(metric: Asking[Summary], view: View) -> Iterator[Moves]:
     for question in range(view.questions):
         rows, column = view.rows_of(question), question % view.v
         if scores is None:
-            each = view.outputs[rows, column, 0].astype(np.float64) - view.truth_of(question, rows)[:, 0]
+            outputs, truth = view.outputs[rows, column, 0].astype(np.float64), view.truth_of(question, rows)[:, 0]
+            each = np.asarray(outputs - truth)
         else:
             each = np.asarray(scores[rows, column], np.float64)
         weight = np.ones(len(rows)) if view.weight is None else view.weight[rows]

@@ -62,7 +62,7 @@ class Sharing:
     mixed: float = 1.0
     """Under groups: how much more the mix of bins varies than that of independent rows would."""
     pooled: int = 1
-    """How many answers of a row are pooled: the mix of bins varies no less than if they were all in one."""
+    """How many answers of a row are pooled: the mix of bins counts as that of so many times fewer answers."""
 
     def applied(self, sums: GapSum, first: int = 0) -> GapSum:
         """The sum over some of the bins, from the first of them on, with what is known of their dependence."""
@@ -144,7 +144,7 @@ def together(sums: GapSum, bins: Bins, binning: Binning, view: View, summary: Su
     r"""How bins depend on each other where one label decides several answers: to several questions, or pooled ones.
 
     As `of_groups` does it for groups, but rows are independent, so that the samples behind a bin are known. Of very
-    many answers some rows tell. So many answers of a row that follow each other may be `pooled`.
+    many answers some rows tell. `pooled` is how many answers of a row follow each other.
 
     >>> import calibrant as cal
     >>> y, p = np.array([0, 0, 0, 0, 1] * 20), np.tile([.9, .1], (100, 1))

@@ -29,7 +29,7 @@ OPERATORS: dict[Any, Callable[..., Any]] = {
     np.bitwise_and: operator.and_,
     np.bitwise_or: operator.or_,
     np.add: operator.add,
-    np.subtract: operator.sub,
+    np.subtract: lambda left, right: _counted(left) - _counted(right),
     np.multiply: operator.mul,
     np.true_divide: operator.truediv,
     np.matmul: lambda left, right: left.double() @ right.double(),
@@ -193,6 +193,11 @@ def host_type(dtype: Any) -> np.dtype[Any]:
     ('float32', 'int64')
     """
     return np.dtype(str(torch.float32 if dtype in HALVES else dtype).removeprefix("torch."))
+
+
+def _counted(operand: Any) -> Any:
+    """Truth values as 0 and 1, which torch does not subtract otherwise."""
+    return operand.to(torch.int8) if getattr(operand, "dtype", None) is torch.bool else operand
 
 
 def widened(tensor: Any) -> Any:

@@ -13,9 +13,9 @@ import numpy as np
 from calibrant.door.arrays import TIES
 from calibrant.errors.mean_score import log_score
 from calibrant.exceptions import CalibrationInputError
-from calibrant.inference.confidence import Confidence
+from calibrant.inference.confidence import Confidence, hidden_error
 from calibrant.inference.draws import clusters, linked
-from calibrant.inference.omnibus import CalibrationTest, calibration_test, possible
+from calibrant.inference.omnibus import CalibrationTest, calibration_test
 from calibrant.inference.skewness import student
 from calibrant.kernels.progress import shown
 from calibrant.kernels.totals import Floats, Ints
@@ -103,7 +103,7 @@ class Choice:
             return "No method could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failures.items())
         p, value = p_value(self.test.p_value, self.test.redraws), self.table[self.best]["log loss"].value
         if not self.rejected:
-            p += possible(self.table[UNCHANGED]["ECE"])
+            p += hidden_error(self.table[UNCHANGED]["ECE"])
             return f"The calibration test finds nothing wrong ({p}): leave the forecasts as they are."
         if self.best == UNCHANGED:
             return (

@@ -6,7 +6,8 @@ import numpy as np
 
 from calibrant.door.checked import sentences
 from calibrant.door.remarks import LEFT_OUT
-from calibrant.inference.omnibus import BLURRED, MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest, largest
+from calibrant.inference.confidence import BLURRED, largest_error
+from calibrant.inference.omnibus import MEMBERS, OF_CLASSES, OF_LABELS, CalibrationTest
 from calibrant.recalibrate.choice import LEVEL
 from calibrant.recipes import AUROC
 from calibrant.report.page import Verdict
@@ -86,7 +87,7 @@ def _left_out(subject: Subject) -> list[str]:
 
 def _nothing_found(subject: Subject, noise: str, supporting: tuple[str, ...], action: str) -> Verdict:
     """No error beyond noise: because there is none, or because so few rows could not show it."""
-    floor, most = subject.ece.details["noise_floor"], largest(subject.ece)
+    floor, most = subject.ece.details["noise_floor"], largest_error(subject.ece)
     numbers = f"ECE is {points(subject.ece.value)}, and calibrated forecasts would show {100 * floor:.1f}"
     if most <= BLURRED:
         return Verdict(f"No miscalibration beyond noise ({noise}): {numbers}.", supporting, "good", action)
